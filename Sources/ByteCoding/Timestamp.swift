@@ -1,0 +1,61 @@
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
+/// An instant, in nanoseconds since 1970-01-01T00:00:00Z without leap seconds.
+public struct Timestamp: Sendable, Hashable, Comparable {
+  /// Whole seconds since the epoch, rounded down.
+  public let seconds: Int64
+  /// What is left of the second, 0 to 999,999,999.
+  public let nanoseconds: Int32
+
+  /// The instant `nanoseconds` after `seconds`; what exceeds a second is carried.
+  public init(seconds: Int64, nanoseconds: Int64 = 0) {
+    let (quotient, remainder) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    let borrows = remainder < 0
+    self.seconds = seconds.saturatingAdd(quotient - (borrows ? 1 : 0))
+    self.nanoseconds = Int32(borrows ? remainder + 1_000_000_000 : remainder)
+  }
+
+  /// The instant `milliseconds` after the epoch.
+  public init(milliseconds: Int64) {
+    let seconds = milliseconds >= 0 ? milliseconds / 1000 : (milliseconds - 999) / 1000
+    self.init(seconds: seconds, nanoseconds: (milliseconds - seconds * 1000) * 1_000_000)
+  }
+
+  /// Milliseconds since the epoch, rounded down.
+  public var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
+
+  /// What the system's wall clock shows. Read it at the edge and hand it on: rules take the instant as an argument.
+  public static func now() -> Timestamp {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: Int64(time.tv_nsec))
+  }
+
+  /// This instant moved by `duration`, which may be negative.
+  public func advanced(by duration: Duration) -> Timestamp {
+    let (seconds, attoseconds) = duration.components
+    return Timestamp(
+      seconds: self.seconds.saturatingAdd(seconds),
+      nanoseconds: Int64(nanoseconds) + attoseconds / 1_000_000_000)
+  }
+
+  /// How much later this instant is than `other`.
+  public func since(_ other: Timestamp) -> Duration {
+    .seconds(seconds - other.seconds) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
+  }
+
+  public static func < (first: Timestamp, second: Timestamp) -> Bool {
+    (first.seconds, first.nanoseconds) < (second.seconds, second.nanoseconds)
+  }
+}
+
+extension Int64 {
+  fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    return overflows ? (other < 0 ? .min : .max) : sum
+  }
+}

@@ -1,0 +1,73 @@
+/// Who is at the other end of a connection.
+public struct Peer: Sendable {
+  /// Where the connection comes from, as the socket says.
+  public let address: SocketAddress
+  /// The client certificate, and only if the TLS handshake verified it against the configured authority.
+  public let verifiedCertificate: PeerCertificate?
+
+  public init(address: SocketAddress, verifiedCertificate: PeerCertificate? = nil) {
+    self.address = address
+    self.verifiedCertificate = verifiedCertificate
+  }
+}
+
+/// A client certificate that the TLS handshake verified.
+public struct PeerCertificate: Sendable, Hashable {
+  /// The certificate, DER.
+  public let der: [UInt8]
+  /// SHA-256 of `der`, 32 bytes.
+  public let fingerprint: [UInt8]
+  /// The subject as RFC 2253 writes it.
+  public let subject: String
+
+  public init(der: [UInt8], fingerprint: [UInt8], subject: String) {
+    self.der = der
+    self.fingerprint = fingerprint
+    self.subject = subject
+  }
+}
+
+/// The address of a socket, without DNS.
+public enum SocketAddress: Sendable, Hashable {
+  /// Four bytes in network order, and a port.
+  case ipv4([UInt8], port: UInt16)
+  /// Sixteen bytes in network order, and a port. An IPv4 address that came through an IPv6 socket is an `ipv4`.
+  case ipv6([UInt8], port: UInt16)
+  /// The path of a Unix socket; empty for an unnamed client.
+  case unix(String)
+}
+
+extension SocketAddress: CustomStringConvertible {
+  /// `192.0.2.1:443`, `[2001:db8::1]:443` or `unix:/path`.
+  public var description: String {
+    switch self {
+    case .ipv4(_, let port): "\(host):\(port)"
+    case .ipv6(_, let port): "[\(host)]:\(port)"
+    case .unix(let path): "unix:\(path)"
+    }
+  }
+
+  /// The address alone: `192.0.2.1`, `2001:db8::1` (RFC 5952) or the path of a Unix socket.
+  public var host: String {
+    switch self {
+    case .ipv4(let bytes, _): bytes.map(String.init).joined(separator: ".")
+    case .ipv6(let bytes, _): Self.canonical(bytes)
+    case .unix(let path): path
+    }
+  }
+
+  /// RFC 5952: lowercase, no leading zeros, the first longest run of two or more zero groups shortened to `::`.
+  private static func canonical(_ bytes: [UInt8]) -> String {
+    let groups = stride(from: 0, to: 16, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+    var longest = 0..<0
+    var start = 0
+    while start < groups.count {
+      let end = groups[start...].firstIndex { $0 != 0 } ?? groups.count
+      if end - start > max(longest.count, 1) { longest = start..<end }
+      start = max(end, start) + 1
+    }
+    func text(_ groups: ArraySlice<UInt16>) -> String { groups.map { String($0, radix: 16) }.joined(separator: ":") }
+    if longest.isEmpty { return text(groups[...]) }
+    return text(groups[..<longest.lowerBound]) + "::" + text(groups[longest.upperBound...])
+  }
+}

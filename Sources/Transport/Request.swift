@@ -1,0 +1,98 @@
+/// A request whose head obeyed the grammar and whose body is complete.
+public struct Request: Sendable {
+  /// The name that this request has in logs and in `X-Request-Id`: 32 hex digits, unique, made by the engine.
+  public let id: String
+  /// The method as sent, case kept (RFC 9110 section 9.1).
+  public let method: String
+  /// The request target as sent: origin form, path and query.
+  public let target: String
+  /// The path in its one normal form, to be matched with routes: percent-encoded unreserved characters decoded, other
+  /// escapes in capitals, no dot segments, no empty segments.
+  public let path: String
+  /// What the client sent behind the method line, in order.
+  public let headers: HeaderFields
+  /// At most the engine's limit for bodies.
+  public let body: [UInt8]
+  /// Present if the request is a well-formed opening handshake (RFC 6455 section 4.1).
+  public let upgrade: UpgradeIntent?
+
+  public init(
+    id: String, method: String, target: String, path: String, headers: HeaderFields, body: [UInt8] = [],
+    upgrade: UpgradeIntent? = nil
+  ) {
+    self.id = id
+    self.method = method
+    self.target = target
+    self.path = path
+    self.headers = headers
+    self.body = body
+    self.upgrade = upgrade
+  }
+}
+
+/// What a WebSocket opening handshake asks for.
+public struct UpgradeIntent: Sendable, Hashable {
+  /// `Sec-WebSocket-Key`: the base64 of 16 bytes.
+  public let key: String
+  /// The offered subprotocols, in the client's order.
+  public let subprotocols: [String]
+
+  public init(key: String, subprotocols: [String] = []) {
+    self.key = key
+    self.subprotocols = subprotocols
+  }
+}
+
+/// Header fields in the order in which they came. Names compare without case.
+public struct HeaderFields: Sendable, Hashable {
+  public struct Field: Sendable, Hashable {
+    public let name: String
+    public let value: String
+    public init(name: String, value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  public private(set) var fields: [Field]
+
+  public init(_ fields: [Field] = []) { self.fields = fields }
+
+  public mutating func append(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
+
+  /// Every value of the fields called `name`, in order.
+  public func values(of name: String) -> [String] {
+    fields.lazy.filter { Self.isSame($0.name, name) }.map(\.value)
+  }
+
+  /// The value of the first field called `name`.
+  public func first(_ name: String) -> String? {
+    fields.first { Self.isSame($0.name, name) }?.value
+  }
+
+  /// The value of the only field called `name`; a field that came twice is `.repeated`, never a choice among them.
+  public func only(_ name: String) -> Occurrence {
+    let values = values(of: name)
+    return switch values.count {
+    case 0: .absent
+    case 1: .once(values[0])
+    default: .repeated
+    }
+  }
+
+  public enum Occurrence: Sendable, Hashable {
+    case absent
+    case once(String)
+    case repeated
+  }
+
+  /// Whether two field names are the same: ASCII, without regard to case (RFC 9110 section 5.1).
+  public static func isSame(_ first: String, _ second: String) -> Bool {
+    first.utf8.count == second.utf8.count
+      && zip(first.utf8, second.utf8).allSatisfy { ($0 | lowerBit($0)) == ($1 | lowerBit($1)) }
+  }
+
+  private static func lowerBit(_ character: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(character) ? 0x20 : 0
+  }
+}

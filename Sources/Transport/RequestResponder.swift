@@ -1,0 +1,45 @@
+/// What decides about requests. The engine parses, asks once for each request, and does the rest by itself.
+public protocol RequestResponder: Sendable {
+  /// The decision, where it needs no waiting: called on the event loop, so it must not block, nor compute for longer
+  /// than some tens of microseconds. `nil` sends the question to `respond(to:from:)`.
+  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition?
+
+  /// The decision. Total: whatever goes wrong becomes an answer.
+  func respond(to request: Request, from peer: Peer) async -> Disposition
+
+  /// The answer to what never became a request. Called on the event loop: must not block.
+  ///
+  /// The engine closes the connection behind it.
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response
+}
+
+extension RequestResponder {
+  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? { nil }
+}
+
+/// What becomes of a request.
+public enum Disposition: Sendable {
+  case respond(Response)
+  /// Only for a request with an `upgrade`; for another one the engine answers 500 and closes.
+  case relay(any RelayOrder)
+  /// Ends the WebSocket here. Only for a request with an `upgrade`.
+  case converse(any WebSocketSession)
+}
+
+/// Why bytes did not become a request.
+public enum RequestFault: Sendable, Hashable {
+  /// The head breaks a rule of the grammar; `rule` says which, for people, without echoing what was sent.
+  case malformedHead(rule: String)
+  /// The head has more bytes or fields than are allowed.
+  case headTooLarge(rule: String)
+  /// The body is longer than `limit` bytes, or says so.
+  case bodyTooLarge(limit: Int)
+  /// The body's framing is broken or of a kind that is not taken.
+  case malformedBody(rule: String)
+  /// An opening handshake that RFC 6455 section 4.2.1 does not allow.
+  case malformedUpgrade(rule: String)
+  /// A version of WebSocket other than 13: answered with 426 and the version that is spoken.
+  case unsupportedWebSocketVersion
+  /// The head or the body did not arrive in time.
+  case tooSlow
+}
