@@ -36,5 +36,6 @@ let package = Package(
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
 
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )
