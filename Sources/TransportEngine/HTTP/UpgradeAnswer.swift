@@ -36,7 +36,7 @@ extension UpgradeAnswer {
       throw .upgrade
     }
     guard head.connectionOptions.contains("upgrade") else { throw .connection }
-    guard head.headers.only("Sec-WebSocket-Accept") == .once(accept) else { throw .accept }
+    guard !accept.isEmpty, head.headers.only("Sec-WebSocket-Accept") == .once(accept) else { throw .accept }
     // To a reader that honoured them, frames would be a body.
     if head.headers.first("Transfer-Encoding") != nil { throw .framing }
     if let length = head.headers.first("Content-Length"), length != "0" { throw .framing }

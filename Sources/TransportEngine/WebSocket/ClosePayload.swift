@@ -32,18 +32,18 @@ extension ClosePayload {
   static let maxReason = FrameHeader.maxControlPayload - 2
 
   /// Reads the payload of a Close frame, unmasked.
-  init(decoding payload: UnsafeBufferPointer<UInt8>) throws(ClosePayloadFault) {
-    guard payload.count > 0 else {
+  init(decoding payload: [UInt8]) throws(ClosePayloadFault) {
+    guard !payload.isEmpty else {
       self.init(nil)
       return
     }
     guard payload.count >= 2 else { throw .length }
     let code = CloseCode(UInt16(payload[0]) << 8 | UInt16(payload[1]))
     guard code.maySend else { throw .code }
-    let reason = UnsafeBufferPointer(rebasing: payload[2...])
     var validator = UTF8Validator()
-    guard validator.consume(reason), validator.isComplete else { throw .reason }
-    self.init(code, reason: String(decoding: reason, as: UTF8.self))
+    let isText = payload.withUnsafeBufferPointer { validator.consume(.init(rebasing: $0[2...])) }
+    guard isText, validator.isComplete else { throw .reason }
+    self.init(code, reason: String(decoding: payload[2...], as: UTF8.self))
   }
 
   /// The payload, at most 125 bytes: a longer reason is cut between two characters.

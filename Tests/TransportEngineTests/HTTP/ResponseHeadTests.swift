@@ -131,6 +131,14 @@ import Transport
     #expect(throws: rule) { try answer(head) }
   }
 
+  @Test("Nothing is proved where nothing is expected")
+  func emptyProof() throws {
+    let head = try Self.head(replacing: [("Sec-WebSocket-Accept", "")])
+    #expect(throws: UpgradeAnswerFault.accept) {
+      try UpgradeAnswer(head, accept: "", subprotocols: [], extensions: [])
+    }
+  }
+
   @Test("Each rule is broken by some test")
   func complete() {
     #expect(Set(Self.broken.map(\.0)) == Set(UpgradeAnswerFault.allCases))
