@@ -27,6 +27,7 @@ let package = Package(
   dependencies: [],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
@@ -34,7 +35,7 @@ let package = Package(
     target("AppAttest", ["ByteCoding", "Cryptography"]),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
 
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
