@@ -203,7 +203,7 @@ extension PeerCertificate {
     }
     guard isEncoded, let memory = BIO_new(BIO_s_mem()) else { return nil }
     defer { BIO_free(memory) }
-    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, shim_XN_FLAG_RFC2253())
+    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, sallyport_rfc2253_flags())
     var text = [UInt8](repeating: 0, count: 1024)
     let count = BIO_read(memory, &text, Int32(text.count))
     var digest = [UInt8](repeating: 0, count: 32)

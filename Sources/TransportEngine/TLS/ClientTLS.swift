@@ -69,7 +69,7 @@ public final class ClientTLS: Sendable {
     } else {
       ERR_clear_error()
       X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
-      isSet = X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 && shim_SSL_set_server_name(ssl, name) == 1
+      isSet = X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 && sallyport_SSL_set_server_name(ssl, name) == 1
     }
     guard isSet else {
       SSL_free(ssl)

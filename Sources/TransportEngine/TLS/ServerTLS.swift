@@ -87,19 +87,19 @@ public final class ServerTLS: Sendable {
 
 /// What both ends have in common.
 func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersion) {
-  SSL_CTX_set_options(context, shim_SSL_OP_for_gate())
-  shim_SSL_CTX_set_mode(
+  SSL_CTX_set_options(context, sallyport_SSL_OP_for_gate())
+  sallyport_SSL_CTX_set_mode(
     context,
     UInt32(
       SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
         | SSL_MODE_NO_AUTO_CHAIN))
-  _ = shim_SSL_CTX_set_min_proto_version(context, minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION)
-  shim_SSL_CTX_disable_session_cache(context)
+  _ = sallyport_SSL_CTX_set_min_proto_version(context, minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION)
+  sallyport_SSL_CTX_disable_session_cache(context)
   SSL_CTX_set_num_tickets(context, 0)
   // Constant lists that every OpenSSL 3 knows.
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256")
   SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!PSK")
-  _ = shim_SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384")
+  _ = sallyport_SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384")
 }
 
 /// Chooses `http/1.1` if the client names it; a client that names only others is refused (RFC 7301 section 3.2).
