@@ -24,7 +24,9 @@ let package = Package(
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
   ],
-  dependencies: [],
+  dependencies: [
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+  ],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
@@ -35,6 +37,8 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("Settings", [.product(name: "Yams", package: "Yams")]),
 
+    tests("SettingsTests", ["Settings"]),
   ]
 )
