@@ -25,7 +25,9 @@ let package = Package(
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
   ],
-  dependencies: [],
+  dependencies: [
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+  ],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLinux"),
@@ -38,8 +40,10 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target("Settings", [.product(name: "Yams", package: "Yams")]),
 
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests("SettingsTests", ["Settings"]),
   ]
 )
