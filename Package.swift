@@ -22,20 +22,28 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
+    .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
   ],
-  dependencies: [],
+  dependencies: [
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+  ],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
+    target("CBOR", ["CLibCBOR"]),
     target("Cryptography", ["ByteCoding", "COpenSSL"]),
-    target("AppAttest", ["ByteCoding", "Cryptography"]),
+    target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target("Settings", [.product(name: "Yams", package: "Yams")]),
 
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests("SettingsTests", ["Settings"]),
   ]
 )
