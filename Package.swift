@@ -23,6 +23,7 @@ let package = Package(
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "AttestClient", targets: ["AttestClient"]),
   ],
   dependencies: [],
   targets: [
@@ -35,6 +36,7 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
 
   ]
 )

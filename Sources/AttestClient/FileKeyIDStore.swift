@@ -13,7 +13,7 @@
       let bytes: [UInt8]
       do throws(PrivateFile.Fault) {
         bytes = try PrivateFile.read(path)
-      } catch where error.isAbsence {
+      } catch  where error.isAbsence {
         return KeyRecord()
       } catch {
         throw .unreadable("\(error)")
