@@ -24,6 +24,7 @@ let package = Package(
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),
+    .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
   ],
   dependencies: [],
   targets: [
@@ -37,6 +38,10 @@ let package = Package(
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
+    target("CBOR", ["CLibCBOR"]),
+
+    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
 
   ]
 )

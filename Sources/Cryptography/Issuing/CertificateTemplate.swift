@@ -80,3 +80,8 @@ extension ECPrivateKey.Curve {
     }
   }
 }
+
+extension Certificate {
+  /// The subject's key as `SubjectPublicKeyInfo`, DER.
+  public var subjectPublicKeyInfo: [UInt8] { Array(fields.subjectPublicKeyInfo) }
+}
