@@ -22,6 +22,7 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
+    .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),
     .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
@@ -32,16 +33,16 @@ let package = Package(
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
+    target("CBOR", ["CLibCBOR"]),
     target("Cryptography", ["ByteCoding", "COpenSSL"]),
-    target("AppAttest", ["ByteCoding", "Cryptography"]),
+    target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
-    target("CBOR", ["CLibCBOR"]),
 
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
-
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
   ]
 )
