@@ -76,7 +76,8 @@ public struct AuthorityFolder: Sendable, Hashable {
     try write([UInt8](description) + [UInt8(ascii: "\n")], to: "authority.json", mode: 0o644)
   }
 
-  private func renewed(_ authority: TestAuthority, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority {
+  private func renewed(_ authority: TestAuthority, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority
+  {
     guard authority.server.certificate.notAfter < instant.advanced(by: .seconds(30 * 86400)) else { return authority }
     var authority = authority
     try cryptographically { () throws(CryptographyError) in try authority.renewServer(at: instant) }

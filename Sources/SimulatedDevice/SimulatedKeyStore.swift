@@ -51,7 +51,7 @@ public struct FolderKeyStore: SimulatedKeyStore {
     let bytes: [UInt8]
     do throws(PrivateFile.Fault) {
       bytes = try PrivateFile.read(path)
-    } catch where error.isAbsence {
+    } catch  where error.isAbsence {
       return nil
     } catch {
       throw .unreadable("\(error)")

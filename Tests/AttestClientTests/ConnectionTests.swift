@@ -53,7 +53,8 @@ struct ConnectionTests {
     #expect(upgrades.attempts.count == 2)
   }
 
-  @Test("is not tried again after a refusal of another kind", arguments: ["rate_limited", "rp_id_mismatch", "new_code"])
+  @Test(
+    "is not tried again after a refusal of another kind", arguments: ["rate_limited", "rp_id_mismatch", "new_code"])
   func otherRefusal(code: String) async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades(refusedWith: [RefusalCode(rawValue: code)])

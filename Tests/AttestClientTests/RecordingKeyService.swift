@@ -18,7 +18,8 @@ final class RecordingKeyService: AppAttestKeyService {
   private let assertFailures = Mutex<[KeyServiceError]>([])
   private let assertionsUnderWay = Gauge()
 
-  init(isSupported: Bool = true, attestFailures: [KeyServiceError] = [], assertFailures: [KeyServiceError] = []) throws {
+  init(isSupported: Bool = true, attestFailures: [KeyServiceError] = [], assertFailures: [KeyServiceError] = []) throws
+  {
     self.isSupported = isSupported
     let app = SimulatedApp(appID: "AAABBBCCC1.com.example.app")
     let authority = try TestAuthority(appID: app.appID, at: .now())

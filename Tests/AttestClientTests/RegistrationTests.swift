@@ -11,9 +11,10 @@ struct RegistrationTests {
     let fixture = try Fixture()
     let keyID = try await fixture.session.registerIfNeeded()
 
-    #expect(fixture.gate.requests.map(\.url.absoluteString) == [
-      "https://gate.example:6200/attest/challenge", "https://gate.example:6200/attest/register",
-    ])
+    #expect(
+      fixture.gate.requests.map(\.url.absoluteString) == [
+        "https://gate.example:6200/attest/challenge", "https://gate.example:6200/attest/register",
+      ])
     let nonce = [UInt8](repeating: 1, count: 32)
     #expect(fixture.keys.recorded == [.generate, .attest(SHA256.hash(nonce))])
     #expect(fixture.store.load() == KeyRecord(keyID: keyID))

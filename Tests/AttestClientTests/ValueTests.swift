@@ -18,7 +18,8 @@ struct GateMessageTests {
   @Test(
     "anything else is no challenge",
     arguments: [
-      "", "{}", "[]", #"{"nonce":7}"#, #"{"nonce":""}"#, #"{"nonce":"0a0"}"#, #"{"nonce":"zz0a0b0c0d0e0f101112131415161718"}"#,
+      "", "{}", "[]", #"{"nonce":7}"#, #"{"nonce":""}"#, #"{"nonce":"0a0"}"#,
+      #"{"nonce":"zz0a0b0c0d0e0f101112131415161718"}"#,
       #"{"nonce":"0a0b0c0d0e0f10111213141516171"}"#, #"{"nonce":"+a0b0c0d0e0f101112131415161718"}"#,
     ])
   func noChallenge(body: String) {
@@ -68,7 +69,8 @@ struct AddressTests {
   @Test(
     "is never plaintext, nor ambiguous",
     arguments: [
-      "http://gate.example", "ws://gate.example", "gate.example", "file:///etc", "https:///path", "https://a@gate.example",
+      "http://gate.example", "ws://gate.example", "gate.example", "file:///etc", "https:///path",
+      "https://a@gate.example",
       "https://gate.example/#x", "https://gate.example?x=1",
     ])
   func unusable(text: String) throws {
@@ -88,10 +90,12 @@ struct FileKeyIDStoreTests {
     try body(folder)
   }
 
-  @Test("comes back as it was saved", arguments: [
-    KeyRecord(), KeyRecord(keyID: "a/b+c="), KeyRecord(renewedAt: Timestamp(seconds: 1_700_000_000, nanoseconds: 5)),
-    KeyRecord(keyID: "k", renewedAt: Timestamp(seconds: 0)),
-  ])
+  @Test(
+    "comes back as it was saved",
+    arguments: [
+      KeyRecord(), KeyRecord(keyID: "a/b+c="), KeyRecord(renewedAt: Timestamp(seconds: 1_700_000_000, nanoseconds: 5)),
+      KeyRecord(keyID: "k", renewedAt: Timestamp(seconds: 0)),
+    ])
   func roundTrip(record: KeyRecord) throws {
     try inFolder { folder in
       let store = FileKeyIDStore(path: "\(folder)/record.json")
@@ -105,7 +109,8 @@ struct FileKeyIDStoreTests {
     }
   }
 
-  @Test("is not guessed at when it is damaged", arguments: ["", "{", "[]", #"{"renewedAt":"yesterday"}"#, #"{"keyId":5}"#])
+  @Test(
+    "is not guessed at when it is damaged", arguments: ["", "{", "[]", #"{"renewedAt":"yesterday"}"#, #"{"keyId":5}"#])
   func damaged(content: String) throws {
     try inFolder { folder in
       try Data(content.utf8).write(to: URL(fileURLWithPath: "\(folder)/record.json"))

@@ -52,13 +52,6 @@ public struct CertificateExtension: Sendable, Hashable {
   }
 }
 
-extension ObjectIdentifier {
-  /// The purpose of a TLS server's certificate.
-  public static var tlsServer: ObjectIdentifier { .serverAuthentication }
-  /// The purpose of a TLS client's certificate.
-  public static var tlsClient: ObjectIdentifier { .clientAuthentication }
-}
-
 /// What a key is for (RFC 5280 section 4.2.1.3), except for the ninth bit, which nobody uses.
 public struct KeyUsage: OptionSet, Sendable, Hashable {
   public let rawValue: UInt8

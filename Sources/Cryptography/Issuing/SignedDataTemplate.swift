@@ -37,15 +37,15 @@ public struct SignedDataTemplate: Sendable {
     let signers = DER.set(of: [signerInfo])
     switch encoding {
     case .der:
-      let content = DER.sequence(DER.objectIdentifier(.cmsData), DER.context(0, DER.octetString(content)))
+      let content = DER.sequence(DER.objectIdentifier(.data), DER.context(0, DER.octetString(content)))
       let signedData = DER.sequence(prologue, content, DER.context(0, chain), signers)
-      return DER.sequence(DER.objectIdentifier(.cmsSignedData), DER.context(0, signedData))
+      return DER.sequence(DER.objectIdentifier(.signedData), DER.context(0, signedData))
     case .ber:
       let octets = DER.indefinite(.constructedOctetString, pieces)
       let content = DER.indefinite(
-        .sequence, DER.objectIdentifier(.cmsData), DER.indefinite(.context(0), octets))
+        .sequence, DER.objectIdentifier(.data), DER.indefinite(.context(0), octets))
       let signedData = DER.indefinite(.sequence, prologue, content, DER.indefinite(.context(0), chain), signers)
-      return DER.indefinite(.sequence, DER.objectIdentifier(.cmsSignedData), DER.indefinite(.context(0), signedData))
+      return DER.indefinite(.sequence, DER.objectIdentifier(.signedData), DER.indefinite(.context(0), signedData))
     }
   }
 
