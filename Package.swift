@@ -24,6 +24,8 @@ let package = Package(
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "AttestClient", targets: ["AttestClient"]),
+    .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
   ],
   dependencies: [
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
@@ -41,9 +43,12 @@ let package = Package(
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
+    target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
 
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests("SettingsTests", ["Settings"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )
