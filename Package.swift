@@ -24,7 +24,10 @@ let package = Package(
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
   ],
-  dependencies: [],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+  ],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
@@ -35,6 +38,8 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
 
+    tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
   ]
 )
