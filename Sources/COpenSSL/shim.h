@@ -24,4 +24,18 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
+/// A new key on P-256, or NULL. `EVP_EC_gen` is a macro over a variadic function.
+static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256"); }
+
+/// `XN_FLAG_RFC2253` is a sum of macros.
+static inline unsigned long sallyport_rfc2253_flags(void) { return XN_FLAG_RFC2253; }
+
+/// Whether `code` only says that no further PEM block begins.
+static inline int sallyport_is_no_pem_start(unsigned long code) {
+  return ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
+}
+
+/// Frees what OpenSSL allocated.
+static inline void sallyport_free(void *memory) { OPENSSL_free(memory); }
+
 #endif

@@ -1,0 +1,42 @@
+internal import COpenSSL
+
+/// SHA-256 (FIPS 180-4): digests of 32 bytes.
+public enum SHA256 {
+  public static let digestSize = 32
+
+  /// The digest of `parts`, one behind the other.
+  public static func hash(_ parts: [UInt8]...) -> [UInt8] {
+    parts.count == 1 ? digest(parts[0]) : digest(Array(parts.joined()))
+  }
+
+  /// The digest of `slice`.
+  public static func hash(_ slice: ArraySlice<UInt8>) -> [UInt8] { digest(slice) }
+
+  private static func digest(_ message: some Collection<UInt8>) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: digestSize) { output, count in
+      let isDone: Bool? = message.withContiguousStorageIfAvailable { input in
+        EVP_Digest(input.baseAddress, input.count, output.baseAddress, nil, DigestAlgorithm.sha256.method, nil) == 1
+      }
+      // Arrays and their slices are contiguous, and hashing bytes in memory needs nothing that could be missing but
+      // memory, without which Swift does not go on either.
+      guard isDone == true else { fatalError("SHA-256 is not available: \(OpenSSLErrors.take())") }
+      count = digestSize
+    }
+  }
+}
+
+/// A digest as OpenSSL knows it, fetched once: fetching costs more than hashing a short message.
+struct DigestAlgorithm: @unchecked Sendable {  // an EVP_MD is constant and lives as long as the process
+  let method: OpaquePointer
+
+  static let sha256 = DigestAlgorithm("SHA256")
+  static let sha384 = DigestAlgorithm("SHA384")
+
+  private init(_ name: String) {
+    // Both digests are in OpenSSL's default provider, without which it could not start at all.
+    guard let method = EVP_MD_fetch(nil, name, nil) else {
+      fatalError("OpenSSL lacks \(name): \(OpenSSLErrors.take())")
+    }
+    self.method = method
+  }
+}
