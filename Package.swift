@@ -22,6 +22,7 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
+    .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
   ],
   dependencies: [
@@ -33,13 +34,15 @@ let package = Package(
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
+    target("CBOR", ["CLibCBOR"]),
     target("Cryptography", ["ByteCoding", "COpenSSL"]),
-    target("AppAttest", ["ByteCoding", "Cryptography"]),
+    target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
     target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
 
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
   ]
 )

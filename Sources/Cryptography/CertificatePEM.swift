@@ -25,7 +25,8 @@ extension Certificate {
     }
   }
 
-  private static func nextBlock(from source: MemoryBIO) throws(CryptographyError) -> (label: String, content: [UInt8])? {
+  private static func nextBlock(from source: MemoryBIO) throws(CryptographyError) -> (label: String, content: [UInt8])?
+  {
     var label: UnsafeMutablePointer<CChar>?
     var header: UnsafeMutablePointer<CChar>?
     var content: UnsafeMutablePointer<UInt8>?

@@ -30,6 +30,15 @@ final class X509Handle: @unchecked Sendable {
     return String(decoding: target.take(), as: UTF8.self)
   }
 
+  /// Whether `signature` is one of ECDSA over `message` by the subject's key, whatever curve that is on.
+  func isValid(_ signature: some Collection<UInt8>, for message: [UInt8], digest: DigestAlgorithm) -> Bool {
+    OpenSSLErrors.clear()
+    guard let key = X509_get_pubkey(pointer).map(PKey.init(owning:)), EVP_PKEY_is_a(key.handle, "EC") == 1 else {
+      return false
+    }
+    return key.isValid(signature, for: message, digest: digest)
+  }
+
   private static func timestamp(_ time: UnsafePointer<ASN1_TIME>?) -> Timestamp? {
     var parts = tm()
     guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }

@@ -4,7 +4,9 @@ extension ASN1Reader {
   /// An INTEGER that fits into 63 bits and is not negative.
   public mutating func unsignedInteger() throws(ASN1Error) -> Int {
     let content = try next(.integer).content
-    guard let first = content.first, content.count <= 8 else { throw .malformed("an integer of \(content.count) bytes") }
+    guard let first = content.first, content.count <= 8 else {
+      throw .malformed("an integer of \(content.count) bytes")
+    }
     guard first < 0x80 else { throw .malformed("a negative integer") }
     guard content.count == 1 || first != 0 || content[content.startIndex + 1] >= 0x80 else {
       throw .malformed("an integer with leading zeros")
