@@ -40,6 +40,7 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("SQLiteStore", ["AttestGate", "AppAttest", "ByteCoding", .product(name: "GRDB", package: "GRDB.swift")]),
     target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
 
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
