@@ -40,6 +40,9 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target(
+      "GateService",
+      ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
     target("SQLiteStore", ["AttestGate", "AppAttest", "ByteCoding", .product(name: "GRDB", package: "GRDB.swift")]),
     target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
 
