@@ -28,9 +28,11 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
@@ -39,7 +41,6 @@ let package = Package(
     target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
     target(
       "GateService",
       ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
@@ -47,6 +48,11 @@ let package = Package(
     target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
 
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target("Settings", [.product(name: "Yams", package: "Yams")]),
+
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests("SettingsTests", ["Settings"]),
   ]
 )
