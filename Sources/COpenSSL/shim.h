@@ -52,6 +52,9 @@ static inline uint64_t sallyport_SSL_OP_for_gate(void) {
 /// A new key on P-256, or NULL. `EVP_EC_gen` is a macro over a variadic function.
 static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256"); }
 
+/// A new key on the named curve, or NULL.
+static inline EVP_PKEY *sallyport_generate_ec(const char *curve) { return EVP_EC_gen(curve); }
+
 /// `XN_FLAG_RFC2253` is a sum of macros.
 static inline unsigned long sallyport_rfc2253_flags(void) { return XN_FLAG_RFC2253; }
 
