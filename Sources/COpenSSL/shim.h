@@ -27,6 +27,9 @@
 /// A new key on P-256, or NULL. `EVP_EC_gen` is a macro over a variadic function.
 static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256"); }
 
+/// `EVP_PKEY_PUBLIC_KEY` is a sum of macros.
+static inline int sallyport_public_key_selection(void) { return EVP_PKEY_PUBLIC_KEY; }
+
 /// `XN_FLAG_RFC2253` is a sum of macros.
 static inline unsigned long sallyport_rfc2253_flags(void) { return XN_FLAG_RFC2253; }
 
