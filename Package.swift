@@ -27,6 +27,7 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
+    .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),

@@ -54,6 +54,8 @@ static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256
 
 /// A new key on the named curve, or NULL.
 static inline EVP_PKEY *sallyport_generate_ec(const char *curve) { return EVP_EC_gen(curve); }
+/// `EVP_PKEY_PUBLIC_KEY` is a sum of macros.
+static inline int sallyport_public_key_selection(void) { return EVP_PKEY_PUBLIC_KEY; }
 
 /// `XN_FLAG_RFC2253` is a sum of macros.
 static inline unsigned long sallyport_rfc2253_flags(void) { return XN_FLAG_RFC2253; }
