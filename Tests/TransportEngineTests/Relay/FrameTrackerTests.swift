@@ -60,7 +60,8 @@ struct FrameTrackerTests {
     return (passed, stops, tracker)
   }
 
-  @Test("everything is let through unchanged, however it is cut", arguments: [1, 2, 3, 7, 13, 14, 15, 125, 4096, 1 << 20])
+  @Test(
+    "everything is let through unchanged, however it is cut", arguments: [1, 2, 3, 7, 13, 14, 15, 125, 4096, 1 << 20])
   func transparent(pieces: Int) {
     for mask in [nil, Self.mask] {
       let bytes = Self.conversation(mask: mask)
@@ -144,7 +145,8 @@ struct FrameTrackerTests {
   func ownFrames() {
     for mask in [nil, UInt32(0xDEAD_BEEF)] {
       #expect(Self.run(GateFrame.close(3003, reason: "revoked", mask: mask), pieces: 2).stops == [.close(3003)])
-      let (_, stops, _) = Self.run(GateFrame.ping(token: 42, mask: mask).enumerated().map { $0 == 0 ? 0x8A : $1 }, pieces: 3, watchesPongs: true)
+      let (_, stops, _) = Self.run(
+        GateFrame.ping(token: 42, mask: mask).enumerated().map { $0 == 0 ? 0x8A : $1 }, pieces: 3, watchesPongs: true)
       #expect(stops.count == 1)
       guard case .pong(_, let payload) = stops.first else { return }
       #expect(payload == 42)
