@@ -13,6 +13,10 @@ func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+func executable(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
 }
@@ -65,7 +69,14 @@ let package = Package(
         "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    .executableTarget(name: "attest", dependencies: ["AttestTool"], swiftSettings: settings),
+    executable("attest", ["AttestTool"]),
+    executable(
+      "sallyport",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "SQLiteStore", "Settings",
+        "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
