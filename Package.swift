@@ -17,28 +17,69 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+/// What several test targets share; it stands among them.
+func support(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: settings)
+}
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
+    .library(name: "ByteCoding", targets: ["ByteCoding"]),
+    .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "AttestClient", targets: ["AttestClient"]),
+    .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
+    target("CBOR", ["CLibCBOR"]),
     target("Cryptography", ["ByteCoding", "COpenSSL"]),
-    target("AppAttest", ["ByteCoding", "Cryptography"]),
+    target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target(
+      "GateService",
+      ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
+    target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
+    target("SQLiteStore", ["AttestGate", "AppAttest", "ByteCoding", .product(name: "GRDB", package: "GRDB.swift")]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
+    target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
+    support("GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
+    support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
+    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "AttestGateTests",
+      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
+    tests(
+      "GateServiceTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
+        "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+      ]),
+    tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
+    tests(
+      "SQLiteStoreTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests("SettingsTests", ["Settings"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )

@@ -1,0 +1,45 @@
+internal import Cryptography
+
+/// The name of an app as Apple's platforms know it: team identifier, a dot, bundle identifier.
+public struct AppID: Sendable, Hashable {
+  public let teamID: String
+  public let bundleID: String
+
+  /// `nil` unless `teamID` is ten of `A-Z 0-9` and `bundleID` is one or more of `A-Z a-z 0-9 - .`, with at most 255
+  /// characters, as Apple assigns them.
+  public init?(teamID: String, bundleID: String) {
+    guard Self.isTeamID(teamID), Self.isBundleID(bundleID) else { return nil }
+    self.teamID = teamID
+    self.bundleID = bundleID
+  }
+
+  /// `TEAM.bundle`: the team identifier ends at the first dot.
+  public init?(_ text: String) {
+    guard let dot = text.firstIndex(of: ".") else { return nil }
+    self.init(teamID: String(text[..<dot]), bundleID: String(text[text.index(after: dot)...]))
+  }
+
+  public var text: String { "\(teamID).\(bundleID)" }
+
+  /// What authenticator data calls the RP ID hash: SHA-256 of `text`, 32 bytes.
+  public var hash: [UInt8] { SHA256.hash(Array(text.utf8)) }
+
+  /// Ten of `A-Z 0-9`.
+  public static func isTeamID(_ text: String) -> Bool {
+    text.utf8.count == 10 && text.utf8.allSatisfy { isCapital($0) || isDigit($0) }
+  }
+
+  public static func isBundleID(_ text: String) -> Bool {
+    (1...255).contains(text.utf8.count)
+      && text.utf8.allSatisfy {
+        isCapital($0) || isCapital($0 & 0xDF) || isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+      }
+  }
+
+  private static func isCapital(_ byte: UInt8) -> Bool { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
+  private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+}
+
+extension AppID: CustomStringConvertible {
+  public var description: String { text }
+}

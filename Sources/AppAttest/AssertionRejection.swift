@@ -1,0 +1,41 @@
+public import CBOR
+
+/// The rules of an assertion, in the order in which they are checked. The raw values are stable.
+public enum AssertionStep: String, Sendable, Hashable, CaseIterable {
+  /// The object is what Apple describes, and nothing else.
+  case format
+  /// Behind the fixed part of the authenticator data there is nothing, or one map of extensions.
+  case extensions
+  /// The key signed this authenticator data for this client data hash.
+  case signature
+  /// The authenticator data is for the app to which the key is bound.
+  case rpID = "rp_id"
+  /// The key has signed more often than when it was last seen.
+  case counter
+}
+
+/// Why an assertion is not accepted: the rule that it breaks, and the values that show it.
+public enum AssertionRejection: Error, Sendable, Hashable {
+  case notCBOR(CBORError)
+  /// The object does not have exactly the members `signature` and `authenticatorData`, both byte strings.
+  case unexpectedMembers
+  case malformedAuthenticatorData(AuthenticatorDataFault)
+  /// Not a signature by this key, or not one of this message.
+  case invalidSignature
+  case rpIDMismatch(expected: AppID, found: [UInt8])
+  case counterNotGreater(found: SignCount, last: SignCount)
+
+  /// The rule that is broken.
+  public var brokenStep: AssertionStep {
+    switch self {
+    case .notCBOR, .unexpectedMembers: .format
+    case .malformedAuthenticatorData(let fault): fault.isAboutExtensions ? .extensions : .format
+    case .invalidSignature: .signature
+    case .rpIDMismatch: .rpID
+    case .counterNotGreater: .counter
+    }
+  }
+
+  /// The word for the broken rule in logs.
+  public var step: String { brokenStep.rawValue }
+}

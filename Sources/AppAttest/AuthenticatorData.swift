@@ -1,0 +1,124 @@
+public import CBOR
+
+/// The part of authenticator data that attestations and assertions have in common (WebAuthn section 6.1): 37 bytes.
+struct AuthenticatorDataHead: Sendable, Hashable {
+  static let size = 37
+
+  /// SHA-256 of the app ID, 32 bytes.
+  let rpIDHash: [UInt8]
+  /// Kept for reports. Apple sets and clears these bits without regard to what follows: they decide nothing.
+  let flags: UInt8
+  let counter: SignCount
+
+  init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
+    var rest = bytes
+    guard let hash = rest.take(32), let flags = rest.popFirst(), let counter = rest.take(4) else {
+      throw .tooShort(bytes.count, minimum: Self.size)
+    }
+    rpIDHash = hash
+    self.flags = flags
+    self.counter = SignCount(counter.reduce(0) { $0 << 8 | UInt32($1) })
+  }
+}
+
+/// The credential in the authenticator data of an attestation: 127 bytes behind the head.
+struct AttestedCredential: Sendable, Hashable {
+  static let size = 16 + 2 + KeyID.size + COSEKey.size
+
+  let aaguid: [UInt8]
+  let credentialID: [UInt8]
+  /// X9.62, uncompressed, 65 bytes.
+  let publicKey: [UInt8]
+
+  init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
+    var rest = bytes
+    guard let aaguid = rest.take(16), let length = rest.take(2) else {
+      throw .tooShort(bytes.count, minimum: Self.size)
+    }
+    let count = length.reduce(0) { $0 << 8 | Int($1) }
+    guard count == KeyID.size else { throw .credentialIDLength(count) }
+    guard let credentialID = rest.take(count), let key = rest.take(COSEKey.size) else {
+      throw .tooShort(bytes.count, minimum: Self.size)
+    }
+    guard let publicKey = COSEKey.point(in: key) else { throw .malformedCredentialKey }
+    self.aaguid = aaguid
+    self.credentialID = credentialID
+    self.publicKey = publicKey
+  }
+}
+
+/// What devices from iOS 27 on say about their app, behind the fixed part of authenticator data.
+public struct AuthenticatorExtensions: Sendable, Hashable {
+  public let validationCategory: ValidationCategory?
+  public let bundleVersion: String?
+  /// All of them, those that are not known here too.
+  public let all: CBORMap
+
+  static let categoryKey = "apple_validation_category_01"
+  static let bundleVersionKey = "apple_bundle_version_01"
+
+  /// Reads what is behind the fixed part: nothing (`nil`, as before iOS 27), or exactly one map.
+  ///
+  /// The length decides and not the flag: shipping devices set the bit for extensions, Apple's own sample does not,
+  /// and assertions carry the bit for a credential that they do not have.
+  static func read(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) -> AuthenticatorExtensions? {
+    bytes.isEmpty ? nil : try AuthenticatorExtensions(bytes)
+  }
+
+  private init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
+    let value: CBORValue
+    do throws(CBORError) {
+      value = try CBORValue(decoding: bytes)
+    } catch {
+      throw .extensionsNotCBOR(error)
+    }
+    guard case .map(let map) = value else { throw .extensionsNotMap }
+    all = map
+    validationCategory = try map[Self.categoryKey].map(Self.category)
+    bundleVersion = try map[Self.bundleVersionKey].map { value throws(AuthenticatorDataFault) in
+      guard case .text(let text) = value else { throw .malformedExtension(Self.bundleVersionKey) }
+      return text
+    }
+  }
+
+  /// Four bytes, the lowest first, or an unsigned integer.
+  private static func category(_ value: CBORValue) throws(AuthenticatorDataFault) -> ValidationCategory {
+    switch value {
+    case .bytes(let bytes) where bytes.count == 4:
+      return ValidationCategory(rawValue: bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) })
+    case .unsigned(let number) where number <= UInt32.max:
+      return ValidationCategory(rawValue: UInt32(number))
+    default:
+      throw .malformedExtension(categoryKey)
+    }
+  }
+}
+
+/// Why authenticator data is not what WebAuthn section 6.1 and Apple make of it.
+public enum AuthenticatorDataFault: Error, Sendable, Hashable {
+  case tooShort(Int, minimum: Int)
+  /// Apple's credential identifiers have 32 bytes.
+  case credentialIDLength(Int)
+  /// Not the COSE key of a point on P-256 for ES256, in its one deterministic form of 77 bytes.
+  case malformedCredentialKey
+  case extensionsNotCBOR(CBORError)
+  case extensionsNotMap
+  /// A known extension with a value of another type.
+  case malformedExtension(String)
+
+  var isAboutExtensions: Bool {
+    switch self {
+    case .extensionsNotCBOR, .extensionsNotMap, .malformedExtension: true
+    case .tooShort, .credentialIDLength, .malformedCredentialKey: false
+    }
+  }
+}
+
+extension ArraySlice<UInt8> {
+  /// Takes `count` bytes off the front, if there are as many.
+  fileprivate mutating func take(_ count: Int) -> [UInt8]? {
+    guard self.count >= count else { return nil }
+    defer { self = dropFirst(count) }
+    return Array(prefix(count))
+  }
+}

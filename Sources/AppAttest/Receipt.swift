@@ -1,0 +1,137 @@
+public import ByteCoding
+public import Cryptography
+
+/// Apple's receipt for an attested key, read but not verified: signed data with a set of numbered fields.
+///
+/// One comes with each attestation (`ATTEST`); Apple's server exchanges it for newer ones (`RECEIPT`) that say how many
+/// keys a device has made.
+public struct Receipt: Sendable, Hashable {
+  /// The longest that is taken; real ones have about 4 KB.
+  public static let maximumSize = 16384
+
+  public enum Kind: String, Sendable, Hashable, CaseIterable {
+    case attest = "ATTEST"
+    case receipt = "RECEIPT"
+  }
+
+  /// The receipt, untouched: what is stored, and sent to Apple for a newer one.
+  public let bytes: [UInt8]
+  public let kind: Kind
+  public let appID: String
+  /// The leaf of the attestation.
+  public let attestedCertificate: Certificate
+  /// The attested key in X9.62 form, 65 bytes.
+  public let publicKey: [UInt8]
+  /// What the key was attested for; in a receipt of kind `receipt` mangled by a text conversion, of no use.
+  public let clientDataHash: [UInt8]?
+  public let environment: AttestEnvironment
+  public let creationTime: Timestamp
+  public let expirationTime: Timestamp
+  /// Approximately how many keys the device attested in the last days; `nil` where Apple has not said.
+  public let riskMetric: String?
+  /// From when on Apple exchanges this receipt for a newer one. Not a start of validity.
+  public let renewableFrom: Timestamp?
+
+  let signedData: SignedData
+
+  /// Reads a receipt. Its fields may come in any order, and unknown ones are ignored.
+  public init(_ bytes: [UInt8]) throws(ReceiptRejection) {
+    guard bytes.count <= Self.maximumSize else { throw .tooLong(bytes.count, limit: Self.maximumSize) }
+    do throws(CMSRejection) {
+      signedData = try SignedData(bytes)
+    } catch {
+      throw .notSignedData(error)
+    }
+    let fields = try ReceiptFields(signedData.content)
+    self.bytes = bytes
+    kind = try fields.require(.type) { Kind(rawValue: String(decoding: $0, as: UTF8.self)) }
+    appID = try fields.require(.appID, read: ReceiptFields.text)
+    attestedCertificate = try fields.require(.attestedKey) { try? Certificate(der: $0) }
+    clientDataHash = try kind == .attest ? fields.require(.clientDataHash) { $0 } : fields[.clientDataHash]
+    environment = try fields.require(.environment, read: Self.environment)
+    creationTime = try fields.require(.creationTime, read: ReceiptFields.time)
+    expirationTime = try fields.require(.expirationTime, read: ReceiptFields.time)
+    riskMetric = try fields.ifPresent(.riskMetric, read: ReceiptFields.text)
+    renewableFrom = try fields.ifPresent(.renewableFrom, read: ReceiptFields.time)
+    guard let publicKey = attestedCertificate.p256PublicKey else { throw .malformedField(.attestedKey) }
+    self.publicKey = publicKey
+  }
+
+  private static func environment(_ value: [UInt8]) -> AttestEnvironment? {
+    switch String(decoding: value, as: UTF8.self) {
+    case "sandbox": .development
+    case "production": .production
+    default: nil
+    }
+  }
+
+  public static func == (first: Receipt, second: Receipt) -> Bool { first.bytes == second.bytes }
+  public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}
+
+/// The fields that are read, by the number that marks them.
+public enum ReceiptField: Int, Sendable, Hashable, CaseIterable {
+  case appID = 2
+  case attestedKey = 3
+  case clientDataHash = 4
+  case token = 5
+  case type = 6
+  case environment = 7
+  case creationTime = 12
+  case riskMetric = 17
+  case renewableFrom = 19
+  case expirationTime = 21
+}
+
+/// The content of a receipt: SET OF SEQUENCE { type INTEGER, version INTEGER, value OCTET STRING }.
+struct ReceiptFields {
+  private var values: [ReceiptField: [UInt8]] = [:]
+
+  init(_ content: [UInt8]) throws(ReceiptRejection) {
+    for (type, value) in try Self.entries(of: content) {
+      guard let field = ReceiptField(rawValue: type) else { continue }
+      guard values.updateValue(value, forKey: field) == nil else { throw .repeatedField(field) }
+    }
+  }
+
+  subscript(field: ReceiptField) -> [UInt8]? { values[field] }
+
+  func require<Value>(_ field: ReceiptField, read: ([UInt8]) -> Value?) throws(ReceiptRejection) -> Value {
+    guard let value = try ifPresent(field, read: read) else { throw .missingField(field) }
+    return value
+  }
+
+  func ifPresent<Value>(_ field: ReceiptField, read: ([UInt8]) -> Value?) throws(ReceiptRejection) -> Value? {
+    guard let bytes = values[field] else { return nil }
+    guard let value = read(bytes) else { throw .malformedField(field) }
+    return value
+  }
+
+  /// UTF-8, or nothing.
+  static func text(_ value: [UInt8]) -> String? {
+    let text = String(decoding: value, as: UTF8.self)
+    return text.utf8.elementsEqual(value) ? text : nil
+  }
+
+  /// RFC 3339 with 0 to 9 fraction digits: Apple drops trailing zeros.
+  static func time(_ value: [UInt8]) -> Timestamp? { text(value).flatMap { Timestamp(rfc3339: $0) } }
+
+  private static func entries(of content: [UInt8]) throws(ReceiptRejection) -> [(type: Int, value: [UInt8])] {
+    do throws(ASN1Error) {
+      var file = ASN1Reader(content)
+      var set = try file.enter(.set)
+      try file.end()
+      var entries: [(Int, [UInt8])] = []
+      while !set.isAtEnd {
+        var entry = try set.enter(.sequence)
+        let type = try entry.unsignedInteger()
+        _ = try entry.unsignedInteger()  // the version of the field's type, always 1
+        entries.append((type, Array(try entry.octetString())))
+        try entry.end()
+      }
+      return entries
+    } catch {
+      throw .malformedFields(error)
+    }
+  }
+}

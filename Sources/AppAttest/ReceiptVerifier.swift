@@ -1,0 +1,105 @@
+public import ByteCoding
+public import Cryptography
+
+/// Decides whether Apple made a receipt for an app's key.
+///
+/// How fresh a receipt must be is not decided here: it is new at registration and old ever after.
+public struct ReceiptVerifier: Sendable {
+  /// What Apple puts into certificates whose keys sign receipts.
+  static let marker = "1.2.840.113635.100.12.15"
+
+  private let chains: ChainValidator
+
+  /// `roots`: those of receipts, which are others than those of attestations. `AppleRoots.appleRootG3` for real ones.
+  public init(roots: [Certificate]) { chains = ChainValidator(roots: roots) }
+
+  /// Verifies `receipt` at `instant`.
+  public func verify(
+    _ receipt: Receipt, for expectation: ReceiptExpectation, at instant: Timestamp
+  ) throws(ReceiptRejection) {
+    for step in ReceiptStep.allCases { try check(step, of: receipt, for: expectation, at: instant) }
+  }
+
+  /// Whether one rule holds. Each can be asked by itself.
+  func check(
+    _ step: ReceiptStep, of receipt: Receipt, for expectation: ReceiptExpectation, at instant: Timestamp
+  ) throws(ReceiptRejection) {
+    switch step {
+    case .format: break  // there would be no receipt otherwise
+    case .certificateChain: try checkChain(of: receipt, at: instant)
+    case .signature: guard receipt.signedData.hasValidSignature else { throw .invalidSignature }
+    case .appID: try checkAppID(of: receipt, for: expectation)
+    case .publicKey: try checkPublicKey(of: receipt, for: expectation)
+    case .clientDataHash: try checkClientDataHash(of: receipt, for: expectation)
+    case .environment: try checkEnvironment(of: receipt, for: expectation)
+    case .expiry: try checkExpiry(of: receipt, at: instant)
+    }
+  }
+
+  private func checkChain(of receipt: Receipt, at instant: Timestamp) throws(ReceiptRejection) {
+    let signer = receipt.signedData.signer
+    do throws(ChainRejection) {
+      _ = try chains.validate(leaf: signer, intermediates: receipt.signedData.otherCertificates, at: instant)
+    } catch {
+      throw .untrustedChain(error)
+    }
+    guard signer.extensionValue(oid: Self.marker) != nil else { throw .markerMissing(subject: signer.subject) }
+  }
+
+  private func checkAppID(
+    of receipt: Receipt, for expectation: ReceiptExpectation
+  ) throws(ReceiptRejection) {
+    guard receipt.appID.utf8.elementsEqual(expectation.appID.text.utf8) else {
+      throw .appIDMismatch(expected: expectation.appID, found: receipt.appID)
+    }
+  }
+
+  private func checkPublicKey(
+    of receipt: Receipt, for expectation: ReceiptExpectation
+  ) throws(ReceiptRejection) {
+    guard receipt.publicKey == expectation.publicKey else {
+      throw .publicKeyMismatch(expected: expectation.publicKey, found: receipt.publicKey)
+    }
+  }
+
+  // Apple's server mangles the hash when it makes a newer receipt: only the first one has it whole.
+  private func checkClientDataHash(
+    of receipt: Receipt, for expectation: ReceiptExpectation
+  ) throws(ReceiptRejection) {
+    guard let expected = expectation.clientDataHash, receipt.kind == .attest else { return }
+    guard receipt.clientDataHash == expected.bytes else { throw .clientDataHashMismatch }
+  }
+
+  private func checkEnvironment(
+    of receipt: Receipt, for expectation: ReceiptExpectation
+  ) throws(ReceiptRejection) {
+    guard let expected = expectation.environment else { return }
+    guard receipt.environment == expected else {
+      throw .environmentMismatch(expected: expected, found: receipt.environment)
+    }
+  }
+
+  private func checkExpiry(of receipt: Receipt, at instant: Timestamp) throws(ReceiptRejection) {
+    guard instant <= receipt.expirationTime else { throw .expired(receipt.expirationTime, at: instant) }
+  }
+}
+
+/// For what a receipt should be.
+public struct ReceiptExpectation: Sendable, Hashable {
+  public let appID: AppID
+  /// X9.62, uncompressed, 65 bytes.
+  public let publicKey: [UInt8]
+  /// What the key was attested for; `nil` if that is not known any more.
+  public let clientDataHash: ClientDataHash?
+  /// `nil` if not known.
+  public let environment: AttestEnvironment?
+
+  public init(
+    appID: AppID, publicKey: [UInt8], clientDataHash: ClientDataHash? = nil, environment: AttestEnvironment? = nil
+  ) {
+    self.appID = appID
+    self.publicKey = publicKey
+    self.clientDataHash = clientDataHash
+    self.environment = environment
+  }
+}

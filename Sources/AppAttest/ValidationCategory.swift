@@ -1,0 +1,36 @@
+/// How an app came onto its device, as iOS 27 and later attest it.
+///
+/// A number that Apple has not named yet is kept: a policy that lists what it allows refuses it.
+public struct ValidationCategory: RawRepresentable, Sendable, Hashable {
+  public let rawValue: UInt32
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+  /// Part of the operating system.
+  public static let operatingSystem = ValidationCategory(rawValue: 1)
+  public static let testFlight = ValidationCategory(rawValue: 2)
+  public static let development = ValidationCategory(rawValue: 3)
+  public static let appStore = ValidationCategory(rawValue: 4)
+  /// Enterprise or ad hoc distribution.
+  public static let enterprise = ValidationCategory(rawValue: 5)
+  public static let developerID = ValidationCategory(rawValue: 6)
+  public static let other = ValidationCategory(rawValue: 10)
+
+  /// The named categories and the words that stand for them in configuration, logs and reports.
+  public static let names: [(category: ValidationCategory, name: String)] = [
+    (.operatingSystem, "os"), (.testFlight, "testflight"), (.development, "development"), (.appStore, "app_store"),
+    (.enterprise, "enterprise"), (.developerID, "developer_id"), (.other, "other"),
+  ]
+
+  /// The category that `name` stands for.
+  public init?(name: String) {
+    guard let entry = Self.names.first(where: { $0.name == name }) else { return nil }
+    self = entry.category
+  }
+
+  /// The category's word, or its number in decimal digits if Apple has not named it.
+  public var name: String { Self.names.first { $0.category == self }?.name ?? String(rawValue) }
+}
+
+extension ValidationCategory: CustomStringConvertible {
+  public var description: String { name }
+}

@@ -1,0 +1,117 @@
+/// How much a decoder takes.
+public struct CBORLimits: Sendable, Hashable {
+  public var bytes: Int
+  /// How deep arrays, maps and tags may be inside of each other; a string or number alone has depth 0.
+  public var depth: Int
+  /// Data items in all, keys included.
+  public var items: Int
+
+  public init(bytes: Int = 16384, depth: Int = 8, items: Int = 1024) {
+    self.bytes = bytes
+    self.depth = depth
+    self.items = items
+  }
+}
+
+extension CBORValue {
+  /// The one data item that `bytes` is.
+  ///
+  /// Strict, so that no two encodings that are taken stand for the same value, but for the order of a map's keys:
+  /// definite lengths, shortest forms, no key twice, nothing behind the item (RFC 8949 section 4.2.1, of which the
+  /// order is not asked). Unassigned simple values are refused. Nothing is allocated for a length before as many bytes
+  /// are there.
+  public init(decoding bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits()) throws(CBORError) {
+    guard bytes.count <= limits.bytes else { throw .tooLong(bytes.count, limit: limits.bytes) }
+    var parser = CBORParser(bytes: Array(bytes), limits: limits)
+    self = try parser.value(depth: 0)
+    guard parser.isAtEnd else { throw .trailingBytes(offset: parser.offset) }
+  }
+}
+
+/// Builds values from libcbor's events.
+private struct CBORParser {
+  private let bytes: [UInt8]
+  private let limits: CBORLimits
+  private(set) var offset = 0
+  private var items = 0
+
+  init(bytes: [UInt8], limits: CBORLimits) {
+    self.bytes = bytes
+    self.limits = limits
+  }
+
+  var isAtEnd: Bool { offset == bytes.count }
+
+  mutating func value(depth: Int) throws(CBORError) -> CBORValue {
+    guard depth <= limits.depth else { throw .tooDeep(offset: offset) }
+    guard items < limits.items else { throw .tooManyItems(limit: limits.items) }
+    items += 1
+    let start = offset
+    switch try nextEvent() {
+    case .unsigned(let number): return .unsigned(number)
+    case .negative(let number): return .negative(number)
+    case .bytes(let bytes): return .bytes(bytes)
+    case .text(let bytes): return .text(try text(bytes, at: start))
+    case .array(let count): return .array(try array(count: count, at: start, depth: depth))
+    case .map(let count): return .map(try map(count: count, at: start, depth: depth))
+    case .tag(let tag): return .tagged(tag, try value(depth: depth + 1))
+    case .float(let number): return try float(number, at: start)
+    case .boolean(let truth): return .boolean(truth)
+    case .null: return .null
+    case .undefined: return .undefined
+    case .indefinite: throw .indefiniteLength(offset: start)
+    }
+  }
+
+  private mutating func nextEvent() throws(CBORError) -> CBOREvent {
+    let start = offset
+    switch CBOREvent.first(in: bytes[start...]) {
+    case .truncated: throw .truncated(offset: start)
+    case .malformed: throw .malformed(offset: start)
+    case .event(let event, let count):
+      offset += count
+      if let argument = event.argument, bytes[start] & 0x1F != CBORHead.shortestInformation(for: argument) {
+        throw .notShortest(offset: start)
+      }
+      return event
+    }
+  }
+
+  private mutating func array(count: UInt64, at start: Int, depth: Int) throws(CBORError) -> [CBORValue] {
+    let count = try bounded(count, bytesEach: 1, at: start)
+    var values: [CBORValue] = []
+    for _ in 0..<count { values.append(try value(depth: depth + 1)) }
+    return values
+  }
+
+  private mutating func map(count: UInt64, at start: Int, depth: Int) throws(CBORError) -> CBORMap {
+    let count = try bounded(count, bytesEach: 2, at: start)
+    var keys: Set<ArraySlice<UInt8>> = []
+    var pairs: [CBORMap.Pair] = []
+    for _ in 0..<count {
+      let keyStart = offset
+      let key = try value(depth: depth + 1)
+      guard keys.insert(bytes[keyStart..<offset]).inserted else { throw .duplicateKey(offset: keyStart) }
+      pairs.append(CBORMap.Pair(key, try value(depth: depth + 1)))
+    }
+    return CBORMap(pairs)
+  }
+
+  /// A count of elements that the remaining bytes could hold.
+  private func bounded(_ count: UInt64, bytesEach: UInt64, at start: Int) throws(CBORError) -> Int {
+    guard count <= UInt64(bytes.count - offset) / bytesEach else { throw .truncated(offset: start) }
+    return Int(count)
+  }
+
+  private func text(_ bytes: [UInt8], at start: Int) throws(CBORError) -> String {
+    let text = String(decoding: bytes, as: UTF8.self)
+    // Decoding repairs what is not UTF-8, and thereby changes it.
+    guard text.utf8.elementsEqual(bytes) else { throw .invalidText(offset: start) }
+    return text
+  }
+
+  private func float(_ number: Double, at start: Int) throws(CBORError) -> CBORValue {
+    guard CBORValue.float(number).encoded == Array(bytes[start..<offset]) else { throw .notShortest(offset: start) }
+    return .float(number)
+  }
+}

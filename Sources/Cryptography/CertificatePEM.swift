@@ -1,0 +1,50 @@
+internal import COpenSSL
+
+extension Certificate {
+  /// Every certificate in `pem` (RFC 7468), in order; text between the blocks and blocks of other kinds are skipped.
+  ///
+  /// - Throws: `malformedPEM` if there is none or a block is damaged, `malformedCertificate` for what is in one.
+  public static func certificates(pem: String) throws(CryptographyError) -> [Certificate] {
+    let source = try MemoryBIO(reading: Array(pem.utf8))
+    var certificates: [Certificate] = []
+    while let block = try nextBlock(from: source) {
+      guard block.label == "CERTIFICATE" else { continue }
+      // What comes as PEM is configuration: OpenSSL should be able to read it, and say so now.
+      certificates.append(try X509Handle(try Certificate(der: block.content)).certificate)
+    }
+    guard !certificates.isEmpty else { throw .malformedPEM("no certificate in it") }
+    return certificates
+  }
+
+  /// The certificate as one PEM block.
+  public var pem: String {
+    get throws(CryptographyError) {
+      let target = try MemoryBIO()
+      guard PEM_write_bio(target.handle, "CERTIFICATE", "", der, der.count) > 0 else {
+        throw .operationFailed("PEM encoding", reason: OpenSSLErrors.take())
+      }
+      return String(decoding: target.take(), as: UTF8.self)
+    }
+  }
+
+  private static func nextBlock(from source: MemoryBIO) throws(CryptographyError) -> (label: String, content: [UInt8])?
+  {
+    var label: UnsafeMutablePointer<CChar>?
+    var header: UnsafeMutablePointer<CChar>?
+    var content: UnsafeMutablePointer<UInt8>?
+    var count = 0
+    OpenSSLErrors.clear()
+    guard PEM_read_bio(source.handle, &label, &header, &content, &count) == 1, let label else {
+      let isEnd = sallyport_is_no_pem_start(ERR_peek_last_error()) == 1
+      let reason = OpenSSLErrors.take()
+      guard isEnd else { throw .malformedPEM(reason) }
+      return nil
+    }
+    defer {
+      sallyport_free(label)
+      sallyport_free(header)
+      sallyport_free(content)
+    }
+    return (String(cString: label), Array(UnsafeBufferPointer(start: content, count: count)))
+  }
+}

@@ -1,0 +1,71 @@
+public import ByteCoding
+internal import COpenSSL
+
+/// Decides whether a chain of certificates leads to one of a few pinned roots (RFC 5280 section 6).
+///
+/// The system's trust store plays no part. Names of hosts, revocation and extended key usages are not looked at: the
+/// protocols that use this know none, or check them themselves.
+public struct ChainValidator: Sendable {
+  private let store: Result<TrustStore, ChainRejection>
+
+  /// `roots` are trusted because they are here: their signatures are not verified, their validity is.
+  public init(roots: [Certificate]) {
+    store = Result { () throws(ChainRejection) in try TrustStore(roots: roots) }
+  }
+
+  /// The chain from `leaf` to the root that it leads to, both included.
+  ///
+  /// `intermediates` may come in any order and may contain a root itself, but nothing else besides the chain: each
+  /// byte that was received is vouched for, by a signature or because it is pinned. Validity includes both ends, of
+  /// every certificate, the root too. Unknown extensions are ignored, unknown critical ones refuse.
+  public func validate(
+    leaf: Certificate, intermediates: [Certificate], at instant: Timestamp
+  ) throws(ChainRejection) -> [Certificate] {
+    let store = try store.get()
+    let chain = try store.chain(from: try .read(leaf), through: try intermediates.map(X509Handle.read))
+    try Self.checkValidity(of: chain, at: instant)
+    try Self.checkAuthority(of: chain)
+    let certificates = chain.map(\.certificate)
+    for certificate in intermediates where !certificates.contains(certificate) && !store.roots.contains(certificate) {
+      throw .strayCertificate(subject: certificate.subject)
+    }
+    return certificates
+  }
+
+  // OpenSSL reads a validity's end as exclusive, where RFC 5280 section 4.1.2.5 includes it.
+  private static func checkValidity(of chain: [X509Handle], at instant: Timestamp) throws(ChainRejection) {
+    for certificate in chain.map(\.certificate) {
+      guard certificate.notBefore <= instant else {
+        throw .notYetValid(subject: certificate.subject, notBefore: certificate.notBefore, at: instant)
+      }
+      guard instant <= certificate.notAfter else {
+        throw .expired(subject: certificate.subject, notAfter: certificate.notAfter, at: instant)
+      }
+    }
+  }
+
+  /// Issuers are authorities, the first certificate is none, and its key is for signatures.
+  private static func checkAuthority(of chain: [X509Handle]) throws(ChainRejection) {
+    // OpenSSL also takes issuers without basicConstraints, as they were before version 3.
+    for issuer in chain.dropFirst() where X509_check_ca(issuer.pointer) != 1 {
+      throw .issuerIsNoAuthority(subject: issuer.certificate.subject)
+    }
+    for leaf in chain.prefix(1) {
+      guard X509_check_ca(leaf.pointer) != 1 else { throw .leafIsAuthority(subject: leaf.certificate.subject) }
+      // All bits are set where the extension is absent.
+      guard X509_get_key_usage(leaf.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0 else {
+        throw .leafMustNotSign(subject: leaf.certificate.subject)
+      }
+    }
+  }
+}
+
+extension X509Handle {
+  fileprivate static func read(_ certificate: Certificate) throws(ChainRejection) -> X509Handle {
+    do throws(CryptographyError) {
+      return try X509Handle(certificate)
+    } catch {
+      throw .untrusted(subject: certificate.subject, reason: "\(error)")
+    }
+  }
+}

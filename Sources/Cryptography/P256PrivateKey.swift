@@ -1,0 +1,68 @@
+internal import COpenSSL
+
+/// A private key on P-256.
+public final class P256PrivateKey: Sendable {
+  public let publicKey: P256PublicKey
+  let key: PKey
+
+  /// A new key.
+  public convenience init() throws(CryptographyError) {
+    OpenSSLErrors.clear()
+    guard let handle = sallyport_generate_p256() else {
+      throw .operationFailed("key generation", reason: OpenSSLErrors.take())
+    }
+    try self.init(key: PKey(owning: handle))
+  }
+
+  /// The first private key in `pkcs8PEM`: PKCS #8 without encryption (RFC 5208), as `openssl genpkey` writes it.
+  public convenience init(pkcs8PEM: String) throws(CryptographyError) {
+    try self.init(key: PKey(pkcs8PEM: pkcs8PEM))
+  }
+
+  /// The key in `pkcs8DER`: PKCS #8 without encryption, and nothing behind it.
+  public convenience init(pkcs8DER: [UInt8]) throws(CryptographyError) {
+    OpenSSLErrors.clear()
+    let parsed = pkcs8DER.withUnsafeBufferPointer { bytes -> (info: OpaquePointer?, rest: Int) in
+      var cursor = bytes.baseAddress
+      let info = d2i_PKCS8_PRIV_KEY_INFO(nil, &cursor, bytes.count)
+      return (info, bytes.count - (cursor.map { $0 - (bytes.baseAddress ?? $0) } ?? 0))
+    }
+    defer { PKCS8_PRIV_KEY_INFO_free(parsed.info) }
+    guard parsed.info != nil, parsed.rest == 0, let handle = EVP_PKCS82PKEY(parsed.info) else {
+      throw .malformedPrivateKey(parsed.rest == 0 ? OpenSSLErrors.take() : "not one whole PKCS #8 structure")
+    }
+    try self.init(key: PKey(owning: handle))
+  }
+
+  init(key: PKey) throws(CryptographyError) {
+    self.key = key
+    do throws(CryptographyError) {
+      publicKey = try P256PublicKey(spki: try key.spki())
+    } catch {
+      throw .malformedPrivateKey("not a key on P-256")
+    }
+  }
+
+  /// An ECDSA signature of `message`, which is hashed here with SHA-256, in DER: 70 to 72 bytes, seldom fewer.
+  public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    try key.signature(for: message, digest: .sha256)
+  }
+
+  /// The key in PKCS #8 without encryption. A secret: for a file with mode 0600, never for a log.
+  public var pkcs8DER: [UInt8] {
+    get throws(CryptographyError) {
+      let target = try MemoryBIO()
+      let info = EVP_PKEY2PKCS8(key.handle)
+      defer { PKCS8_PRIV_KEY_INFO_free(info) }
+      guard info != nil, i2d_PKCS8_PRIV_KEY_INFO_bio(target.handle, info) == 1 else {
+        throw .operationFailed("PKCS #8 encoding", reason: OpenSSLErrors.take())
+      }
+      return target.take()
+    }
+  }
+
+  /// `pkcs8DER` as PEM: `-----BEGIN PRIVATE KEY-----`.
+  public var pkcs8PEM: String {
+    get throws(CryptographyError) { try key.pkcs8PEM() }
+  }
+}

@@ -1,0 +1,82 @@
+internal import COpenSSL
+
+/// A public key on P-256, made ready once for any number of verifications.
+///
+/// Making one costs more than a verification: keep it for a key that signs again.
+public final class P256PublicKey: Sendable {
+  /// The key in X9.62 form: 0x04, then x and y with 32 bytes each.
+  public let x963: [UInt8]
+  let key: PKey
+
+  public static let x963Size = 65
+
+  /// The key in X9.62 form, uncompressed, which is the only form taken.
+  ///
+  /// - Throws: `malformedPublicKey` if it has another form or is not a point of the curve.
+  public init(x963: [UInt8]) throws(CryptographyError) {
+    guard x963.count == Self.x963Size, x963.first == 0x04 else {
+      throw .malformedPublicKey("an uncompressed P-256 point has 65 bytes and starts with 04")
+    }
+    OpenSSLErrors.clear()
+    guard let handle = Self.makeHandle(point: x963) else {
+      throw .malformedPublicKey("not a point of P-256 (\(OpenSSLErrors.take()))")
+    }
+    self.x963 = x963
+    key = PKey(owning: handle)
+  }
+
+  /// The key as `SubjectPublicKeyInfo` (RFC 5480): id-ecPublicKey, the named curve, an uncompressed point.
+  public convenience init(spki: [UInt8]) throws(CryptographyError) {
+    guard let x963 = Self.point(inSPKI: spki) else {
+      throw .malformedPublicKey("not the SubjectPublicKeyInfo of an uncompressed P-256 point")
+    }
+    try self.init(x963: x963)
+  }
+
+  /// The key as `SubjectPublicKeyInfo`, 91 bytes.
+  public var spki: [UInt8] { Self.spkiPrefix + x963 }
+
+  /// Whether `der` is an ECDSA signature of `message`, which is hashed here with SHA-256.
+  ///
+  /// The signature must be strict DER. Mind that ECDSA is malleable: who has one signature can make another one that is
+  /// valid for the same message, so signatures do not identify anything.
+  public func isValidSignature(_ der: [UInt8], for message: [UInt8]) -> Bool {
+    key.isValid(der, for: message, digest: .sha256)
+  }
+
+  /// What stands before the point in the DER of every P-256 key, since all of it has fixed lengths.
+  private static let spkiPrefix: [UInt8] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01,  // id-ecPublicKey
+    0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07,  // prime256v1
+    0x03, 0x42, 0x00,
+  ]
+
+  /// The X9.62 point of a P-256 `SubjectPublicKeyInfo`; `nil` for keys of another kind.
+  static func point(inSPKI spki: some Collection<UInt8>) -> [UInt8]? {
+    guard spki.count == spkiPrefix.count + x963Size, spki.starts(with: spkiPrefix) else { return nil }
+    return Array(spki.dropFirst(spkiPrefix.count))
+  }
+
+  // Reading the SPKI instead takes OpenSSL several times as long.
+  private static func makeHandle(point: [UInt8]) -> OpaquePointer? {
+    guard let builder = OSSL_PARAM_BLD_new() else { return nil }
+    defer { OSSL_PARAM_BLD_free(builder) }
+    guard OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) == 1,
+      OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, point.count) == 1,
+      let parameters = OSSL_PARAM_BLD_to_param(builder)
+    else { return nil }
+    defer { OSSL_PARAM_free(parameters) }
+    guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
+    defer { EVP_PKEY_CTX_free(context) }
+    var key: OpaquePointer?
+    guard EVP_PKEY_fromdata_init(context) == 1,
+      EVP_PKEY_fromdata(context, &key, sallyport_public_key_selection(), parameters) == 1
+    else { return nil }
+    return key
+  }
+}
+
+extension P256PublicKey: Hashable {
+  public static func == (first: P256PublicKey, second: P256PublicKey) -> Bool { first.x963 == second.x963 }
+  public func hash(into hasher: inout Hasher) { hasher.combine(x963) }
+}

@@ -1,0 +1,54 @@
+internal import COpenSSL
+
+/// An `EVP_PKEY`: a public or private key of any kind.
+///
+/// The object is never changed after it was made, and OpenSSL lets any number of threads use such a key at once.
+final class PKey: @unchecked Sendable {
+  let handle: OpaquePointer
+
+  /// Takes over `handle`.
+  init(owning handle: OpaquePointer) { self.handle = handle }
+
+  /// The key in a `SubjectPublicKeyInfo`; `nil` if OpenSSL cannot read it.
+  convenience init?(spki: ArraySlice<UInt8>) {
+    OpenSSLErrors.clear()
+    let parsed = spki.withUnsafeBufferPointer { bytes in
+      var cursor = bytes.baseAddress
+      return d2i_PUBKEY(nil, &cursor, bytes.count)
+    }
+    guard let parsed else { return nil }
+    self.init(owning: parsed)
+  }
+
+  var isOnEllipticCurve: Bool { EVP_PKEY_is_a(handle, "EC") == 1 }
+
+  deinit { EVP_PKEY_free(handle) }
+
+  /// Whether `signature`, in the encoding of the key's kind, signs `message` hashed with `digest`.
+  func isValid(_ signature: some Collection<UInt8>, for message: [UInt8], digest: DigestAlgorithm) -> Bool {
+    OpenSSLErrors.isolated {
+      guard let context = EVP_MD_CTX_new() else { return false }
+      defer { EVP_MD_CTX_free(context) }
+      guard EVP_DigestVerifyInit(context, nil, digest.method, nil, handle) == 1 else { return false }
+      return EVP_DigestVerify(context, Array(signature), signature.count, message, message.count) == 1
+    }
+  }
+
+  /// The signature of `message` hashed with `digest`; for elliptic curves the DER of `ECDSA-Sig-Value` (RFC 3279).
+  func signature(for message: [UInt8], digest: DigestAlgorithm) throws(CryptographyError) -> [UInt8] {
+    OpenSSLErrors.clear()
+    guard let context = EVP_MD_CTX_new() else { throw failure("signing") }
+    defer { EVP_MD_CTX_free(context) }
+    var size = 0
+    guard EVP_DigestSignInit(context, nil, digest.method, nil, handle) == 1,
+      EVP_DigestSign(context, nil, &size, message, message.count) == 1
+    else { throw failure("signing") }
+    var signature = [UInt8](repeating: 0, count: size)
+    guard EVP_DigestSign(context, &signature, &size, message, message.count) == 1 else { throw failure("signing") }
+    return Array(signature.prefix(size))
+  }
+
+  private func failure(_ operation: String) -> CryptographyError {
+    .operationFailed(operation, reason: OpenSSLErrors.take())
+  }
+}
