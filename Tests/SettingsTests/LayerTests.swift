@@ -112,6 +112,22 @@ struct LayerTests {
     #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
   }
 
+  @Test("A secret that every user can read is warned of, and no other file is")
+  func publicSecrets() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.key, to: "key.pem", permissions: 0o644)
+    try workspace.write("1 00", to: "challenge.keys", permissions: 0o604)
+    let settings = try workspace.load(
+      yaml: "routes: []\napp_attest: { challenge_keys_file: challenge.keys, enforcement: off }")
+    #expect(
+      settings.warnings.map { $0.description.replacingOccurrences(of: workspace.folder, with: "DIR") }.filter {
+        $0.contains("every user")
+      } == [
+        "SALLYPORT_TLS__KEY_FILE: tls.key_file: every user of this machine can read DIR/key.pem",
+        "gate.yaml:2:36: app_attest.challenge_keys_file: every user of this machine can read DIR/challenge.keys",
+      ])
+  }
+
   @Test(
     "The store stands in the folder for state",
     arguments: [

@@ -34,9 +34,7 @@ extension Assembly {
     let key = required(Keys.privateKey, hint: Self.certificateHint)
     check(.certificates, Keys.certificate)
     check(.privateKey, Keys.privateKey)
-    if let key, let permissions = FileContent.permissions(of: key), permissions & 0o004 != 0 {
-      warn(path(Keys.privateKey), "every user of this machine can read \(key)")
-    }
+    warnIfPublic(Keys.privateKey)
     guard let certificate, let key, let least = value(Keys.leastVersion) else { return nil }
     return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least)
   }
