@@ -97,19 +97,18 @@ struct ExampleTests {
     return lines.map { $0.hasPrefix("   ") ? $0.dropFirst(3) : $0 }.joined(separator: "\n")
   }
 
-  @Test("A broken example never stops the reader: every beginning of it, and every odd character in it")
+  @Test("A damaged example never stops the reader: cut off, or with an odd character in it")
   func damage() throws {
     let text = try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
       .filter { !$0.hasPrefix("#") }.joined(separator: "\n")
     var outcomes: Set<Bool> = []
-    for index in text.indices {
-      outcomes.insert(FileLayer.entries(of: String(text[..<index]), at: "x", in: "/").faults.isEmpty)
-    }
     let odd = Array("\"'[]{}:#&*!|>%@`\t\u{0}\u{85}-?,")
-    for (number, index) in text.indices.enumerated() {
+    for (number, index) in text.indices.enumerated().filter({ $0.offset % 3 == 0 }) {
       var damaged = text
       damaged.insert(odd[number % odd.count], at: index)
-      outcomes.insert(FileLayer.entries(of: damaged, at: "x", in: "/").faults.isEmpty)
+      for broken in [String(text[..<index]), damaged] {
+        outcomes.insert(FileLayer.entries(of: broken, at: "x", in: "/").faults.isEmpty)
+      }
     }
     #expect(outcomes == [true, false])
   }
