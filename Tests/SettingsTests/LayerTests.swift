@@ -112,6 +112,16 @@ struct LayerTests {
     #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
   }
 
+  @Test("Only the folder of a store that nobody named is the gate's to make")
+  func stateFolderToMake() throws {
+    let workspace = try Workspace()
+    let environment = Workspace.tls.merging(["STATE_DIRECTORY": "/s"]) { $1 }
+    let unnamed = try workspace.load(environment: environment)
+    #expect(unnamed.store == .sqlite(path: "/s/state.db") && unnamed.stateFolder == "/s")
+    let named = try workspace.load(yaml: "store: { url: 'sqlite:///a/b.db' }", environment: environment)
+    #expect(named.store == .sqlite(path: "/a/b.db") && named.stateFolder == nil)
+  }
+
   @Test("A secret that every user can read is warned of, and no other file is")
   func publicSecrets() throws {
     let workspace = try Workspace()

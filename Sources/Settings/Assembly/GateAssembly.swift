@@ -18,8 +18,16 @@ extension Assembly {
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, strippedHeaders: strippedHeaders, drainTimeout: drainTimeout, warnings: earlier + warnings,
+      store: store, stateFolder: stateFolder(of: store), strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
+      warnings: earlier + warnings,
       effective: effectiveValues())
+  }
+
+  private func stateFolder(of store: GateSettings.Store) -> String? {
+    guard entries.values[path(Keys.store)]?.origin == .standard else { return nil }
+    return switch store {
+    case .sqlite(let path): FilePath.folder(of: path)
+    }
   }
 
   private func listen() -> GateSettings.Listen? {
