@@ -38,6 +38,9 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL"]),
+    tests("ByteCodingTests", ["ByteCoding"]),
+    tests("CBORTests", ["CBOR", "ByteCoding"]),
+    tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
   ]
 )
