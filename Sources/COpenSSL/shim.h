@@ -24,8 +24,33 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
-/// A new key on P-256, or NULL. `EVP_EC_gen` is a macro over a variadic function.
-static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256"); }
+// TLS, for the engine.
+
+static inline int sallyport_SSL_CTX_set_min_proto_version(SSL_CTX *ctx, int version) {
+  return (int)SSL_CTX_set_min_proto_version(ctx, version);
+}
+
+static inline void sallyport_SSL_CTX_set_mode(SSL_CTX *ctx, uint32_t mode) { SSL_CTX_set_mode(ctx, mode); }
+
+static inline void sallyport_SSL_CTX_disable_session_cache(SSL_CTX *ctx) {
+  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+}
+
+static inline int sallyport_SSL_CTX_set1_groups_list(SSL_CTX *ctx, const char *groups) {
+  return (int)SSL_CTX_set1_groups_list(ctx, groups);
+}
+
+static inline int sallyport_SSL_set_server_name(SSL *ssl, const char *name) {
+  return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+
+static inline uint64_t sallyport_SSL_OP_for_gate(void) {
+  return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
+         SSL_OP_IGNORE_UNEXPECTED_EOF;
+}
+
+/// A new key on the named curve, or NULL. `EVP_EC_gen` is a macro over a variadic function.
+static inline EVP_PKEY *sallyport_generate_ec(const char *curve) { return EVP_EC_gen(curve); }
 
 /// The public key on P-256 at the uncompressed `point`, or NULL. In C, since the parameters point to one another.
 static inline EVP_PKEY *sallyport_p256_public_key(const unsigned char *point, size_t size) {

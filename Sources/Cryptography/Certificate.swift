@@ -45,7 +45,7 @@ public final class Certificate: Sendable {
   /// The subject's name as RFC 2253 writes it. Anything may stand in it: text for people and logs.
   public var subject: String {
     // RFC 2253 section 2.4 has this form for what has no text.
-    DistinguishedName.text(of: fields.subject) ?? "#" + Hex.encode(fields.subject)
+    NameText.rfc2253( fields.subject) ?? "#" + Hex.encode(fields.subject)
   }
 }
 
@@ -55,8 +55,8 @@ extension Certificate: Hashable {
 }
 
 /// A `Name` (RFC 5280 section 4.1.2.4) as text.
-private enum DistinguishedName {
-  static func text(of encoding: ArraySlice<UInt8>) -> String? {
+private enum NameText {
+  static func rfc2253(_ encoding: ArraySlice<UInt8>) -> String? {
     OpenSSLErrors.clear()
     defer { OpenSSLErrors.clear() }
     let name = encoding.withUnsafeBufferPointer { bytes in

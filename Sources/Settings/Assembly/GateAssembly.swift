@@ -1,0 +1,75 @@
+extension Assembly {
+  private static let certificateHint =
+    "name a certificate and its key (tls: { cert_file: …, key_file: … }); the gate never serves plaintext, and `sallyport dev` makes a certificate for trying things"
+
+  /// The settings, if nothing was wrong.
+  mutating func settings(warnings earlier: [Warning]) -> GateSettings? {
+    _ = value(Keys.version)
+    let listen = listen()
+    let tls = tls()
+    let apps = apps()
+    let debugMTLS = debugMTLS(apps: apps)
+    let appAttest = appAttest(apps: apps)
+    let routes = routes()
+    let session = session()
+    let strippedHeaders = elements(Keys.strippedHeaders)
+    guard let listen, let tls, let appAttest, let session, let store = value(Keys.store),
+      let drainTimeout = value(Keys.drainTimeout)
+    else { return nil }
+    return GateSettings(
+      listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
+      store: store, strippedHeaders: strippedHeaders, drainTimeout: drainTimeout, warnings: earlier + warnings,
+      effective: effectiveValues())
+  }
+
+  private func listen() -> GateSettings.Listen? {
+    guard let address = value(Keys.address), let port = value(Keys.port), let loops = value(Keys.loops) else {
+      return nil
+    }
+    return GateSettings.Listen(address: address, port: port, loops: loops)
+  }
+
+  private mutating func tls() -> GateSettings.TLS? {
+    let certificate = required(Keys.certificate, hint: Self.certificateHint)
+    let key = required(Keys.privateKey, hint: Self.certificateHint)
+    check(.certificates, Keys.certificate)
+    check(.privateKey, Keys.privateKey)
+    if let key, let permissions = FileContent.permissions(of: key), permissions & 0o004 != 0 {
+      warn(path(Keys.privateKey), "every user of this machine can read \(key)")
+    }
+    guard let certificate, let key, let least = value(Keys.leastVersion) else { return nil }
+    return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least)
+  }
+
+  private mutating func debugMTLS(apps: [GateSettings.App]) -> GateSettings.DebugMTLS? {
+    let subjects = elements(Keys.allowedSubjects)
+    guard let file = value(Keys.clientCA) else {
+      if !subjects.isEmpty, !entries.isFaulty(path(Keys.clientCA)) {
+        refuse(path(Keys.allowedSubjects).parent, "says nothing without debug_mtls.client_ca_file")
+      }
+      return nil
+    }
+    check(.certificates, Keys.clientCA)
+    if let app = apps.first(where: { $0.environments.contains(.production) }) {
+      let text =
+        "client certificates let debug builds in beside \(app.teamID).\(app.bundleID) with environment production"
+      if value(Keys.forbidWithProduction) == true {
+        refuse(path(Keys.clientCA), "\(text), which debug_mtls.forbid_with_production rules out")
+      } else {
+        warn(path(Keys.clientCA), text)
+      }
+    }
+    return GateSettings.DebugMTLS(clientCAFile: file, allowedSubjects: subjects)
+  }
+
+  private mutating func session() -> GateSettings.Session? {
+    guard let maxAge = value(Keys.maxAge), let idle = value(Keys.idleTimeout), let ping = value(Keys.ping),
+      let maxMessage = value(Keys.maxMessage)
+    else { return nil }
+    if let idle, let ping, ping >= idle {
+      let given = entries.values[path(Keys.ping)] == nil ? path(Keys.idleTimeout) : path(Keys.ping)
+      refuse(given, "session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time")
+    }
+    return GateSettings.Session(maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage)
+  }
+}

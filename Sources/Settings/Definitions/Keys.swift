@@ -1,0 +1,156 @@
+/// Every setting, once. The file's grammar, the environment's names, the spelling suggestions and the reference in the
+/// README all come from here.
+enum Keys {
+  static let version = Key("version", .integer(1...1), default: "1", "The version of this format.")
+
+  static let address = Key("listen.address", .address, default: "::", "The address to listen on.")
+  static let port = Key("listen.port", .port, default: "6200", "The port to listen on; 0 takes any free one.")
+  static let loops = Key("listen.loops", .countOrAuto(1...256), default: "auto", "Event loops; `auto` is one per core.")
+
+  static let certificate = Key(
+    "tls.cert_file", .file, credential: "tls.cert", "The server's certificate and its chain, PEM. Required.")
+  static let privateKey = Key(
+    "tls.key_file", .file, credential: "tls.key", "The certificate's private key, PEM, not encrypted. Required.")
+  static let leastVersion = Key<GateSettings.TLS.Version>(
+    "tls.min_version", .choice(), default: "1.2", "The least version of TLS.")
+
+  static let clientCA = Key(
+    "debug_mtls.client_ca_file", .file,
+    "The authority of debug builds' client certificates, PEM. Without it none is asked for.")
+  static let allowedSubjects = Key(
+    "debug_mtls.allow_subjects[]", .text(form: "a subject in the form of RFC 2253: `CN=MudApp Debug Client`"),
+    "Subjects that are let in; without any, whatever the authority signed.")
+  static let forbidWithProduction = Key(
+    "debug_mtls.forbid_with_production", .boolean, default: "false",
+    "Refuse to start with an authority for client certificates beside an app with environment production.")
+
+  static let enforcement = Key<GateSettings.AppAttest.Enforcement>(
+    "app_attest.enforcement", .choice(later: ["monitor"]), default: "enforce", "`off` lets everyone through, loudly.")
+  static let teamID = Key("app_attest.apps[].team_id", .teamID, "The app's Apple Developer team. Required.")
+  static let bundleID = Key("app_attest.apps[].bundle_id", .bundleID, "The app's bundle identifier. Required.")
+  static let environments = Key<GateSettings.App.Environment>(
+    "app_attest.apps[].environments[]", .choice(), default: "production",
+    "Which of Apple's environments the app's keys may come from.")
+  static let allowedCategories = Key<GateSettings.App.ValidationCategory>(
+    "app_attest.apps[].validation_category.allow[]", .choice(),
+    "Ways of installation that are let in, as iOS 27 tells them; without any, all are.")
+  static let missingCategory = Key<GateSettings.App.Missing>(
+    "app_attest.apps[].validation_category.when_missing", .choice(), default: "accept",
+    "What happens to devices that tell none: those before iOS 27.")
+  static let attestationRoot = Key(
+    "app_attest.trust.attestation_root_file", .file,
+    "A root for simulated devices instead of Apple's, PEM. Not beside an app with environment production.")
+  static let receiptRoot = Key(
+    "app_attest.trust.receipt_root_file", .file, "The same for the receipts of simulated devices.")
+  static let challengeTTL = Key(
+    "app_attest.challenge_ttl", .duration(1000...600_000), default: "60s", "How long a nonce is valid.")
+  static let challengeKeys = Key(
+    "app_attest.challenge_keys_file", .file, credential: "challenge_keys",
+    "The keys that nonces are made with. Without it the store makes and keeps them.")
+  static let counterWindow = Key(
+    "app_attest.counter_window", .integer(0...64), default: "0",
+    "How far a counter may lie behind the greatest one seen, each taken once; for devices that open several sockets at once."
+  )
+
+  static let routePath = Key(
+    "routes[].path", .routePath, default: "/", "Which requests the route takes; the longest match wins.")
+  static let upstream = Key("routes[].upstream", .upstream, "Where admitted sessions go. Required.")
+  static let forward = Key<GateSettings.Route.Forward>(
+    "routes[].forward", .choice(later: ["all"]), default: "upgrades",
+    "What is forwarded; an ordinary request gets 426.")
+  static let upstreamCA = Key(
+    "routes[].upstream_tls.ca_file", .file,
+    "The authority of a `wss:` upstream, PEM, instead of the system's.")
+  static let upstreamName = Key(
+    "routes[].upstream_tls.server_name", .serverName,
+    "The name in a `wss:` upstream's certificate, instead of its host.")
+
+  static let maxAge = Key(
+    "session.max_age", .durationOrOff(1000...31_536_000_000), default: "12h",
+    "After which a session is closed, however busy.")
+  static let idleTimeout = Key(
+    "session.idle_timeout", .durationOrOff(1000...86_400_000), default: "90s",
+    "How long a side may be silent; the answer to a ping counts as sound.")
+  static let ping = Key(
+    "session.ping", .durationOrOff(1000...86_400_000), default: "30s",
+    "How long a side may be silent before it is sent a ping.")
+  static let maxMessage = Key(
+    "session.max_message", .size(1024...1 << 30), default: "32MiB",
+    "The payload of one message, as sent; more closes the session with 1009.")
+
+  static let store = Key(
+    "store.url", .store, "Where keys and counters are kept. Without it: `state.db` in the state folder (see below).")
+  static let strippedHeaders = Key(
+    "identity.strip_headers[]", .fieldName, "Header fields to keep from the upstream, beside those that always are.")
+  static let drainTimeout = Key(
+    "shutdown.drain_timeout", .duration(100...3_600_000), default: "8s",
+    "How long open sessions have to end after SIGTERM.")
+}
+
+/// The table of settings.
+public enum SettingsTable {
+  /// Every key, in the order in which documentation tells them.
+  public static let keys: [KeyDefinition] = [
+    Keys.version.definition,
+    Keys.address.definition, Keys.port.definition, Keys.loops.definition,
+    .later("listen.proxy_protocol"), .later("listen.trusted_proxies"),
+    Keys.certificate.definition, Keys.privateKey.definition, Keys.leastVersion.definition, .later("tls.reload"),
+    Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
+    Keys.enforcement.definition, Keys.teamID.definition, Keys.bundleID.definition, Keys.environments.definition,
+    Keys.allowedCategories.definition, Keys.missingCategory.definition,
+    Keys.attestationRoot.definition, Keys.receiptRoot.definition, Keys.challengeTTL.definition,
+    Keys.challengeKeys.definition, Keys.counterWindow.definition,
+    Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
+    Keys.upstreamName.definition,
+    Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
+    .later("session.close_on_revoke"),
+    Keys.store.definition,
+    .later("limits"),
+    Keys.strippedHeaders.definition, .later("identity.audience"),
+    .later("admin"), .later("metrics"),
+    Keys.drainTimeout.definition, .later("shutdown.unready_delay"),
+  ]
+
+  private static let byPattern = Dictionary(keys.map { ($0.pattern, $0) }, uniquingKeysWith: { first, _ in first })
+
+  /// What may stand at a path.
+  enum Shape {
+    case value(KeyDefinition)
+    case list
+    case section
+    case later
+    case unknown
+  }
+
+  static func shape(of path: SettingPath) -> Shape {
+    let pattern = path.pattern
+    if let key = byPattern[pattern], key.isAvailable { return .value(key) }
+    if isLater(path) { return .later }
+    if pattern.isEmpty || keys.contains(where: { $0.pattern.hasPrefix(pattern + ".") }) { return .section }
+    return keys.contains { $0.pattern.hasPrefix(pattern + "[]") } ? .list : .unknown
+  }
+
+  /// Whether `path` is, or stands below, what a later version brings.
+  private static func isLater(_ path: SettingPath) -> Bool {
+    var path = path
+    while !path.steps.isEmpty {
+      if byPattern[path.pattern]?.isAvailable == false { return true }
+      path = path.parent
+    }
+    return false
+  }
+
+  /// The key that was probably meant by one that does not exist: a similar one of its section, one of the same name
+  /// elsewhere, or a similar path.
+  static func suggestion(for path: SettingPath) -> String? {
+    let section = path.parent
+    let prefix = section.pattern.isEmpty ? "" : section.pattern + "."
+    let siblings = Set(
+      keys.filter(\.isAvailable).map(\.pattern).filter { $0.hasPrefix(prefix) }
+        .compactMap { $0.dropFirst(prefix.count).split(whereSeparator: { ".[".contains($0) }).first.map(String.init) })
+    if let sibling = Spelling.nearest(to: path.last, in: siblings.sorted()) { return section[sibling].text }
+    let available = keys.filter(\.isAvailable).map { SettingPath(pattern: $0.pattern, indices: path.indices) }
+    if let same = available.first(where: { $0.last == path.last }) { return same.text }
+    return Spelling.nearest(to: path.text, in: available.map(\.text))
+  }
+}

@@ -1,0 +1,60 @@
+/// What a PEM file holds (RFC 7468), without looking into it.
+enum PEM {
+  /// The labels of the blocks that begin and end, in order.
+  static func labels(in bytes: [UInt8]) -> [String] {
+    let text = String(decoding: bytes, as: UTF8.self)
+    var labels: [String] = []
+    var open: String?
+    for line in text.split(whereSeparator: \.isNewline) {
+      let line = line.drop { $0 == " " || $0 == "\t" }
+      if let label = label(of: line, after: "-----BEGIN ") {
+        open = label
+      } else if let label = label(of: line, after: "-----END "), label == open {
+        labels.append(label)
+        open = nil
+      }
+    }
+    return labels
+  }
+
+  private static func label(of line: Substring, after prefix: String) -> String? {
+    guard line.hasPrefix(prefix), let end = line.dropFirst(prefix.count).firstRange(of: "-----") else { return nil }
+    return String(line.dropFirst(prefix.count)[..<end.lowerBound])
+  }
+}
+
+/// What has to be in a file that the configuration names.
+enum FileContentRule: Sendable {
+  case certificates
+  case privateKey
+  case anything
+
+  /// What is wrong with the file at `path`; `nil` if it can be read and holds what it should.
+  func violation(at path: String) -> String? {
+    do throws(FileFault) {
+      let bytes = try FileContent.read(path)
+      return bytes.isEmpty ? "\(path) is empty" : violation(in: bytes, of: path)
+    } catch {
+      return "cannot read \(path): \(error.reason)"
+    }
+  }
+
+  private func violation(in bytes: [UInt8], of path: String) -> String? {
+    let labels = PEM.labels(in: bytes)
+    switch self {
+    case .anything:
+      return nil
+    case .certificates:
+      return labels.contains("CERTIFICATE") ? nil : "there is no certificate in \(path): no PEM block CERTIFICATE"
+    case .privateKey:
+      if labels.contains("ENCRYPTED PRIVATE KEY")
+        || String(decoding: bytes, as: UTF8.self).contains("Proc-Type: 4,ENCRYPTED")
+      {
+        return "the private key in \(path) is encrypted, and there is nobody to ask for its passphrase"
+      }
+      let accepted = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"]
+      return labels.contains(where: accepted.contains)
+        ? nil : "there is no private key in \(path): no PEM block PRIVATE KEY"
+    }
+  }
+}

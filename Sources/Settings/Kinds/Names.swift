@@ -1,0 +1,83 @@
+extension Kind where Value == String {
+  /// Any text but the empty one, and without control characters.
+  static var text: Kind { text(form: "text") }
+
+  static func text(form: String) -> Kind {
+    Kind(name: "text", form: form) { text throws(Misfit) in
+      guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
+        throw Misfit("\(Misfit.quoted(text)) has control characters")
+      }
+      return text
+    }
+  }
+
+  /// The path of a file, absolute by the time that it is read here.
+  static var file: Kind {
+    Kind(name: "file", form: "a path", isPath: true) { text throws(Misfit) in
+      guard !text.utf8.contains(0) else { throw Misfit("\(Misfit.quoted(text)) has a NUL") }
+      return text
+    }
+  }
+
+  /// The identifier of an Apple Developer team: exactly ten of A-Z and 0-9.
+  static var teamID: Kind {
+    Kind(name: "team id", form: "ten of A-Z and 0-9") { text throws(Misfit) in
+      if isTeamID(text) { return text }
+      let reason =
+        text.count == 10
+        ? "\(Misfit.quoted(text)) has characters other than A-Z and 0-9"
+        : "\(Misfit.quoted(text)) has \(text.count) characters, not ten of A-Z and 0-9"
+      throw Misfit(reason, suggestion: isTeamID(text.uppercased()) ? text.uppercased() : nil)
+    }
+  }
+
+  private static func isTeamID(_ text: String) -> Bool {
+    text.utf8.count == 10
+      && text.utf8.allSatisfy {
+        NetworkName.isLetterOrDigit($0) && !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+      }
+  }
+
+  /// A bundle identifier: letters, digits, hyphens and dots, no empty part, at most 155 characters (Apple's
+  /// `CFBundleIdentifier`).
+  static var bundleID: Kind {
+    Kind(name: "bundle id", form: "letters, digits, `-` and `.`") { text throws(Misfit) in
+      let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+      guard
+        text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") })
+      else {
+        throw Misfit("\(Misfit.quoted(text)) has characters other than letters, digits, hyphen and dot")
+      }
+      guard parts.allSatisfy({ !$0.isEmpty }) else { throw Misfit("\(Misfit.quoted(text)) has an empty part") }
+      guard text.utf8.count <= 155 else { throw Misfit("a bundle id has at most 155 characters") }
+      if parts.count > 2, isTeamID(String(parts[0])) {
+        throw Misfit("\(Misfit.quoted(text)) begins with the team id", suggestion: String(text.dropFirst(11)))
+      }
+      return text
+    }
+  }
+}
+
+extension Kind where Value == GateSettings.Store {
+  /// Where keys, counters and spent nonces are kept.
+  static var store: Kind {
+    Kind(name: "store", form: "`sqlite:///path`") { text throws(Misfit) in
+      if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") {
+        throw Misfit("PostgreSQL is not available in this version; there is sqlite:///path")
+      }
+      guard text.hasPrefix("sqlite://") else {
+        throw Misfit(
+          "\(Misfit.quoted(text)) is not the URL of a store: sqlite:///path",
+          suggestion: text.hasPrefix("/") ? "sqlite://\(text)" : nil)
+      }
+      let path = text.dropFirst("sqlite://".count)
+      guard path.hasPrefix("/"), !path.hasSuffix("/") else {
+        throw Misfit("the path of the database is absolute and names a file: sqlite:///path")
+      }
+      guard !path.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 < 0x20 }) else {
+        throw Misfit("the URL of the database has no parameters: sqlite:///path")
+      }
+      return .sqlite(path: String(path))
+    }
+  }
+}

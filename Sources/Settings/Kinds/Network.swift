@@ -1,0 +1,104 @@
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// The grammar of network addresses.
+enum NetworkName {
+  static func isIPv4(_ text: some StringProtocol) -> Bool {
+    var address = in_addr()
+    return inet_pton(AF_INET, String(text), &address) == 1
+  }
+
+  static func isIPv6(_ text: some StringProtocol) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET6, String(text), &address) == 1
+  }
+
+  /// Whether `text` is a host name: labels of 1 to 63 letters, digits and inner hyphens, at most 253 in all (RFC 1123
+  /// section 2.1). Underscores are taken too: service names of container networks have them.
+  static func isHostName(_ text: some StringProtocol) -> Bool {
+    guard !text.isEmpty, text.utf8.count <= 253 else { return false }
+    return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+      (1...63).contains(label.utf8.count) && !label.hasPrefix("-") && !label.hasSuffix("-")
+        && label.utf8.allSatisfy { isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
+    }
+  }
+
+  static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}
+
+extension Kind where Value == String {
+  /// An address to listen on. Names are refused: what they resolve to may change, or be two addresses.
+  static var address: Kind {
+    Kind(name: "address", form: "an IPv4 or IPv6 address; `::` takes both") { text throws(Misfit) in
+      if NetworkName.isIPv4(text) || NetworkName.isIPv6(text) { return text }
+      let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
+      let meant = NetworkName.isIPv6(bare) ? bare : ["localhost": "127.0.0.1", "*": "::"][text]
+      throw Misfit("\(Misfit.quoted(text)) is not an IP address", suggestion: meant)
+    }
+  }
+
+  /// The name in an upstream's certificate.
+  static var serverName: Kind {
+    Kind(name: "host name", form: "a host name or an IP address") { text throws(Misfit) in
+      guard NetworkName.isIPv6(text) || NetworkName.isHostName(text) else {
+        throw Misfit("\(Misfit.quoted(text)) is not a host name")
+      }
+      return text
+    }
+  }
+
+  /// The name of a header field (RFC 9110 section 5.1).
+  static var fieldName: Kind {
+    let others = Set("!#$%&'*+-.^_`|~".utf8)
+    return Kind(name: "header name", form: "the name of a header field") { text throws(Misfit) in
+      guard !text.isEmpty, text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
+        throw Misfit("\(Misfit.quoted(text)) is not the name of a header field")
+      }
+      return text
+    }
+  }
+
+  /// The path of a route, in the one normal form in which requests are matched.
+  static var routePath: Kind {
+    Kind(name: "route", form: "`/` or `/segments`, matched by whole segments") { text throws(Misfit) in
+      guard text.hasPrefix("/") else {
+        throw Misfit("\(Misfit.quoted(text)) does not begin with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
+      }
+      if text == "/" { return text }
+      if text.hasSuffix("/") {
+        throw Misfit(
+          "\(Misfit.quoted(text)) ends with a slash; whole segments match anyway", suggestion: String(text.dropLast()))
+      }
+      try checkSegments(of: text)
+      return text
+    }
+  }
+
+  private static func checkSegments(of text: String) throws(Misfit) {
+    let others = Set("-._~!$&'()*+,;=:@".utf8)
+    for segment in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+      guard !segment.isEmpty else { throw Misfit("\(Misfit.quoted(text)) has an empty segment") }
+      guard segment != ".", segment != ".." else { throw Misfit("\(Misfit.quoted(text)) has a dot segment") }
+      guard segment.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
+        throw Misfit("\(Misfit.quoted(text)) has characters that a route cannot match: escapes, queries and fragments")
+      }
+    }
+    if text == "/attest" || text.hasPrefix("/attest/") || text == "/.well-known/sallyport"
+      || text.hasPrefix("/.well-known/sallyport/")
+    {
+      throw Misfit("\(text) is the gate's own")
+    }
+  }
+}

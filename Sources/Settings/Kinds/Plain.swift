@@ -1,0 +1,98 @@
+extension Kind where Value == Bool {
+  /// YAML 1.1's other spellings are refused, since half of the tools read them as texts.
+  static var boolean: Kind {
+    Kind(name: "boolean", form: "`true` or `false`") { text throws(Misfit) in
+      switch text {
+      case "true": return true
+      case "false": return false
+      default:
+        let meant = ["yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"]
+        let lowered = text.lowercased()
+        throw Misfit(
+          "\(Misfit.quoted(text)) is neither true nor false",
+          suggestion: ["true", "false"].contains(lowered) ? lowered : meant[lowered])
+      }
+    }
+  }
+}
+
+extension Kind where Value == Int {
+  /// A decimal number without sign, point or separators.
+  static func integer(_ range: ClosedRange<Int>) -> Kind {
+    let form =
+      range.lowerBound == range.upperBound ? "`\(range.lowerBound)`" : "\(range.lowerBound) to \(range.upperBound)"
+    return Kind(name: "integer", form: form) { text throws(Misfit) in
+      guard let value = Digits.value(of: text) else { throw Misfit("\(Misfit.quoted(text)) is not a whole number") }
+      guard range.contains(value) else {
+        throw Misfit("\(value) is not within \(range.lowerBound) to \(range.upperBound)")
+      }
+      return value
+    }
+  }
+
+  /// A number of bytes.
+  static func size(_ range: ClosedRange<Int>) -> Kind {
+    let form = "`\(Size.text(range.lowerBound))` to `\(Size.text(range.upperBound))`; units B, KiB, MiB, GiB"
+    return Kind(name: "size", form: form) { text throws(Misfit) in
+      let value = try Size.read(text)
+      guard range.contains(value) else {
+        throw Misfit("\(text) is not within \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
+      }
+      return value
+    }
+  }
+}
+
+extension Kind where Value == Int? {
+  /// A count, or `auto`, which is `nil`.
+  static func countOrAuto(_ range: ClosedRange<Int>) -> Kind {
+    let integer = Kind<Int>.integer(range)
+    return Kind(name: "integer", form: "`auto`, or \(integer.form)") { text throws(Misfit) in
+      text == "auto" ? nil : try integer.read(text)
+    }
+  }
+}
+
+extension Kind where Value == UInt16 {
+  static var port: Kind {
+    Kind(name: "port", form: "0 to 65535") { text throws(Misfit) in
+      guard let value = Digits.value(of: text), let port = UInt16(exactly: value) else {
+        throw Misfit("\(Misfit.quoted(text)) is not a port, 0 to 65535")
+      }
+      return port
+    }
+  }
+}
+
+extension Kind where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  /// One of the words of an enumeration; `later` are words that a later version brings.
+  static func choice(later: [String] = []) -> Kind {
+    let words = Value.allCases.map(\.rawValue)
+    let form = words.map { "`\($0)`" }.joined(separator: words.count == 2 ? " or " : ", ")
+    return Kind(name: "choice", form: form) { text throws(Misfit) in
+      if let value = Value(rawValue: text) { return value }
+      if later.contains(text) {
+        throw Misfit("\(text) is not available in this version; there is \(words.joined(separator: ", "))")
+      }
+      throw Misfit(
+        "\(Misfit.quoted(text)) is not one of \(words.joined(separator: ", "))",
+        suggestion: Spelling.nearest(to: text, in: words))
+    }
+  }
+}
+
+/// Numbers as settings write them: ASCII digits alone.
+enum Digits {
+  static func value(of text: some StringProtocol) -> Int? {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+      return nil
+    }
+    return Int(text)
+  }
+
+  /// The digits at the start of `text`, and what follows them.
+  static func split(_ text: String) -> (number: Int?, unit: Substring) {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    return (value(of: digits), text[digits.endIndex...])
+  }
+}

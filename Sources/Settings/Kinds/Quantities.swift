@@ -1,0 +1,79 @@
+/// Times as settings write them: a whole number and one unit.
+enum TimeSpan {
+  private static let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)]
+
+  /// The milliseconds that `text` stands for.
+  static func milliseconds(_ text: String) throws(Misfit) -> Int {
+    let (number, unit) = Digits.split(text)
+    guard let number else {
+      throw Misfit("\(Misfit.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
+    }
+    if unit.isEmpty {
+      throw Misfit("\(number) has no unit: ms, s, m, h or d", suggestion: "\(number)s")
+    }
+    guard let factor = units.first(where: { $0.0 == unit })?.1 else {
+      throw Misfit("\(Misfit.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
+    }
+    let (product, overflows) = number.multipliedReportingOverflow(by: factor)
+    guard !overflows else { throw Misfit("\(Misfit.quoted(text)) is too long") }
+    return product
+  }
+
+  /// The shortest text with a whole number: `90s`, `12h`.
+  static func text(_ milliseconds: Int) -> String {
+    let unit = units.first { milliseconds % $0.1 == 0 } ?? ("ms", 1)
+    return "\(milliseconds / unit.1)\(unit.0)"
+  }
+}
+
+extension Kind where Value == Duration {
+  /// A time between two bounds, which are given in milliseconds.
+  static func duration(_ range: ClosedRange<Int>) -> Kind {
+    Kind(name: "duration", form: "`\(TimeSpan.text(range.lowerBound))` to `\(TimeSpan.text(range.upperBound))`") {
+      text throws(Misfit) in
+      let value = try TimeSpan.milliseconds(text)
+      guard range.contains(value) else {
+        throw Misfit(
+          "\(text) is not within \(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))")
+      }
+      return .milliseconds(value)
+    }
+  }
+}
+
+extension Kind where Value == Duration? {
+  /// A time, or `off`, which is `nil`.
+  static func durationOrOff(_ range: ClosedRange<Int>) -> Kind {
+    let duration = Kind<Duration>.duration(range)
+    return Kind(name: "duration", form: "`off`, or \(duration.form)") { text throws(Misfit) in
+      text == "off" ? nil : try duration.read(text)
+    }
+  }
+}
+
+/// Amounts of bytes as settings write them: a whole number, and B, KiB, MiB, GiB or nothing.
+enum Size {
+  private static let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)]
+
+  static func read(_ text: String) throws(Misfit) -> Int {
+    let (number, unit) = Digits.split(text)
+    guard let number else {
+      throw Misfit("\(Misfit.quoted(text)) is not a size: a whole number and B, KiB, MiB or GiB")
+    }
+    guard let factor = unit.isEmpty ? 1 : units.first(where: { $0.0 == unit })?.1 else {
+      let meant = ["k": "KiB", "m": "MiB", "g": "GiB"][unit.prefix(1).lowercased()]
+      throw Misfit(
+        "\(Misfit.quoted(String(unit))) is not a unit of size: B, KiB, MiB, GiB",
+        suggestion: meant.map { "\(number)\($0)" })
+    }
+    let (product, overflows) = number.multipliedReportingOverflow(by: factor)
+    guard !overflows else { throw Misfit("\(Misfit.quoted(text)) is too large") }
+    return product
+  }
+
+  /// The shortest text with a whole number: `32MiB`.
+  static func text(_ bytes: Int) -> String {
+    let unit = units.first { bytes % $0.1 == 0 } ?? ("B", 1)
+    return "\(bytes / unit.1)\(unit.0)"
+  }
+}

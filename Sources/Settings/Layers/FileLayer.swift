@@ -1,0 +1,107 @@
+/// Reads the configuration file.
+struct FileLayer {
+  private let name: String
+  private let folder: String
+  private(set) var entries = Entries()
+
+  /// What the YAML `text` of the file at `path` says. Relative paths in it start from the file's folder.
+  static func entries(of text: String, at path: String, in workingDirectory: String) -> Entries {
+    var layer = FileLayer(name: path, folder: FilePath.folder(of: FilePath.absolute(path, in: workingDirectory)))
+    do throws(YAMLDocument.Malformed) {
+      layer.takeRoot(try YAMLDocument.parse(text))
+    } catch {
+      layer.refuse(nil, error.reason, at: error.position)
+    }
+    return layer.entries
+  }
+
+  private init(name: String, folder: String) {
+    self.name = name
+    self.folder = folder
+  }
+
+  private func origin(_ position: YAMLDocument.Position) -> Origin {
+    .file(name, line: position.line, column: position.column)
+  }
+
+  private mutating func refuse(
+    _ path: SettingPath?, _ reason: String, at position: YAMLDocument.Position, suggestion: String? = nil
+  ) {
+    entries.refuse(Fault(origin(position), path?.text, reason, suggestion: suggestion))
+    if let path { entries.markFaulty(path) }
+  }
+
+  private mutating func takeRoot(_ root: YAMLDocument.Node) {
+    entries.noteRoot(from: origin(.start))
+    switch root.content {
+    case .empty: break
+    case .section(let members): takeMembers(members, of: .root)
+    case .scalar, .list: refuse(nil, "the file holds no keys, as listen: { port: 6200 }", at: root.position)
+    }
+  }
+
+  private mutating func takeMembers(_ members: [YAMLDocument.Member], of section: SettingPath) {
+    var seen: [String: YAMLDocument.Position] = [:]
+    for member in members {
+      guard let key = member.key, !key.isEmpty else {
+        refuse(section.text.isEmpty ? nil : section, "a key is a word", at: member.position)
+        continue
+      }
+      if let first = seen[key] {
+        refuse(section[key], "given twice, first in line \(first.line)", at: member.position)
+        continue
+      }
+      seen[key] = member.position
+      take(member.value, as: section[key], from: member.position)
+    }
+  }
+
+  /// Takes what stands at `path`; `start` is where a person would look for it.
+  private mutating func take(_ node: YAMLDocument.Node, as path: SettingPath, from start: YAMLDocument.Position) {
+    switch SettingsTable.shape(of: path) {
+    case .unknown:
+      refuse(path, "unknown key", at: start, suggestion: SettingsTable.suggestion(for: path))
+    case .later:
+      refuse(path, "not available in this version", at: start)
+    case .value(let key):
+      takeValue(node, as: path, key)
+    case .list:
+      takeList(node, as: path, from: start)
+    case .section:
+      takeSection(node, as: path, from: start)
+    }
+  }
+
+  private mutating func takeValue(_ node: YAMLDocument.Node, as path: SettingPath, _ key: KeyDefinition) {
+    switch node.content {
+    case .scalar(let text): entries.take(text, for: path, key, from: origin(node.position), in: folder)
+    case .empty: refuse(path, "has no value", at: node.position)
+    case .list: refuse(path, "takes one value, not a list", at: node.position)
+    case .section: refuse(path, "takes one value, not keys", at: node.position)
+    }
+  }
+
+  private mutating func takeList(
+    _ node: YAMLDocument.Node, as path: SettingPath, from start: YAMLDocument.Position
+  ) {
+    entries.note(path, from: origin(start))
+    switch node.content {
+    case .list(let elements):
+      for (index, element) in elements.enumerated() { take(element, as: path[index], from: element.position) }
+    case .empty: refuse(path, "has no value; an empty list is []", at: start)
+    case .scalar: refuse(path, "takes a list, as [a, b]", at: node.position)
+    case .section: refuse(path, "takes a list, each element behind a dash", at: node.position)
+    }
+  }
+
+  private mutating func takeSection(
+    _ node: YAMLDocument.Node, as path: SettingPath, from start: YAMLDocument.Position
+  ) {
+    entries.note(path, from: origin(start))
+    switch node.content {
+    case .section(let members): takeMembers(members, of: path)
+    case .empty: break
+    case .scalar, .list: refuse(path, "takes keys below it", at: node.position)
+    }
+  }
+}

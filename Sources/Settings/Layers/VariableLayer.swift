@@ -1,0 +1,72 @@
+/// The variables of the environment, over those of `.env`.
+struct Variables: Sendable {
+  struct Variable: Sendable, Hashable {
+    let value: String
+    let origin: Origin
+  }
+
+  private let variables: [String: Variable]
+
+  /// A variable of the environment hides the one of `.env`, an empty one too.
+  init(environment: [String: String], dotenv: [String: DotEnv.Variable]) {
+    let below = dotenv.map { name, variable in
+      (name, Variable(value: variable.value, origin: .dotenv(line: variable.line, variable: name)))
+    }
+    let above = environment.map { name, value in (name, Variable(value: value, origin: .environment(name))) }
+    variables = Dictionary(below + above, uniquingKeysWith: { _, upper in upper })
+  }
+
+  /// The variable called `name`, unless it is empty: container tools pass on as empty what was not set.
+  func given(_ name: String) -> Variable? {
+    variables[name].flatMap { $0.value.isEmpty ? nil : $0 }
+  }
+
+  /// What the variables `SALLYPORT_A__B` say.
+  ///
+  /// Names without `__` that are no key are left alone: the tools have some (`SALLYPORT_AUTHORITY`), and container
+  /// networks make up others for a service of the gate's name (`SALLYPORT_PORT`).
+  func entries(in workingDirectory: String) -> Entries {
+    var entries = Entries()
+    for (name, variable) in variables.sorted(by: { $0.key < $1.key }) where name.hasPrefix(EnvironmentName.prefix) {
+      let isOurs = name.dropFirst(EnvironmentName.prefix.count).contains(EnvironmentName.separator)
+      guard let path = EnvironmentName.path(of: name) else {
+        if isOurs { entries.refuse(Fault(variable.origin, name, "not of the form SALLYPORT_A__B")) }
+        continue
+      }
+      if case .unknown = SettingsTable.shape(of: path), !isOurs { continue }
+      take(variable, as: path, named: name, into: &entries, in: workingDirectory)
+    }
+    return entries
+  }
+
+  private func take(
+    _ variable: Variable, as path: SettingPath, named name: String, into entries: inout Entries, in folder: String
+  ) {
+    func refuse(_ reason: String, suggestion: String? = nil) {
+      entries.refuse(Fault(variable.origin, path.text, reason, suggestion: suggestion))
+      entries.markFaulty(path)
+    }
+    switch SettingsTable.shape(of: path) {
+    case .value(let key): entries.take(variable.value, for: path, key, from: variable.origin, in: folder)
+    case .later: refuse("not available in this version")
+    case .list: refuse("is a list: each element has a variable", suggestion: EnvironmentName.variable(for: path[0]))
+    case .section: refuse("has keys below it, each with a variable")
+    case .unknown:
+      let meant = SettingsTable.suggestion(for: path).flatMap(SettingPath.init(text:)).map(
+        EnvironmentName.variable(for:))
+      refuse("unknown key", suggestion: meant)
+    }
+  }
+
+  /// Variables that look like a key with one underscore for two; they say nothing, and so a warning is due.
+  func lookalikes() -> [Warning] {
+    let names = Dictionary(
+      SettingsTable.keys.filter { $0.isAvailable && !$0.pattern.contains("[]") }.map { key in
+        (key.environmentVariable.replacing(EnvironmentName.separator, with: "_"), key.environmentVariable)
+      }, uniquingKeysWith: { first, _ in first })
+    return variables.sorted { $0.key < $1.key }.compactMap { name, variable in
+      guard let meant = names[name], meant != name else { return nil }
+      return Warning(variable.origin, nil, "\(name) sets nothing (did you mean \(meant))")
+    }
+  }
+}

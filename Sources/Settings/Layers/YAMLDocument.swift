@@ -1,0 +1,165 @@
+internal import Yams
+
+/// A YAML document as texts with places. The only file that knows Yams.
+struct YAMLDocument {
+  struct Position: Sendable, Hashable {
+    let line: Int
+    let column: Int
+    static let start = Position(line: 1, column: 1)
+  }
+
+  indirect enum Content {
+    case scalar(String)
+    /// Nothing, `~` or `null`.
+    case empty
+    case list([Node])
+    case section([Member])
+  }
+
+  struct Node {
+    let content: Content
+    let position: Position
+  }
+
+  struct Member {
+    /// `nil` for a key that is not a text.
+    let key: String?
+    let position: Position
+    let value: Node
+  }
+
+  /// Why a text is not YAML, or more of it than a configuration needs.
+  struct Malformed: Error {
+    let reason: String
+    let position: Position
+  }
+
+  /// Nodes after aliases are followed; far beyond any configuration, and a bound on what aliases of aliases can cost.
+  private static let mostNodes = 20_000
+
+  private let originals: [String: String]
+  private var nodes = 0
+
+  /// The root of the document in `text`; an empty document is `.empty`.
+  static func parse(_ text: String) throws(Malformed) -> Node {
+    let (root, originals) = try DuplicateTolerantParser.root(of: text)
+    guard let root else { return Node(content: .empty, position: .start) }
+    var document = YAMLDocument(originals: originals)
+    return try document.node(root)
+  }
+
+  private init(originals: [String: String]) { self.originals = originals }
+
+  private mutating func node(_ node: Yams.Node) throws(Malformed) -> Node {
+    let position = Position(node.mark)
+    nodes += 1
+    guard nodes <= Self.mostNodes else { throw Malformed(reason: "the file has too many values", position: position) }
+    switch node {
+    case .scalar(let scalar):
+      let isNull = scalar.style == .plain && ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+      return Node(content: isNull ? .empty : .scalar(scalar.string), position: position)
+    case .sequence(let sequence):
+      var elements: [Node] = []
+      for element in sequence { elements.append(try self.node(element)) }
+      return Node(content: .list(elements), position: position)
+    case .mapping(let mapping):
+      var members: [Member] = []
+      for (key, value) in mapping {
+        let name = key.scalar.map { originals[$0.string] ?? $0.string }
+        members.append(Member(key: name, position: Position(key.mark), value: try self.node(value)))
+      }
+      return Node(content: .section(members), position: position)
+    case .alias:
+      // The composer follows aliases itself; a node of this kind appears only in trees made by hand.
+      return Node(content: .empty, position: position)
+    }
+  }
+}
+
+extension YAMLDocument.Position {
+  fileprivate init(_ mark: Mark?) {
+    self.init(line: mark?.line ?? 1, column: mark?.column ?? 1)
+  }
+}
+
+/// Parses documents whose sections may hold a key twice.
+///
+/// Yams stops at the first such section, without saying where the second one stands. A configuration is to tell all its
+/// faults with their places, so the first of the keys is overwritten with private characters of the same width, which
+/// keeps every column, and the text is parsed anew; the characters are turned back in the tree.
+private enum DuplicateTolerantParser {
+  private static let firstPrivate: UInt32 = 0xE000
+  private static let mostPrivate = 0x1000
+
+  static func root(of text: String) throws(YAMLDocument.Malformed) -> (root: Yams.Node?, originals: [String: String]) {
+    var text = text
+    var originals: [String: String] = [:]
+    while true {
+      do {
+        return (try Parser(yaml: text, encoding: .utf8).singleRoot(), originals)
+      } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
+        let position = YAMLDocument.Position(context.mark)
+        let given = "the key \(keys.sorted().first ?? "") is given twice"
+        guard originals.count < mostPrivate, let key = keys.min(),
+          let scalar = Unicode.Scalar(firstPrivate + UInt32(originals.count))
+        else { throw YAMLDocument.Malformed(reason: given, position: position) }
+        let replacement = String(String.UnicodeScalarView(key.unicodeScalars.map { _ in scalar }))
+        guard originals[replacement] == nil, let changed = replace(key, by: replacement, at: position, in: text) else {
+          throw YAMLDocument.Malformed(reason: given, position: position)
+        }
+        originals[replacement] = originals[key] ?? key
+        text = changed
+      } catch {
+        throw YAMLDocument.Malformed(error)
+      }
+    }
+  }
+
+  /// `text` with `key` at `position`, quoted or not, replaced; `nil` if the key is written in another way.
+  private static func replace(
+    _ key: String, by replacement: String, at position: YAMLDocument.Position, in text: String
+  ) -> String? {
+    let scalars = text.unicodeScalars
+    guard var start = text.unicodeScalarIndex(of: position) else { return nil }
+    if start < scalars.endIndex, scalars[start] == "\"" || scalars[start] == "'" { start = scalars.index(after: start) }
+    guard !key.isEmpty, scalars[start...].starts(with: key.unicodeScalars) else { return nil }
+    let end = scalars.index(start, offsetBy: key.unicodeScalars.count)
+    return String(scalars[..<start]) + replacement + String(scalars[end...])
+  }
+}
+
+extension String {
+  fileprivate func unicodeScalarIndex(of position: YAMLDocument.Position) -> Index? {
+    var line = 1
+    var index = unicodeScalars.startIndex
+    while line < position.line {
+      guard index < unicodeScalars.endIndex else { return nil }
+      if unicodeScalars[index] == "\n" { line += 1 }
+      index = unicodeScalars.index(after: index)
+    }
+    return unicodeScalars.index(index, offsetBy: position.column - 1, limitedBy: unicodeScalars.endIndex)
+  }
+
+  fileprivate func position(ofCharacter offset: Int) -> YAMLDocument.Position {
+    let before = unicodeScalars.prefix(upTo: index(startIndex, offsetBy: offset, limitedBy: endIndex) ?? endIndex)
+    let lastLine = before.split(separator: "\n", omittingEmptySubsequences: false).last ?? before[...]
+    return YAMLDocument.Position(line: before.count { $0 == "\n" } + 1, column: lastLine.count + 1)
+  }
+}
+
+extension YAMLDocument.Malformed {
+  fileprivate init(_ error: any Error) {
+    switch error {
+    case YamlError.scanner(let context, let problem, let mark, _),
+      YamlError.parser(let context, let problem, let mark, _):
+      let context = context.map { "\($0.text), " } ?? ""
+      self.init(reason: "not YAML: \(context)\(problem)", position: YAMLDocument.Position(mark))
+    case YamlError.composer(_, let problem, let mark, _):
+      self.init(reason: "not one YAML document: \(problem)", position: YAMLDocument.Position(mark))
+    case YamlError.reader(let problem, let offset, _, let yaml):
+      self.init(reason: "not YAML: \(problem)", position: offset.map(yaml.position(ofCharacter:)) ?? .start)
+    default:
+      self.init(reason: "not YAML: \(error)", position: .start)
+    }
+  }
+}

@@ -1,0 +1,156 @@
+internal import Glibc
+internal import Synchronization
+public import Transport
+
+/// How the engine treats connections before anything is decided about them.
+public struct EngineLimits: Sendable, Hashable {
+  /// From the accepted connection to the end of the TLS handshake.
+  public var handshakeTimeout: Duration = .seconds(10)
+  /// From the first byte of a head to its last, and on a new connection from the handshake on.
+  public var headTimeout: Duration = .seconds(10)
+  /// From the end of the head to the end of the body.
+  public var bodyTimeout: Duration = .seconds(10)
+  /// How long a connection may stay open between two requests.
+  public var keepAliveTimeout: Duration = .seconds(60)
+  /// How long the responder may take.
+  public var decisionTimeout: Duration = .seconds(30)
+  /// How long an end may take to answer a Close or to close its socket.
+  public var closeTimeout: Duration = .seconds(5)
+  /// Bytes of a request's body.
+  public var maxBody = 64 << 10
+  /// Requests on one connection.
+  public var maxRequests = 1000
+
+  public init() {}
+}
+
+/// What an operator should know and no request tells.
+public enum EngineEvent: Sendable, Hashable {
+  /// A TLS handshake did not succeed.
+  case handshakeFailed(address: SocketAddress, reason: String)
+  /// No descriptors or no memory for another connection; the listener waits a moment and goes on.
+  case acceptPaused(reason: String)
+}
+
+/// What all loops of an engine work with.
+final class SessionService: Sendable {
+  let responder: any RequestResponder
+  /// `nil` for a listener without TLS.
+  let tls: ServerTLS?
+  let limits: EngineLimits
+  let report: @Sendable (EngineEvent) -> Void
+  let upstreamTLS = UpstreamTLSCache()
+
+  init(
+    responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits,
+    report: @escaping @Sendable (EngineEvent) -> Void
+  ) {
+    self.responder = responder
+    self.tls = tls
+    self.limits = limits
+    self.report = report
+  }
+}
+
+/// A server: loops on threads of their own, listening at one address.
+///
+/// A WebSocket gate in the narrow sense: it ends TLS, reads HTTP/1.1 heads, asks the responder, and relays what was
+/// admitted. Every connection belongs to one loop for its whole life; there is no thread per connection.
+public final class Engine: Sendable {
+  /// Why an engine did not start.
+  public struct StartFault: Error, Sendable, CustomStringConvertible {
+    public let description: String
+    /// Somebody else is listening there.
+    public let isAddressInUse: Bool
+  }
+
+  /// Where it listens, with the port that the kernel chose if none was asked for.
+  public let address: SocketAddress
+
+  private let loops: [EventLoop]
+  private let service: SessionService
+
+  /// Starts to listen and to serve.
+  ///
+  /// - Parameters:
+  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`.
+  ///   - loops: how many threads serve, at least 1; one a core is the best there is.
+  ///   - tls: `nil` serves without TLS, for tools on loopback.
+  ///   - report: told what no request tells; called on loops, must not block.
+  public init(
+    listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
+    limits: EngineLimits = EngineLimits(), report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+  ) throws(StartFault) {
+    _ = Self.ignoresBrokenPipes
+    service = SessionService(responder: responder, tls: tls, limits: limits, report: report)
+    let count = max(1, count)
+    do throws(SystemCallError) {
+      let sockets = try Self.open(address, count: count)
+      self.address = sockets.first.map { Socket.localAddress(of: $0) } ?? address
+      let resolver = Resolver()
+      var loops: [EventLoop] = []
+      for _ in sockets { loops.append(try EventLoop(service: service, resolver: resolver)) }
+      self.loops = loops
+      for (loop, socket) in zip(loops, sockets) {
+        Thread.start { loop.run() }
+        loop.execute { loop in
+          let listener = Listener(fd: socket)
+          listener.start(in: loop)
+          loop.listener = listener
+        }
+      }
+    } catch {
+      throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
+    }
+  }
+
+  // A write to a socket whose reader is gone is an error to handle, not a signal to die of.
+  private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
+
+  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+    do {
+      return try Listener.open(address, count: count)
+    } catch {
+      guard error.number == EAFNOSUPPORT || error.number == EADDRNOTAVAIL,
+        case .ipv6(let bytes, let port) = address, bytes.allSatisfy({ $0 == 0 })
+      else { throw error }
+      return try Listener.open(.ipv4([0, 0, 0, 0], port: port), count: count)
+    }
+  }
+
+  /// Reads the authorities that `upstream` is verified with, so that a broken file shows at the start.
+  public func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
+    if case .secureWebSocket(_, _, let tls) = upstream { _ = try service.upstreamTLS.context(for: tls) }
+  }
+
+  /// Stops to listen, closes every session with `code`, and returns when all are gone or `timeout` has passed.
+  ///
+  /// - Returns: how many sessions had to be cut off.
+  @discardableResult
+  public func drain(
+    _ code: CloseCode = .goingAway, reason: String = "the gate is shutting down", timeout: Duration
+  ) async -> Int {
+    await withTaskGroup(of: Int.self) { group in
+      for loop in loops {
+        group.addTask {
+          await withCheckedContinuation { continuation in
+            loop.execute { loop in
+              loop.listener?.stop(in: loop)
+              loop.listener = nil
+              loop.startDraining(
+                Drain(code: code, reason: reason, deadline: loop.now + timeout.milliseconds) { remaining in
+                  continuation.resume(returning: remaining)
+                })
+            }
+          }
+        }
+      }
+      return await group.reduce(0, +)
+    }
+  }
+
+  /// Ends everything at once. The threads end a moment later.
+  public func stop() {
+    for loop in loops { loop.execute { $0.stop() } }
+  }
+}

@@ -1,0 +1,39 @@
+#if canImport(Darwin)
+  internal import Darwin
+#else
+  internal import Glibc
+#endif
+
+/// A host and an optional port, as `Host` holds them (RFC 9110 section 7.2).
+enum Authority {
+  /// Whether `text` is `host` or `host:port`.
+  ///
+  /// The host is a name of letters, digits, `-`, `.` and `_`, an IPv4 address, or an IPv6 address in brackets. The
+  /// escapes and punctuation that RFC 3986 also allows are refused: no such name exists, and a comma or a percent
+  /// sign is where two readers come to different hosts.
+  static func isValid(_ text: String) -> Bool {
+    let text = Substring(text).utf8
+    guard text.first == UInt8(ascii: "[") else {
+      let name = text.prefix { $0 != .colon }
+      return isName(name) && isPort(text[name.endIndex...])
+    }
+    guard let close = text.firstIndex(of: UInt8(ascii: "]")) else { return false }
+    return isIPv6(text[..<close].dropFirst()) && isPort(text[close...].dropFirst())
+  }
+
+  private static func isName(_ name: Substring.UTF8View) -> Bool {
+    !name.isEmpty && name.count <= 253 && name.allSatisfy(ByteSet.hostName.contains)
+  }
+
+  private static func isIPv6(_ address: Substring.UTF8View) -> Bool {
+    var binary = in6_addr()
+    return inet_pton(AF_INET6, String(Substring(address)), &binary) == 1
+  }
+
+  /// Nothing, or a colon and a number of 16 bits.
+  private static func isPort(_ text: Substring.UTF8View) -> Bool {
+    guard let colon = text.first else { return true }
+    let digits = text.dropFirst()
+    return colon == .colon && digits.allSatisfy(\.isDigit) && UInt16(String(Substring(digits))) != nil
+  }
+}

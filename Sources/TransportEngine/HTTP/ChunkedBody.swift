@@ -1,0 +1,105 @@
+/// Undoes the chunked transfer coding (RFC 9112 section 7.1) as the bytes arrive.
+///
+/// Chunk extensions and trailer fields are refused: nothing here means anything by them, and other readers have been
+/// led astray by both.
+struct ChunkedBody: Sendable {
+  private enum State: Sendable {
+    case size(digits: Int)
+    case sizeEnd
+    case data
+    case dataEnd
+    case dataEndLineFeed
+    case lastEnd
+    case lastEndLineFeed
+    case complete
+  }
+
+  private let limit: Int
+  private var state = State.size(digits: 0)
+  /// The size of the current chunk while it is read, then what of its data is missing.
+  private var missing = 0
+  /// What the body may still grow by, the current chunk already counted.
+  private var room: Int
+
+  private static let maxDigits = 16
+
+  /// - Parameter limit: the greatest length of the body, without the coding.
+  init(limit: Int) {
+    self.limit = limit
+    room = limit
+  }
+
+  /// Whether the last chunk has been read.
+  var isComplete: Bool {
+    if case .complete = state { true } else { false }
+  }
+
+  /// Appends to `body` what the next `bytes` carry, and gives how many of them belong to the coding: all, until the
+  /// body is complete.
+  ///
+  /// The outcome does not depend on how the bytes are cut into calls. After a fault the value is of no further use.
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into body: inout [UInt8]) throws(BodyFault) -> Int {
+    var position = 0
+    while position < bytes.count, !isComplete {
+      if case .data = state {
+        let count = min(missing, bytes.count - position)
+        body.append(contentsOf: bytes[position..<(position + count)])
+        position += count
+        missing -= count
+        if missing == 0 { state = .dataEnd }
+      } else {
+        try advance(over: bytes[position])
+        position += 1
+      }
+    }
+    return position
+  }
+
+  private mutating func advance(over byte: UInt8) throws(BodyFault) {
+    switch state {
+    case .size(let digits): try size(byte, digits: digits)
+    case .sizeEnd:
+      try expect(byte, .lineFeed, else: .lineEnd)
+      state = missing == 0 ? .lastEnd : .data
+    case .dataEnd:
+      try expect(byte, .carriageReturn, else: .dataEnd)
+      state = .dataEndLineFeed
+    case .dataEndLineFeed:
+      try expect(byte, .lineFeed, else: .dataEnd)
+      state = .size(digits: 0)
+    case .lastEnd:
+      try expect(byte, .carriageReturn, else: .trailer)
+      state = .lastEndLineFeed
+    case .lastEndLineFeed:
+      try expect(byte, .lineFeed, else: .trailer)
+      state = .complete
+    case .data, .complete:
+      // `feed` takes these states itself.
+      break
+    }
+  }
+
+  private mutating func size(_ byte: UInt8, digits: Int) throws(BodyFault) {
+    if let value = byte.hexDigitValue {
+      if digits == Self.maxDigits { throw .malformed(.sizeDigits) }
+      let available = room + missing
+      // `missing` is at most `limit` here: sixteen times that cannot be reached without the check before.
+      let (product, overflows) = missing.multipliedReportingOverflow(by: 16)
+      guard !overflows, product <= available - Int(value) else { throw .tooLarge(limit: limit) }
+      missing = product + Int(value)
+      room = available - missing
+      state = .size(digits: digits + 1)
+      return
+    }
+    if digits == 0 { throw .malformed(.size) }
+    switch byte {
+    case .carriageReturn: state = .sizeEnd
+    case UInt8(ascii: ";"), .space, .tab: throw .malformed(.extension)
+    default: throw .malformed(.lineEnd)
+    }
+  }
+
+  private func expect(_ byte: UInt8, _ expected: UInt8, else fault: ChunkFault) throws(BodyFault) {
+    if byte != expected { throw .malformed(fault) }
+  }
+}

@@ -1,0 +1,62 @@
+internal import Transport
+
+/// `Sec-WebSocket-Extensions` (RFC 6455 section 9.1).
+enum ExtensionList {
+  /// The names of the extensions in order, empty if the field is missing, or `nil` if the list is malformed.
+  ///
+  ///     extension-list  = 1#extension
+  ///     extension       = token *( ";" token [ "=" ( token | quoted-string ) ] )
+  static func names(in headers: HeaderFields) -> [String]? {
+    var names: [String] = []
+    for value in headers.values(of: "Sec-WebSocket-Extensions") {
+      var scanner = ListScanner(rest: Substring(value).utf8)
+      repeat {
+        guard let name = scanner.token() else { return nil }
+        names.append(name)
+        while scanner.take(";") {
+          guard scanner.token() != nil else { return nil }
+          if scanner.take("="), scanner.token() == nil, !scanner.quotedString() { return nil }
+        }
+      } while scanner.take(",")
+      guard scanner.rest.isEmpty else { return nil }
+    }
+    return names
+  }
+}
+
+/// Takes the parts of a list from the front of a field value, white space in front of each part passed over.
+private struct ListScanner {
+  var rest: Substring.UTF8View
+
+  mutating func take(_ character: Unicode.Scalar) -> Bool {
+    skipWhitespace()
+    guard let next = rest.first, next == UInt8(ascii: character) else { return false }
+    rest.removeFirst()
+    return true
+  }
+
+  mutating func token() -> String? {
+    skipWhitespace()
+    let token = rest.prefix(while: ByteSet.token.contains)
+    rest = rest[token.endIndex...]
+    skipWhitespace()
+    return token.isEmpty ? nil : String(Substring(token))
+  }
+
+  /// A quoted token: what is unquoted must be a token (RFC 6455 section 9.1).
+  mutating func quotedString() -> Bool {
+    guard take("\"") else { return false }
+    var isEmpty = true
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "\"") { return !isEmpty }
+      let character = byte == UInt8(ascii: "\\") ? rest.popFirst() : byte
+      guard let character, ByteSet.token.contains(character) else { return false }
+      isEmpty = false
+    }
+    return false
+  }
+
+  private mutating func skipWhitespace() {
+    rest = rest.drop { $0 == .space || $0 == .tab }
+  }
+}

@@ -1,0 +1,68 @@
+internal import Transport
+
+/// The rules of a message head (RFC 9112), each by the sentence that says how it was broken.
+///
+/// The sentences go to peers and to the log, so none of them echoes what was sent.
+enum HeadFault: String, Error, Sendable, CaseIterable {
+  // Size
+  case headLength = "the head is too long"
+  case fieldCount = "the head has too many fields"
+
+  // Request line
+  case firstByte = "the first byte does not begin a request"
+  case method = "the method is not a token of at most 32 characters"
+  case targetForm = "the request target is not in origin form"
+  case targetCharacter = "the request target holds a character that must be escaped"
+  case targetEscape = "a percent sign in the request target is not followed by two hexadecimal digits"
+  case version = "the version is not HTTP/1.1"
+
+  // Path
+  case emptySegment = "the path has an empty segment"
+  case dotSegment = "the path has a dot segment"
+  case escapedSeparator = "the path holds an escaped slash or backslash"
+  case escapedControl = "the path holds an escaped control character"
+
+  // Status line
+  case statusLine = "the answer does not begin with an HTTP/1 status line"
+  case status = "the status is not a number from 100 to 599"
+
+  // Lines
+  case lineEnd = "a line does not end in CRLF"
+  case foldedLine = "a field line begins with white space"
+  case fieldNameMissing = "a field has no name"
+  case fieldName = "a field name is not a token"
+  case spaceBeforeColon = "white space stands before a field's colon"
+  case colonMissing = "a field line has no colon"
+  case fieldValue = "a field value or reason phrase holds a control character"
+  case fieldEncoding = "a field value is not UTF-8"
+
+  // Fields
+  case hostMissing = "the Host field is missing"
+  case hostRepeated = "the Host field is repeated"
+  case hostSyntax = "the Host field is not a host and an optional port"
+  case connectionSyntax = "the Connection field is not a list of tokens"
+  case expectation = "an expectation other than 100-continue cannot be met"
+
+  // Body framing
+  case contentLengthRepeated = "the Content-Length field is repeated"
+  case contentLengthSyntax = "the Content-Length field is not a number of bytes"
+  case transferEncoding = "a transfer coding other than chunked is not taken"
+  case doubleFraming = "both Content-Length and Transfer-Encoding frame the body"
+}
+
+extension HeadFault {
+  /// This fault of a request, as the responder is told of it.
+  var requestFault: RequestFault {
+    switch self {
+    case .headLength, .fieldCount:
+      .headTooLarge(rule: rawValue)
+    case .contentLengthRepeated, .contentLengthSyntax, .transferEncoding, .doubleFraming:
+      .malformedBody(rule: rawValue)
+    case .firstByte, .method, .targetForm, .targetCharacter, .targetEscape, .version, .emptySegment, .dotSegment,
+      .escapedSeparator, .escapedControl, .statusLine, .status, .lineEnd, .foldedLine, .fieldNameMissing, .fieldName,
+      .spaceBeforeColon, .colonMissing, .fieldValue, .fieldEncoding, .hostMissing, .hostRepeated, .hostSyntax,
+      .connectionSyntax, .expectation:
+      .malformedHead(rule: rawValue)
+    }
+  }
+}

@@ -1,0 +1,191 @@
+/// Walks over the bytes of a message head and checks its lines, without reading meaning into them or allocating.
+///
+/// It goes from left to right and stops at the first byte that breaks a rule, so the outcome does not depend on how
+/// many bytes behind that one have already arrived: a fault stays the same fault when more comes.
+///
+/// The scanning methods give `false` where the bytes end before the part does.
+struct HeadScanner {
+  private let bytes: UnsafeBufferPointer<UInt8>
+  private let limits: HeadLimits
+  /// No byte at or behind this index is looked at; within `bytes`.
+  private let end: Int
+  /// The next byte; never greater than `end`.
+  private var position = 0
+  /// Where the field lines begin.
+  private var fieldsStart = 0
+
+  /// The greatest length of a method.
+  private static let maxMethod = 32
+
+  init(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits) {
+    self.bytes = bytes
+    self.limits = limits
+    end = min(bytes.count, limits.bytes)
+  }
+
+  /// A head whose lines are in order.
+  struct Extent: Sendable, Hashable {
+    /// Where the field lines are, the empty line not included.
+    let fields: Range<Int>
+    /// Bytes in all, the empty line included.
+    let length: Int
+  }
+
+  /// The extent of a request's head, or `nil` as long as the head is neither complete nor at fault.
+  mutating func request() throws(HeadFault) -> Extent? {
+    guard try requestLine() else { return try outOfBytes() }
+    return try fieldLines()
+  }
+
+  /// The extent of a response's head, or `nil` as long as the head is neither complete nor at fault.
+  mutating func response() throws(HeadFault) -> Extent? {
+    guard try statusLine() else { return try outOfBytes() }
+    return try fieldLines()
+  }
+
+  private func outOfBytes() throws(HeadFault) -> Extent? {
+    if end == limits.bytes { throw .headLength }
+    return nil
+  }
+
+  private var next: UInt8? {
+    @inline(__always) get { position < end ? bytes[position] : nil }
+  }
+
+  /// Goes over `text`; any other byte is `fault`.
+  private mutating func literal(_ text: StaticString, else fault: HeadFault) throws(HeadFault) -> Bool {
+    let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    for expected in text {
+      guard let byte = next else { return false }
+      if byte != expected { throw fault }
+      position += 1
+    }
+    return true
+  }
+}
+
+// MARK: - First lines
+
+extension HeadScanner {
+  /// `method SP request-target SP HTTP-version CRLF` (RFC 9112 section 3).
+  private mutating func requestLine() throws(HeadFault) -> Bool {
+    guard try method(), try target(), try literal("HTTP/1.1", else: .version), try literal("\r\n", else: .lineEnd)
+    else { return false }
+    return true
+  }
+
+  private mutating func method() throws(HeadFault) -> Bool {
+    while let byte = next {
+      if byte == .space, position > 0 {
+        position += 1
+        return true
+      }
+      guard ByteSet.token.contains(byte) else { throw position == 0 ? .firstByte : .method }
+      if position == Self.maxMethod { throw .method }
+      position += 1
+    }
+    return false
+  }
+
+  private mutating func target() throws(HeadFault) -> Bool {
+    guard try literal("/", else: .targetForm) else { return false }
+    var allowed = ByteSet.path
+    while let byte = next {
+      if allowed.contains(byte) {
+        position += 1
+        continue
+      }
+      position += 1
+      switch byte {
+      case .space: return true
+      case .questionMark: allowed = .query
+      case .percent: guard try hexDigit(), try hexDigit() else { return false }
+      case .carriageReturn, .lineFeed: throw .version
+      default: throw .targetCharacter
+      }
+    }
+    return false
+  }
+
+  private mutating func hexDigit() throws(HeadFault) -> Bool {
+    guard let byte = next else { return false }
+    if byte.hexDigitValue == nil { throw .targetEscape }
+    position += 1
+    return true
+  }
+
+  /// `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4), of either version 1.
+  private mutating func statusLine() throws(HeadFault) -> Bool {
+    guard try literal("HTTP/1.", else: .statusLine), let minor = next else { return false }
+    if minor != UInt8(ascii: "1"), minor != UInt8(ascii: "0") { throw .statusLine }
+    position += 1
+    guard try literal(" ", else: .statusLine), let hundreds = next else { return false }
+    guard (UInt8(ascii: "1")...UInt8(ascii: "5")).contains(hundreds) else { throw .status }
+    position += 1
+    for _ in 0..<2 {
+      guard let digit = next else { return false }
+      guard digit.isDigit else { throw .status }
+      position += 1
+    }
+    guard try literal(" ", else: .statusLine) else { return false }
+    return try content()
+  }
+}
+
+// MARK: - Field lines
+
+extension HeadScanner {
+  /// `*( field-line CRLF ) CRLF` (RFC 9112 section 2.1).
+  private mutating func fieldLines() throws(HeadFault) -> Extent? {
+    let start = position
+    var count = 0
+    while let byte = next {
+      if byte == .carriageReturn {
+        let fields = start..<position
+        guard try literal("\r\n", else: .lineEnd) else { break }
+        return Extent(fields: fields, length: position)
+      }
+      if count == limits.fields { throw .fieldCount }
+      count += 1
+      guard try fieldName(), try content() else { break }
+    }
+    return try outOfBytes()
+  }
+
+  /// `field-name ":"` (RFC 9112 section 5.1).
+  private mutating func fieldName() throws(HeadFault) -> Bool {
+    let start = position
+    while let byte = next {
+      if ByteSet.token.contains(byte) {
+        position += 1
+        continue
+      }
+      let isFirst = position == start
+      position += 1
+      switch byte {
+      case .colon: if isFirst { throw .fieldNameMissing } else { return true }
+      case .space, .tab: throw isFirst ? .foldedLine : .spaceBeforeColon
+      case .lineFeed where isFirst: throw .lineEnd
+      case .carriageReturn, .lineFeed: throw .colonMissing
+      default: throw .fieldName
+      }
+    }
+    return false
+  }
+
+  /// A field value or a reason phrase, and the end of its line.
+  private mutating func content() throws(HeadFault) -> Bool {
+    while let byte = next {
+      if byte.isFieldContent {
+        position += 1
+        continue
+      }
+      switch byte {
+      case .carriageReturn: return try literal("\r\n", else: .lineEnd)
+      case .lineFeed: throw .lineEnd
+      default: throw .fieldValue
+      }
+    }
+    return false
+  }
+}

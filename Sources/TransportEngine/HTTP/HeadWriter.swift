@@ -1,0 +1,91 @@
+internal import Transport
+
+/// Why a head could not be written. Each is a mistake of this program, or of whoever had a value put into a field.
+enum HeadWriteFault: String, Error, Sendable, CaseIterable {
+  case method = "the method is not a token"
+  case target = "the request target is not in origin form"
+  case status = "the status is not a final one"
+  case fieldName = "a field name is not a token"
+  case fieldValue = "a field value holds a control character"
+}
+
+/// Writes a message head line by line. Nothing that it is given can begin a line of its own: a line break in a value
+/// would let that value say the next field.
+struct HeadWriter {
+  private(set) var bytes: [UInt8] = []
+
+  /// Begins a request.
+  init(method: String, target: String) throws(HeadWriteFault) {
+    guard !method.isEmpty, method.utf8.allSatisfy(ByteSet.token.contains) else { throw .method }
+    guard target.utf8.first == .slash, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
+    line("\(method) \(target) HTTP/1.1")
+  }
+
+  /// Begins a response.
+  init(status: Int) { line("HTTP/1.1 \(status) \(ReasonPhrase.phrase(for: status))") }
+
+  mutating func field(_ name: String, _ value: String) throws(HeadWriteFault) {
+    guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else { throw .fieldName }
+    guard value.utf8.allSatisfy(\.isFieldContent) else { throw .fieldValue }
+    line("\(name): \(value)")
+  }
+
+  /// Writes `fields`, except those whose names are in `omitted`.
+  mutating func fields(_ fields: HeaderFields, except omitted: [String] = []) throws(HeadWriteFault) {
+    for entry in fields.fields where !omitted.contains(where: { HeaderFields.isSame($0, entry.name) }) {
+      try field(entry.name, entry.value)
+    }
+  }
+
+  /// Writes the empty line and `body`, and gives the whole message.
+  consuming func ended(with body: [UInt8] = []) -> [UInt8] {
+    line("")
+    return bytes + body
+  }
+
+  private mutating func line(_ text: String) {
+    bytes.append(contentsOf: text.utf8)
+    bytes.append(.carriageReturn)
+    bytes.append(.lineFeed)
+  }
+}
+
+/// The usual words behind a status (RFC 9110 section 15). They mean nothing to programs.
+enum ReasonPhrase {
+  static func phrase(for status: Int) -> StaticString {
+    switch status {
+    case 101: "Switching Protocols"
+    case 200: "OK"
+    case 201: "Created"
+    case 202: "Accepted"
+    case 204: "No Content"
+    case 301: "Moved Permanently"
+    case 302: "Found"
+    case 304: "Not Modified"
+    case 307: "Temporary Redirect"
+    case 308: "Permanent Redirect"
+    case 400: "Bad Request"
+    case 401: "Unauthorized"
+    case 403: "Forbidden"
+    case 404: "Not Found"
+    case 405: "Method Not Allowed"
+    case 406: "Not Acceptable"
+    case 408: "Request Timeout"
+    case 409: "Conflict"
+    case 410: "Gone"
+    case 413: "Content Too Large"
+    case 415: "Unsupported Media Type"
+    case 417: "Expectation Failed"
+    case 422: "Unprocessable Content"
+    case 426: "Upgrade Required"
+    case 429: "Too Many Requests"
+    case 431: "Request Header Fields Too Large"
+    case 500: "Internal Server Error"
+    case 501: "Not Implemented"
+    case 502: "Bad Gateway"
+    case 503: "Service Unavailable"
+    case 504: "Gateway Timeout"
+    default: ""
+    }
+  }
+}

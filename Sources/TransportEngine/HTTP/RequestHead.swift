@@ -1,0 +1,82 @@
+internal import Transport
+
+/// The head of a request that obeys RFC 9112, nothing repaired.
+struct RequestHead: Sendable, Hashable {
+  /// As sent, case kept.
+  let method: String
+  /// As sent.
+  let target: String
+  /// The path in its normal form (see `RequestTarget`).
+  let path: String
+  /// As sent; `nil` if the target has no question mark.
+  let query: String?
+  let headers: HeaderFields
+  /// What `Content-Length` says; `nil` without one. Never together with `isChunked`.
+  let contentLength: Int?
+  let isChunked: Bool
+  /// The options of `Connection`, in lowercase.
+  let connectionOptions: [String]
+  /// Whether a body follows that the client holds back until it is told to go on (RFC 9110 section 10.1.1).
+  let expectsContinue: Bool
+  let upgrade: Upgrade
+
+  /// Whether the client will not use the connection again.
+  var wantsClose: Bool { connectionOptions.contains("close") }
+
+  /// Where the body ends.
+  var framing: BodyFraming {
+    if isChunked { return .chunked }
+    return contentLength.map(BodyFraming.length) ?? .none
+  }
+}
+
+/// What the bytes at the front of a connection are.
+enum HeadParse: Sendable, Hashable {
+  /// The beginning of a head.
+  case incomplete
+  /// A head of `length` bytes.
+  case head(RequestHead, length: Int)
+  /// No head, whatever may follow.
+  case fault(RequestFault)
+}
+
+extension RequestHead {
+  /// Reads the head that `bytes` begin with.
+  ///
+  /// The outcome is a matter of the bytes alone and not of how they arrive: once a prefix is a fault, every longer
+  /// prefix is the same fault.
+  static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> HeadParse {
+    var scanner = HeadScanner(bytes, limits: limits)
+    do throws(HeadFault) {
+      guard let extent = try scanner.request() else { return .incomplete }
+      return .head(try RequestHead(bytes, extent: extent), length: extent.length)
+    } catch {
+      return .fault(error.requestFault)
+    }
+  }
+
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadFault) {
+    let line = bytes[..<extent.fields.lowerBound]
+    let method = line.prefix { $0 != .space }
+    let target = try RequestTarget(scanned: line[method.endIndex...].dropFirst().prefix { $0 != .space })
+    self.method = String(decoding: method, as: UTF8.self)
+    self.target = target.text
+    path = target.path
+    query = target.query
+    headers = try FieldLines(bytes[extent.fields]).fields()
+    _ = try headers.host()
+    (contentLength, isChunked) = try headers.declaredFraming()
+    connectionOptions = try headers.connectionOptions()
+    let hasBody = isChunked || contentLength ?? 0 > 0
+    expectsContinue = try Self.expectation(in: headers) && hasBody
+    upgrade = Upgrade(method: self.method, headers: headers, options: connectionOptions, hasBody: hasBody)
+  }
+
+  private static func expectation(in headers: HeaderFields) throws(HeadFault) -> Bool {
+    switch headers.only("Expect") {
+    case .absent: return false
+    case .once(let value) where HeaderFields.isSame(value, "100-continue"): return true
+    case .once, .repeated: throw .expectation
+    }
+  }
+}

@@ -1,0 +1,37 @@
+internal import Transport
+
+/// Writes what this side asks of a server.
+enum RequestWriter {
+  /// The bytes of a request with a `Content-Length`, unless it has no body and is a GET.
+  ///
+  /// - Parameter fields: as they shall go, `Host` among them.
+  static func bytes(
+    method: String, target: String, fields: HeaderFields, body: [UInt8] = []
+  ) throws(HeadWriteFault) -> [UInt8] {
+    var head = try HeadWriter(method: method, target: target)
+    try head.fields(fields)
+    if !body.isEmpty || method != "GET" { try head.field("Content-Length", String(body.count)) }
+    return head.ended(with: body)
+  }
+
+  /// The bytes of an opening handshake (RFC 6455 section 4.1) that offers no extensions.
+  ///
+  /// - Parameters:
+  ///   - host: with the port, unless it is the scheme's own.
+  ///   - key: the base64 of 16 random bytes, fresh for each connection.
+  static func upgrade(
+    target: String, host: String, key: String, subprotocols: [String] = [], fields: HeaderFields = HeaderFields()
+  ) throws(HeadWriteFault) -> [UInt8] {
+    var head = try HeadWriter(method: "GET", target: target)
+    try head.field("Host", host)
+    try head.field("Upgrade", "websocket")
+    try head.field("Connection", "Upgrade")
+    try head.field("Sec-WebSocket-Key", key)
+    try head.field("Sec-WebSocket-Version", "13")
+    if !subprotocols.isEmpty {
+      try head.field("Sec-WebSocket-Protocol", subprotocols.joined(separator: ", "))
+    }
+    try head.fields(fields)
+    return head.ended()
+  }
+}

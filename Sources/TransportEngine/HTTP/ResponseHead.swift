@@ -1,0 +1,67 @@
+internal import Transport
+
+/// The head of an upstream's response that obeys RFC 9112, nothing repaired.
+struct ResponseHead: Sendable, Hashable {
+  /// 100 to 599.
+  let status: Int
+  /// Free text, often empty; means nothing.
+  let reason: String
+  /// Whether the upstream speaks HTTP/1.0 and so closes behind its answer.
+  let isVersion10: Bool
+  let headers: HeaderFields
+  /// The options of `Connection`, in lowercase.
+  let connectionOptions: [String]
+  /// Where the body ends, if this answers a request other than HEAD and CONNECT.
+  let framing: BodyFraming
+
+  /// Whether the upstream will not take another request on this connection.
+  var wantsClose: Bool { isVersion10 || connectionOptions.contains("close") || framing == .untilClose }
+}
+
+/// What the bytes that an upstream sent are.
+enum ResponseParse: Sendable, Hashable {
+  /// The beginning of a head.
+  case incomplete
+  /// A head of `length` bytes. It may be an interim one (1xx), behind which the next head begins.
+  case head(ResponseHead, length: Int)
+  /// No head, whatever may follow.
+  case fault(HeadFault)
+}
+
+extension ResponseHead {
+  /// Reads the head that `bytes` begin with; like `RequestHead.parse`, a matter of the bytes alone.
+  static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> ResponseParse {
+    var scanner = HeadScanner(bytes, limits: limits)
+    do throws(HeadFault) {
+      guard let extent = try scanner.response() else { return .incomplete }
+      return .head(try ResponseHead(bytes, extent: extent), length: extent.length)
+    } catch {
+      return .fault(error)
+    }
+  }
+
+  private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadFault) {
+    // `HTTP/1.x NNN reason CRLF`: the scanner has seen to it that the first three parts have these widths.
+    let line = bytes[..<extent.fields.lowerBound].dropLast(2)
+    isVersion10 = line.dropFirst(7).first == UInt8(ascii: "0")
+    status = line.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+    reason = try String(strictUTF8: line.dropFirst(13))
+    headers = try FieldLines(bytes[extent.fields]).fields()
+    connectionOptions = try headers.connectionOptions()
+    framing = try Self.framing(status: status, isVersion10: isVersion10, headers: headers)
+  }
+
+  /// RFC 9112 section 6.3.
+  private static func framing(
+    status: Int, isVersion10: Bool, headers: HeaderFields
+  ) throws(HeadFault) -> BodyFraming {
+    if status < 200 || status == 204 || status == 304 { return .none }
+    let (contentLength, isChunked) = try headers.declaredFraming()
+    if isChunked {
+      // A transfer coding in HTTP/1.0 is the mark of a framing that nobody agrees on (section 6.1).
+      if isVersion10 { throw .transferEncoding }
+      return .chunked
+    }
+    return contentLength.map(BodyFraming.length) ?? .untilClose
+  }
+}

@@ -1,0 +1,66 @@
+internal import ByteCoding
+internal import Transport
+
+/// What a request asks for in `Upgrade` (RFC 9110 section 7.8).
+enum Upgrade: Sendable, Hashable {
+  /// Nothing: the field is missing, or `Connection` does not name it, so that it was not meant for this hop.
+  case none
+  /// A well-formed opening handshake.
+  case webSocket(UpgradeIntent)
+  /// Another protocol, or a handshake that breaks RFC 6455 section 4.2.1.
+  case fault(RequestFault)
+}
+
+/// The rules of an opening handshake, each by the sentence that says how it was broken.
+enum UpgradeFault: String, Error, Sendable, CaseIterable {
+  case proto = "the protocol to upgrade to is not websocket alone"
+  case method = "the method of an opening handshake is not GET"
+  case version = "the version of WebSocket is not 13"
+  case key = "Sec-WebSocket-Key is not one base64 text of 16 bytes"
+  case body = "an opening handshake has a body"
+  case subprotocols = "Sec-WebSocket-Protocol is not a list of different tokens"
+  case extensions = "Sec-WebSocket-Extensions is not a list of extensions"
+
+  /// This fault, as the responder is told of it.
+  var requestFault: RequestFault {
+    switch self {
+    case .version: .unsupportedWebSocketVersion
+    case .proto, .method, .key, .body, .subprotocols, .extensions: .malformedUpgrade(rule: rawValue)
+    }
+  }
+}
+
+extension Upgrade {
+  /// - Parameter options: the options of `Connection`, in lowercase.
+  init(method: String, headers: HeaderFields, options: [String], hasBody: Bool) {
+    let protocols = headers.values(of: "Upgrade")
+    guard !protocols.isEmpty, options.contains("upgrade") else {
+      self = .none
+      return
+    }
+    do throws(UpgradeFault) {
+      guard protocols.count == 1, HeaderFields.isSame(protocols[0], "websocket") else { throw .proto }
+      if method != "GET" { throw .method }
+      if headers.only("Sec-WebSocket-Version") != .once("13") { throw .version }
+      let key = try Self.key(in: headers)
+      if hasBody { throw .body }
+      if ExtensionList.names(in: headers) == nil { throw .extensions }
+      self = .webSocket(UpgradeIntent(key: key, subprotocols: try Self.subprotocols(in: headers)))
+    } catch {
+      self = .fault(error.requestFault)
+    }
+  }
+
+  private static func key(in headers: HeaderFields) throws(UpgradeFault) -> String {
+    guard case .once(let key) = headers.only("Sec-WebSocket-Key"), Base64.decode(key)?.count == 16 else { throw .key }
+    return key
+  }
+
+  private static func subprotocols(in headers: HeaderFields) throws(UpgradeFault) -> [String] {
+    let isOffered = headers.first("Sec-WebSocket-Protocol") != nil
+    guard let tokens = headers.tokens(of: "Sec-WebSocket-Protocol"), isOffered != tokens.isEmpty,
+      Set(tokens).count == tokens.count
+    else { throw .subprotocols }
+    return tokens
+  }
+}

@@ -1,0 +1,183 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+
+/// A thread that owns its connections: it waits, reads, decides and writes, and shares nothing with other threads but a
+/// mailbox.
+///
+/// `@unchecked Sendable`: everything but `mailbox` and `wakeUp` is touched by the loop's own thread alone, from `run()`
+/// on; others hand it closures through `execute`.
+final class EventLoop: @unchecked Sendable {
+  typealias Job = @Sendable (EventLoop) -> Void
+
+  let window: UnsafeMutablePointer<TLSWindow>
+  let bio: WindowBIO
+  let plain = PlainBuffer()
+  /// When the current wake-up began.
+  private(set) var now: Milliseconds
+  var timers: TimerWheel
+  var slots = SlotTable()
+  var random = SystemRandomNumberGenerator()
+  /// What decides, and on which terms. `nil` in a loop that only opens connections.
+  let service: SessionService?
+  let resolver: Resolver
+  /// Sessions, in whatever phase.
+  var sessionCount = 0
+  var drain: Drain?
+  var listener: Listener?
+
+  private let epoll: Int32
+  private let wakeUp: Int32
+  private let mailbox = Mutex<[Job]>([])
+  private var isStopping = false
+
+  init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {
+    epoll = try attempt("epoll_create1") { shim_epoll_create() }
+    do {
+      wakeUp = try attempt("eventfd") { shim_eventfd() }
+    } catch {
+      Glibc.close(epoll)
+      throw error
+    }
+    self.service = service
+    self.resolver = resolver
+    bio = WindowBIO()
+    window = bio.window
+    now = monotonicMilliseconds()
+    timers = TimerWheel(now: now)
+    watch(wakeUp, events: Readiness.input, data: Self.wakeUpData)
+  }
+
+  deinit {
+    Glibc.close(wakeUp)
+    Glibc.close(epoll)
+    bio.deallocate()
+    plain.deallocate()
+    timers.deallocate()
+    slots.deallocate()
+  }
+
+  // MARK: From any thread
+
+  /// Has `job` run on the loop's thread, after the events at hand. Jobs of one thread run in the order given.
+  ///
+  /// A loop that has stopped drops what it is given.
+  func execute(_ job: @escaping Job) {
+    let isFirst = mailbox.withLock { jobs in
+      jobs.append(job)
+      return jobs.count == 1
+    }
+    guard isFirst else { return }
+    var one: UInt64 = 1
+    _ = write(wakeUp, &one, 8)
+  }
+
+  // MARK: On the loop's thread
+
+  /// Works until `stop()`.
+  func run() {
+    let capacity = 256
+    let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+    defer { events.deallocate() }
+    while !isStopping {
+      let delay = timers.delay(from: monotonicMilliseconds()).map { Int32(min($0, 60_000)) } ?? -1
+      let count = epoll_wait(epoll, events, Int32(capacity), delay)
+      now = monotonicMilliseconds()
+      for index in 0..<Int(max(count, 0)) { dispatch(events[index]) }
+      while let slot = timers.nextExpired(now: now) { expire(slot) }
+    }
+    closeEverything()
+  }
+
+  func stop() { isStopping = true }
+
+  private static let wakeUpData = UInt64.max
+
+  private func dispatch(_ event: epoll_event) {
+    let data = event.data.u64
+    guard data != Self.wakeUpData else {
+      runMailbox()
+      return
+    }
+    let token = SlotToken(slot: UInt32(truncatingIfNeeded: data >> 33), generation: UInt32(truncatingIfNeeded: data))
+    if let session = slots.session(token) {
+      ready(session, side: data & 1 << 32 == 0 ? .client : .upstream, event.events)
+    } else if let channel = slots.channel(token) {
+      channel.ready(event.events, in: self)
+    }
+  }
+
+  private func expire(_ slot: UInt32) {
+    guard let token = slots.token(in: slot) else { return }
+    if let session = slots.session(token) {
+      expired(session)
+    } else if let channel = slots.channel(token) {
+      channel.expired(in: self)
+    }
+  }
+
+  private func runMailbox() {
+    var count: UInt64 = 0
+    _ = read(wakeUp, &count, 8)
+    let jobs = mailbox.withLock { jobs in
+      let taken = jobs
+      jobs = []
+      return taken
+    }
+    for job in jobs { job(self) }
+  }
+
+  private func closeEverything() {
+    for slot in 0..<slots.end {
+      guard let token = slots.token(in: slot) else { continue }
+      if let session = slots.session(token) {
+        destroy(session, lost: (.client, "the gate stopped"))
+      } else if let channel = slots.channel(token) {
+        remove(channel)
+      }
+    }
+  }
+
+  // MARK: Sockets
+
+  static func data(_ token: SlotToken, _ side: Side = .client) -> UInt64 {
+    UInt64(token.slot) << 33 | (side == .upstream ? 1 << 32 : 0) | UInt64(token.generation)
+  }
+
+  func watch(_ fd: Int32, events: UInt32, data: UInt64) {
+    control(EPOLL_CTL_ADD, fd, events, data)
+  }
+
+  func rewatch(_ fd: Int32, events: UInt32, data: UInt64) {
+    control(EPOLL_CTL_MOD, fd, events, data)
+  }
+
+  func unwatch(_ fd: Int32) {
+    control(EPOLL_CTL_DEL, fd, 0, 0)
+  }
+
+  private func control(_ operation: Int32, _ fd: Int32, _ events: UInt32, _ data: UInt64) {
+    shim_epoll_ctl(epoll, operation, fd, events, data)
+  }
+
+  // MARK: Channels
+
+  /// Gives `channel` a slot and keeps it until `remove`.
+  func insert(_ channel: LoopChannel) {
+    channel.token = slots.insert(Unmanaged.passRetained(channel).toOpaque(), .channel)
+  }
+
+  func remove(_ channel: LoopChannel) {
+    guard slots.channel(channel.token) === channel else { return }
+    slots.remove(channel.token.slot)
+    Unmanaged.passUnretained(channel).release()
+  }
+}
+
+/// What epoll can say, as plain numbers.
+enum Readiness {
+  static let input = shim_EPOLLIN
+  static let output = shim_EPOLLOUT
+  static let failed = shim_EPOLLERR
+  static let hungUp = shim_EPOLLHUP
+}

@@ -1,0 +1,209 @@
+internal import COpenSSL
+internal import Glibc
+
+/// One socket, with or without TLS: reads into and writes from the loop's shared buffers.
+///
+/// Plain data inside a session; only the loop that owns the session touches it.
+struct Link {
+  var fd: Int32 = -1
+  var tls: OpaquePointer?
+  /// What epoll watches for this socket.
+  var interest: UInt32 = 0
+  var outbox = Outbox()
+  /// The peer will send no more.
+  var hasEnded = false
+  /// We will send no more once the outbox is empty.
+  var endsAfterOutbox = false
+  var hasSentEnd = false
+  /// Why the connection is of no more use, once it is not.
+  var failure: String?
+  var lastHeard: Milliseconds = 0
+
+  var isOpen: Bool { fd >= 0 }
+  var isHandshakeDone: Bool {
+    guard let tls else { return true }
+    return SSL_is_init_finished(tls) == 1
+  }
+
+  /// Gives everything back. The peer sees a reset if it sent what was not read, else an end.
+  mutating func close() {
+    if let tls { SSL_free(tls) }
+    tls = nil
+    outbox.removeAll()
+    if fd >= 0 { Glibc.close(fd) }
+    fd = -1
+    failure = nil
+  }
+}
+
+/// Room for plaintext: what was held back of the last chunk goes in front of the next one, so nothing is moved.
+struct PlainBuffer {
+  /// More than a held-back control frame: 14 bytes of header and 125 of payload.
+  static let headroom = 256
+  /// One `recv`, and what OpenSSL may have kept of a record.
+  static let capacity = TLSWindow.incomingCapacity + (32 << 10)
+
+  private let memory: UnsafeMutableRawPointer = .allocate(byteCount: headroom + capacity, alignment: 64)
+  /// Where received bytes begin.
+  var start: UnsafeMutableRawPointer { memory + Self.headroom }
+  func deallocate() { memory.deallocate() }
+}
+
+/// What a socket had to say.
+struct Reception {
+  /// Bytes of plaintext in the loop's buffer.
+  var count = 0
+  /// No more will come; `Link.failure` says if that was not the peer's orderly wish.
+  var ended = false
+}
+
+extension Link {
+  /// Reads once and decrypts all that came. With TLS this also does the handshake.
+  mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>) -> Reception {
+    let target = tls == nil ? plain : window.pointee.incoming
+    let got = recv(fd, target, TLSWindow.incomingCapacity, 0)
+    if got < 0 {
+      if errno == EAGAIN || errno == EINTR { return Reception() }
+      failure = SystemCallError.text(of: errno)
+      hasEnded = true
+      return Reception(count: 0, ended: true)
+    }
+    if got == 0 {
+      hasEnded = true
+      return Reception(count: 0, ended: true)
+    }
+    guard let tls else { return Reception(count: got) }
+    window.pointee.incomingStart = 0
+    window.pointee.incomingEnd = got
+    return decrypt(tls, into: plain, through: window)
+  }
+
+  /// Reads once and throws it away.
+  mutating func discardInput(into scratch: UnsafeMutableRawPointer) {
+    let got = recv(fd, scratch, TLSWindow.incomingCapacity, 0)
+    if got == 0 { hasEnded = true }
+    if got < 0 && errno != EAGAIN && errno != EINTR {
+      failure = SystemCallError.text(of: errno)
+      hasEnded = true
+    }
+  }
+
+  private mutating func decrypt(
+    _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>
+  ) -> Reception {
+    var reception = Reception()
+    while reception.count < PlainBuffer.capacity {
+      let read = SSL_read(tls, plain + reception.count, Int32(PlainBuffer.capacity - reception.count))
+      if read > 0 {
+        reception.count += Int(read)
+        // Nothing came behind this record: asking again would only be told to wait.
+        if window.pointee.incomingStart == window.pointee.incomingEnd && SSL_pending(tls) == 0 { break }
+        continue
+      }
+      switch SSL_get_error(tls, read) {
+      case SSL_ERROR_WANT_READ: break
+      case SSL_ERROR_ZERO_RETURN:
+        reception.ended = true
+        hasEnded = true
+      default:
+        failure = OpenSSLError(isHandshakeDone ? "TLS" : "TLS handshake").description
+        reception.ended = true
+        hasEnded = true
+      }
+      break
+    }
+    // Handshake flights, alerts and answers to key updates.
+    if window.pointee.outgoingCount > 0 { flush(window) }
+    return reception
+  }
+
+  /// Encrypts if need be, and hands as much to the kernel as it takes; the rest waits in the outbox.
+  mutating func send(_ bytes: UnsafeRawBufferPointer, through window: UnsafeMutablePointer<TLSWindow>) {
+    guard failure == nil, !hasSentEnd, bytes.count > 0, let source = bytes.baseAddress else { return }
+    guard let tls else {
+      transmit(bytes)
+      return
+    }
+    var sent = 0
+    while sent < bytes.count {
+      // One chunk of plaintext always fits the window.
+      let written = SSL_write(tls, source + sent, Int32(min(bytes.count - sent, TLSWindow.incomingCapacity)))
+      if written > 0 {
+        sent += Int(written)
+        if window.pointee.outgoingCount > TLSWindow.outgoingCapacity / 2 { flush(window) }
+        continue
+      }
+      failure = OpenSSLError("TLS").description
+      break
+    }
+    flush(window)
+  }
+
+  /// Starts a handshake that is ours to start.
+  mutating func startHandshake(through window: UnsafeMutablePointer<TLSWindow>) {
+    guard let tls else { return }
+    window.pointee.incomingStart = 0
+    window.pointee.incomingEnd = 0
+    let result = SSL_do_handshake(tls)
+    if result <= 0 && SSL_get_error(tls, result) != SSL_ERROR_WANT_READ {
+      failure = OpenSSLError("TLS handshake").description
+    }
+    flush(window)
+  }
+
+  private mutating func flush(_ window: UnsafeMutablePointer<TLSWindow>) {
+    let count = window.pointee.outgoingCount
+    window.pointee.outgoingCount = 0
+    transmit(UnsafeRawBufferPointer(start: window.pointee.outgoing, count: count))
+  }
+
+  private mutating func transmit(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count > 0 else { return }
+    var taken = 0
+    if outbox.isEmpty {
+      taken = Glibc.send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+      if taken < 0 {
+        guard errno == EAGAIN || errno == EINTR else {
+          failure = failure ?? SystemCallError.text(of: errno)
+          return
+        }
+        taken = 0
+      }
+    }
+    if taken < bytes.count { outbox.append(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
+  }
+
+  /// Hands the kernel what has been waiting, and the end behind it if one is due.
+  mutating func drainOutbox(through window: UnsafeMutablePointer<TLSWindow>) {
+    if !outbox.isEmpty && failure == nil {
+      let waiting = outbox.bytes
+      let taken = Glibc.send(fd, waiting.baseAddress, waiting.count, Int32(MSG_NOSIGNAL))
+      if taken > 0 {
+        outbox.removeFirst(taken)
+      } else if taken < 0 && errno != EAGAIN && errno != EINTR {
+        failure = SystemCallError.text(of: errno)
+      }
+    }
+    if endsAfterOutbox { sendEnd(through: window) }
+  }
+
+  /// Says that nothing more will come from us, behind all that waits: close_notify and FIN. Reading goes on.
+  mutating func sendEnd(through window: UnsafeMutablePointer<TLSWindow>) {
+    guard isOpen, !hasSentEnd, failure == nil else { return }
+    guard outbox.isEmpty else {
+      endsAfterOutbox = true
+      return
+    }
+    if let tls, isHandshakeDone, SSL_get_shutdown(tls) & SSL_SENT_SHUTDOWN == 0 {
+      SSL_shutdown(tls)
+      ERR_clear_error()
+      flush(window)
+      guard outbox.isEmpty else {
+        endsAfterOutbox = true
+        return
+      }
+    }
+    shutdown(fd, Int32(SHUT_WR))
+    hasSentEnd = true
+  }
+}

@@ -1,0 +1,48 @@
+internal import Glibc
+
+/// Bytes that the kernel did not take yet. Owns memory only while it holds any.
+struct Outbox {
+  private var base: UnsafeMutableRawPointer?
+  private var start = 0
+  private var end = 0
+  private var capacity = 0
+
+  var isEmpty: Bool { start == end }
+  var count: Int { end - start }
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base.map { $0 + start }, count: end - start) }
+
+  mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress, bytes.count > 0 else { return }
+    if end + bytes.count > capacity { makeRoom(for: bytes.count) }
+    guard let base else { return }
+    memcpy(base + end, source, bytes.count)
+    end += bytes.count
+  }
+
+  /// Forgets the first `count` bytes, and the memory once nothing is left.
+  mutating func removeFirst(_ count: Int) {
+    start += count
+    if start == end { removeAll() }
+  }
+
+  mutating func removeAll() {
+    free(base)
+    base = nil
+    start = 0
+    end = 0
+    capacity = 0
+  }
+
+  private mutating func makeRoom(for extra: Int) {
+    let held = end - start
+    // What is stalled is sized to the byte: many readers may stall at the same time.
+    let wanted = held + extra
+    guard let fresh = malloc(wanted) else { fatalError("out of memory") }  // malloc does not fail under overcommit
+    if let base { memcpy(fresh, base + start, held) }
+    free(base)
+    base = fresh
+    start = 0
+    end = held
+    capacity = wanted
+  }
+}

@@ -1,0 +1,119 @@
+internal import CLinux
+internal import Glibc
+internal import Synchronization
+internal import Transport
+
+/// Names to addresses, without holding up a loop.
+///
+/// One lookup a name at a time, each on a thread of its own, since `getaddrinfo` waits; there are as many names as
+/// there are upstreams. Answers are kept for a few seconds, and longer if the next lookup fails.
+final class Resolver: Sendable {
+  typealias Answer = Result<[SocketAddress], ResolverError>
+
+  struct ResolverError: Error, CustomStringConvertible { let description: String }
+
+  private struct Entry {
+    var addresses: [SocketAddress] = []
+    var freshUntil: Milliseconds = 0
+    var waiting: [@Sendable (Answer) -> Void] = []
+  }
+
+  private static let freshness: Milliseconds = 5000
+  private let entries = Mutex<[String: Entry]>([:])
+
+  /// Calls `answer` once, perhaps before this returns, perhaps on another thread.
+  func resolve(_ host: String, port: UInt16, answer: @escaping @Sendable (Answer) -> Void) {
+    if let literal = SocketAddress(literal: host, port: port) {
+      answer(.success([literal]))
+      return
+    }
+    let key = "\(host):\(port)"
+    let now = monotonicMilliseconds()
+    let (known, isFirst) = entries.withLock { entries -> ([SocketAddress]?, Bool) in
+      var entry = entries[key] ?? Entry()
+      if entry.freshUntil > now { return (entry.addresses, false) }
+      entry.waiting.append(answer)
+      entries[key] = entry
+      return (nil, entry.waiting.count == 1)
+    }
+    if let known {
+      answer(.success(known))
+    } else if isFirst {
+      Thread.start { [self] in finish(key, Self.lookUp(host, port: port)) }
+    }
+  }
+
+  private func finish(_ key: String, _ answer: Answer) {
+    let (result, waiting) = entries.withLock { entries -> (Answer, [@Sendable (Answer) -> Void]) in
+      var entry = entries[key] ?? Entry()
+      let waiting = entry.waiting
+      entry.waiting = []
+      var result = answer
+      switch answer {
+      case .success(let addresses):
+        entry.addresses = addresses
+        entry.freshUntil = monotonicMilliseconds() + Self.freshness
+      case .failure:
+        if !entry.addresses.isEmpty { result = .success(entry.addresses) }
+      }
+      entries[key] = entry
+      return (result, waiting)
+    }
+    for callback in waiting { callback(result) }
+  }
+
+  private static func lookUp(_ host: String, port: UInt16) -> Answer {
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    hints.ai_flags = AI_ADDRCONFIG
+    var list: UnsafeMutablePointer<addrinfo>?
+    var code = getaddrinfo(host, String(port), &hints, &list)
+    if code == EAI_NONAME {
+      // Without any interface but loopback, AI_ADDRCONFIG finds nothing, not even localhost.
+      hints.ai_flags = 0
+      code = getaddrinfo(host, String(port), &hints, &list)
+    }
+    guard code == 0 else {
+      return .failure(ResolverError(description: "\(host): \(String(cString: gai_strerror(code)))"))
+    }
+    defer { freeaddrinfo(list) }
+    var addresses: [SocketAddress] = []
+    var next = list
+    while let info = next {
+      var storage = sockaddr_storage()
+      withUnsafeMutableBytes(of: &storage) {
+        $0.copyMemory(from: UnsafeRawBufferPointer(start: info.pointee.ai_addr, count: Int(info.pointee.ai_addrlen)))
+      }
+      addresses.append(Socket.address(from: storage))
+      next = info.pointee.ai_next
+    }
+    return addresses.isEmpty
+      ? .failure(ResolverError(description: "\(host): no address")) : .success(addresses)
+  }
+}
+
+/// A thread with a task.
+enum Thread {
+  private final class Task {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+
+  /// Runs `body` on a new thread that nobody waits for.
+  static func start(_ body: @escaping @Sendable () -> Void) {
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    defer { pthread_attr_destroy(&attributes) }
+    var thread = pthread_t()
+    let task = Unmanaged.passRetained(Task(body))
+    let code = pthread_create(&thread, &attributes, { argument in
+      guard let argument else { return nil }
+      Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
+      return nil
+    }, task.toOpaque())
+    guard code != 0 else { return }
+    task.release()
+    body()  // No thread is to be had: late is better than never.
+  }
+}

@@ -1,0 +1,78 @@
+/// Names one occupant of a loop, for ever: once it is gone, the name means nobody.
+struct SlotToken: Sendable, Hashable {
+  let slot: UInt32
+  let generation: UInt32
+}
+
+/// What epoll events and timers refer to. A slot is used again, its generation is not.
+struct SlotTable {
+  enum Kind: UInt8 { case free, session, channel }
+
+  private struct Slot {
+    var generation: UInt32 = 0
+    var kind = Kind.free
+    var occupant: UnsafeMutableRawPointer?
+  }
+
+  private var slots: UnsafeMutablePointer<Slot> = .allocate(capacity: 64)
+  private var capacity = 64
+  private var used = 0
+  private var freed: [UInt32] = []
+
+  /// How many slots were ever in use: an upper bound for walks over all of them.
+  var end: UInt32 { UInt32(used) }
+
+  mutating func insert(_ occupant: UnsafeMutableRawPointer, _ kind: Kind) -> SlotToken {
+    let index: Int
+    if let last = freed.popLast() {
+      index = Int(last)
+    } else {
+      if used == capacity { grow() }
+      slots.advanced(by: used).initialize(to: Slot())
+      index = used
+      used += 1
+    }
+    slots[index].kind = kind
+    slots[index].occupant = occupant
+    return SlotToken(slot: UInt32(index), generation: slots[index].generation)
+  }
+
+  mutating func remove(_ slot: UInt32) {
+    slots[Int(slot)].generation &+= 1
+    slots[Int(slot)].kind = .free
+    slots[Int(slot)].occupant = nil
+    freed.append(slot)
+  }
+
+  /// The session that `token` names, unless it is gone or never was one.
+  func session(_ token: SlotToken) -> UnsafeMutablePointer<Session>? {
+    guard isCurrent(token), slots[Int(token.slot)].kind == .session else { return nil }
+    return slots[Int(token.slot)].occupant?.assumingMemoryBound(to: Session.self)
+  }
+
+  func channel(_ token: SlotToken) -> LoopChannel? {
+    guard isCurrent(token), slots[Int(token.slot)].kind == .channel, let occupant = slots[Int(token.slot)].occupant
+    else { return nil }
+    return Unmanaged<LoopChannel>.fromOpaque(occupant).takeUnretainedValue()
+  }
+
+  /// The token of whoever is in `slot` now, if anybody is.
+  func token(in slot: UInt32) -> SlotToken? {
+    guard slot < used, slots[Int(slot)].kind != .free else { return nil }
+    return SlotToken(slot: slot, generation: slots[Int(slot)].generation)
+  }
+
+  private func isCurrent(_ token: SlotToken) -> Bool {
+    token.slot < used && slots[Int(token.slot)].generation == token.generation
+  }
+
+  private mutating func grow() {
+    let fresh = UnsafeMutablePointer<Slot>.allocate(capacity: capacity * 2)
+    fresh.moveInitialize(from: slots, count: used)
+    slots.deallocate()
+    slots = fresh
+    capacity *= 2
+  }
+
+  func deallocate() { slots.deallocate() }
+}

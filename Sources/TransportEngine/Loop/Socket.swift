@@ -1,0 +1,123 @@
+internal import CLinux
+internal import Glibc
+public import Transport
+
+/// System calls on sockets, with this project's own addresses.
+enum Socket {
+  /// A socket that never blocks and is not inherited.
+  static func make(for address: SocketAddress) throws(SystemCallError) -> Int32 {
+    let family: Int32
+    switch address {
+    case .ipv4: family = AF_INET
+    case .ipv6: family = AF_INET6
+    case .unix: family = AF_UNIX
+    }
+    let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    return try attempt("socket") { socket(family, type, 0) }
+  }
+
+  static func set(_ option: Int32, level: Int32 = SOL_SOCKET, to value: Int32, on fd: Int32) {
+    var value = value
+    setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// Small writes leave at once: the engine gathers by itself.
+  static func disableDelay(on fd: Int32) { set(TCP_NODELAY, level: Int32(IPPROTO_TCP), to: 1, on: fd) }
+
+  /// The error that a connection attempt ended with; 0 for none.
+  static func pendingError(of fd: Int32) -> Int32 {
+    var value: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &length)
+    return value
+  }
+
+  /// Starts to connect; `true` if that was all.
+  static func connect(_ fd: Int32, to address: SocketAddress) throws(SystemCallError) -> Bool {
+    let result = withSystemAddress(address) { Glibc.connect(fd, $0, $1) }
+    if result == 0 { return true }
+    if errno == EINPROGRESS || errno == EINTR { return false }
+    throw SystemCallError("connect")
+  }
+
+  /// Calls `body` with `address` as the kernel wants it.
+  static func withSystemAddress<Result>(
+    _ address: SocketAddress, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) -> Result {
+    var storage = sockaddr_storage()
+    let length = withUnsafeMutableBytes(of: &storage) { fill($0, with: address) }
+    return withUnsafePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+    }
+  }
+
+  private static func fill(_ storage: UnsafeMutableRawBufferPointer, with address: SocketAddress) -> socklen_t {
+    switch address {
+    case .ipv4(let bytes, let port):
+      var value = sockaddr_in()
+      value.sin_family = sa_family_t(AF_INET)
+      value.sin_port = port.bigEndian
+      withUnsafeMutableBytes(of: &value.sin_addr) { $0.copyBytes(from: bytes.prefix(4)) }
+      withUnsafeBytes(of: value) { storage.copyMemory(from: $0) }
+      return socklen_t(MemoryLayout<sockaddr_in>.size)
+    case .ipv6(let bytes, let port):
+      var value = sockaddr_in6()
+      value.sin6_family = sa_family_t(AF_INET6)
+      value.sin6_port = port.bigEndian
+      withUnsafeMutableBytes(of: &value.sin6_addr) { $0.copyBytes(from: bytes.prefix(16)) }
+      withUnsafeBytes(of: value) { storage.copyMemory(from: $0) }
+      return socklen_t(MemoryLayout<sockaddr_in6>.size)
+    case .unix(let path):
+      var value = sockaddr_un()
+      value.sun_family = sa_family_t(AF_UNIX)
+      // A longer path was refused when the settings were read; here it is cut and will not be found.
+      withUnsafeMutableBytes(of: &value.sun_path) { $0.copyBytes(from: Array(path.utf8).prefix($0.count - 1)) }
+      withUnsafeBytes(of: value) { storage.copyMemory(from: $0) }
+      return socklen_t(MemoryLayout<sockaddr_un>.size)
+    }
+  }
+
+  /// The address that `storage` holds. An IPv4 address in IPv6 clothes is an IPv4 address.
+  static func address(from storage: sockaddr_storage) -> SocketAddress {
+    withUnsafeBytes(of: storage) { bytes in
+      switch Int32(storage.ss_family) {
+      case AF_INET:
+        let value = bytes.loadUnaligned(as: sockaddr_in.self)
+        return .ipv4(withUnsafeBytes(of: value.sin_addr, Array.init), port: UInt16(bigEndian: value.sin_port))
+      case AF_INET6:
+        let value = bytes.loadUnaligned(as: sockaddr_in6.self)
+        let address = withUnsafeBytes(of: value.sin6_addr, Array.init)
+        let port = UInt16(bigEndian: value.sin6_port)
+        let isMapped = address[..<10].allSatisfy { $0 == 0 } && address[10..<12].allSatisfy { $0 == 0xFF }
+        return isMapped ? .ipv4(Array(address[12...]), port: port) : .ipv6(address, port: port)
+      default:
+        return .unix("")
+      }
+    }
+  }
+
+  /// Where `fd` is bound.
+  static func localAddress(of fd: Int32) -> SocketAddress {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = getsockname(fd, $0, &length) }
+    }
+    return address(from: storage)
+  }
+}
+
+extension SocketAddress {
+  /// The address that `text` spells, without brackets; `nil` for a name.
+  public init?(literal text: String, port: UInt16) {
+    var v4 = in_addr()
+    var v6 = in6_addr()
+    if inet_pton(AF_INET, text, &v4) == 1 {
+      self = .ipv4(withUnsafeBytes(of: v4, Array.init), port: port)
+    } else if inet_pton(AF_INET6, text, &v6) == 1 {
+      self = .ipv6(withUnsafeBytes(of: v6, Array.init), port: port)
+    } else {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,30 @@
+internal import Glibc
+
+/// A system call that failed: which, and why.
+struct SystemCallError: Error, CustomStringConvertible {
+  let call: String
+  let number: Int32
+
+  init(_ call: String, number: Int32 = errno) {
+    self.call = call
+    self.number = number
+  }
+
+  /// `bind: Address already in use`
+  var description: String { "\(call): \(Self.text(of: number))" }
+
+  static func text(of number: Int32) -> String {
+    var buffer = [CChar](repeating: 0, count: 128)
+    guard strerror_r(number, &buffer, buffer.count) == 0 else { return "error \(number)" }
+    return buffer.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "error \(number)" }
+  }
+}
+
+/// The result of `call`, or what went wrong. Interrupted calls are made again.
+func attempt(_ name: String, _ call: () -> Int32) throws(SystemCallError) -> Int32 {
+  while true {
+    let result = call()
+    if result >= 0 { return result }
+    if errno != EINTR { throw SystemCallError(name) }
+  }
+}

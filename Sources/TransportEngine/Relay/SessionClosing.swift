@@ -1,0 +1,165 @@
+internal import Transport
+
+/// How sessions end, and how the gate notices that they should.
+extension EventLoop {
+  // MARK: By the gate
+
+  /// Ends an open session with a Close frame to both ends, each between two frames.
+  func close(_ session: SessionRef, _ code: CloseCode, reason: String) {
+    switch session.pointee.phase {
+    case .relay: break
+    case .bridge, .conversation:
+      closeEndpoint(session, code, reason: reason)
+      return
+    default:
+      return
+    }
+    guard !session.pointee.isClosedByGate, let service else { return }
+    session.pointee.isClosedByGate = true
+    if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
+    limitPatience(session, to: service.limits.closeTimeout)
+    owe(session, .close(code, reason: reason), to: .client)
+    owe(session, .close(code, reason: reason), to: .upstream)
+    settle(session)
+  }
+
+  /// Sends the gate's own frame to `side` now, or as soon as the frame in transit to it has ended.
+  private func owe(_ session: SessionRef, _ debt: GateDebt, to side: Side) {
+    let target = session.pointee.ends + side.index
+    guard target.pointee.link.isOpen, !target.pointee.isToldToClose else { return }
+    if case .ping = debt, target.pointee.owed != nil { return }
+    target.pointee.owed = debt
+    if session.pointee.ends[side.other.index].frames.isAtBoundary { payDebt(session, to: side) }
+  }
+
+  func payDebt(_ session: SessionRef, to side: Side) {
+    let target = session.pointee.ends + side.index
+    guard let debt = target.pointee.owed else { return }
+    target.pointee.owed = nil
+    // The other end's Close went through: nothing may follow it.
+    if session.pointee.ends[side.other.index].frames.hasClosed {
+      target.pointee.isToldToClose = true
+      return
+    }
+    let mask: UInt32? = side == .upstream ? random.next() : nil
+    let frame: [UInt8]
+    switch debt {
+    case .ping:
+      frame = GateFrame.ping(token: session.pointee.pingToken, mask: mask)
+      target.pointee.pongsDue += 1
+    case .close(let code, let reason):
+      frame = GateFrame.close(code.rawValue, reason: reason, mask: mask)
+      target.pointee.isToldToClose = true
+    }
+    frame.withUnsafeBytes { target.pointee.link.send($0, through: window) }
+  }
+
+  /// Ends the session no later than `duration` from now.
+  func limitPatience(_ session: SessionRef, to duration: Duration) {
+    let deadline = now + duration.milliseconds
+    if let earlier = session.pointee.closeDeadline, earlier <= deadline { return }
+    session.pointee.closeDeadline = deadline
+    timers.schedule(session.pointee.timer, at: deadline)
+  }
+
+  // MARK: By the ends
+
+  /// Passes on that an end will send no more. `false` if the session is gone.
+  func settleEnds(_ session: SessionRef) -> Bool {
+    for side in [Side.client, .upstream] { settleEnd(session, side) }
+    let client = session.pointee.ends
+    let upstream = session.pointee.ends + 1
+    guard isSpent(client, other: upstream), isSpent(upstream, other: client) else { return true }
+    destroy(session)
+    return false
+  }
+
+  /// Whether nothing is left to do for an end: what it was owed is sent, and it will say no more that matters.
+  private func isSpent(_ end: UnsafeMutablePointer<SessionEnd>, other: UnsafeMutablePointer<SessionEnd>) -> Bool {
+    !end.pointee.link.isOpen || end.pointee.link.hasEnded && end.pointee.link.hasSentEnd
+      || !other.pointee.link.isOpen && end.pointee.link.hasSentEnd
+  }
+
+  private func settleEnd(_ session: SessionRef, _ side: Side) {
+    let end = session.pointee.ends + side.index
+    let other = session.pointee.ends + side.other.index
+    guard end.pointee.link.isOpen else { return }
+    if let failure = end.pointee.link.failure {
+      noteLoss(session, side, failure)
+      setInterest(session, side, 0)
+      end.pointee.link.close()
+      other.pointee.link.sendEnd(through: window)
+      return
+    }
+    let saidGoodbye = end.pointee.frames.hasClosed || end.pointee.link.hasEnded
+    if end.pointee.isToldToClose && saidGoodbye { end.pointee.link.sendEnd(through: window) }
+    guard end.pointee.link.hasEnded, !other.pointee.link.hasSentEnd, !other.pointee.link.endsAfterOutbox else { return }
+    noteLoss(session, side, "the connection was closed")
+    other.pointee.link.sendEnd(through: window)
+  }
+
+  /// An end is gone. If that is the upstream and it did not take its leave, the client is told, where frames allow.
+  private func noteLoss(_ session: SessionRef, _ side: Side, _ reason: String) {
+    let end = session.pointee.ends + side.index
+    let other = session.pointee.ends + side.other.index
+    if session.pointee.end == nil { session.pointee.end = .lost(side.name, reason) }
+    if side == .upstream, !end.pointee.frames.hasClosed, end.pointee.frames.isAtBoundary, end.pointee.held.isEmpty {
+      owe(session, .close(.badGateway, reason: "the service behind the gate went away"), to: .client)
+    }
+    if end.pointee.link.failure != nil || other.pointee.isToldToClose || end.pointee.frames.hasClosed,
+      let service
+    {
+      limitPatience(session, to: service.limits.closeTimeout)
+    }
+  }
+
+  // MARK: By the clock
+
+  func relayTimer(_ session: SessionRef) {
+    if let deadline = session.pointee.closeDeadline {
+      if now >= deadline { destroy(session) } else { timers.schedule(session.pointee.timer, at: deadline) }
+      return
+    }
+    let token = session.pointee.token
+    if let limit = session.pointee.bounds.ageDeadline, now >= limit {
+      close(session, .timeout, reason: "the session has reached its greatest age")
+      return
+    }
+    var next = session.pointee.bounds.ageDeadline ?? .max
+    for side in [Side.client, .upstream] {
+      guard let wake = checkSilence(session, side) else { return }
+      guard slots.session(token) != nil, session.pointee.closeDeadline == nil else { return }
+      next = min(next, wake)
+    }
+    settle(session)
+    guard slots.session(token) != nil, session.pointee.closeDeadline == nil, next < .max else { return }
+    timers.schedule(session.pointee.timer, at: max(next, now + 1))
+  }
+
+  /// Pings a silent end, or ends its session; says when to look again, `nil` if the session is being closed.
+  private func checkSilence(_ session: SessionRef, _ side: Side) -> Milliseconds? {
+    let end = session.pointee.ends + side.index
+    let bounds = session.pointee.bounds
+    guard end.pointee.link.isOpen, !end.pointee.link.hasEnded else { return .max }
+    // Not listened to, because the other end does not take what this one sent.
+    if end.pointee.link.interest & Readiness.input == 0 { end.pointee.link.lastHeard = now }
+    let heard = end.pointee.link.lastHeard
+    if let idle = bounds.idle, now >= heard + idle {
+      close(session, .timeout, reason: "\(side.name.rawValue) silent for \(idle / 1000) s")
+      return nil
+    }
+    var next = bounds.idle.map { heard + $0 } ?? .max
+    if let ping = bounds.ping {
+      let last = max(heard, end.pointee.lastPing)
+      if now >= last + ping {
+        end.pointee.lastPing = now
+        // A reader that stalls would find them all when it wakes up.
+        if end.pointee.link.outbox.isEmpty { owe(session, .ping, to: side) }
+        next = min(next, now + ping)
+      } else {
+        next = min(next, last + ping)
+      }
+    }
+    return next
+  }
+}

@@ -1,0 +1,221 @@
+internal import COpenSSL
+internal import Glibc
+internal import Transport
+
+/// An answer of the upstream other than 101, while its body arrives.
+struct UpstreamRefusal {
+  let head: ResponseHead
+  var body: BodyReader
+}
+
+/// From the decision to the upstream's 101.
+extension EventLoop {
+  func openUpstream(_ session: SessionRef, _ exchange: Exchange, _ order: any RelayOrder) {
+    session.pointee.order = order
+    session.pointee.phase = .connection
+    schedule(session, after: order.limits.connectTimeout)
+    switch order.upstream {
+    case .unix(let path):
+      connect(session, to: [.unix(path)])
+    case .webSocket(let host, let port), .secureWebSocket(let host, let port, _), .tcp(let host, let port):
+      if let literal = SocketAddress(literal: host, port: port) {
+        connect(session, to: [literal])
+        return
+      }
+      let token = session.pointee.token
+      resolver.resolve(host, port: port) { [self] answer in
+        execute { loop in
+          guard let session = loop.slots.session(token), session.pointee.phase == .connection else { return }
+          switch answer {
+          case .success(let addresses): loop.connect(session, to: addresses)
+          case .failure(let error): loop.upstreamFailed(session, error.description)
+          }
+        }
+      }
+    }
+  }
+
+  private func connect(_ session: SessionRef, to addresses: [SocketAddress]) {
+    session.pointee.exchange?.addresses = addresses[...]
+    tryNextAddress(session)
+  }
+
+  private func tryNextAddress(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange else { return }
+    let upstream = session.pointee.ends + 1
+    while let address = exchange.addresses.popFirst() {
+      do throws(SystemCallError) {
+        upstream.pointee.link = Link()
+        upstream.pointee.link.fd = try Socket.make(for: address)
+        if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.link.fd) }
+        let isConnected = try Socket.connect(upstream.pointee.link.fd, to: address)
+        setInterest(session, .upstream, Readiness.output)
+        if isConnected { established(session) }
+        return
+      } catch {
+        exchange.lastConnectError = "\(address): \(error)"
+        upstream.pointee.link.close()
+      }
+    }
+    upstreamFailed(session, exchange.lastConnectError)
+  }
+
+  /// The kernel has something to say about the connection attempt.
+  func connected(_ session: SessionRef) {
+    let upstream = session.pointee.ends + 1
+    let code = Socket.pendingError(of: upstream.pointee.link.fd)
+    guard code != 0 else {
+      established(session)
+      return
+    }
+    session.pointee.exchange?.lastConnectError = "connect: \(SystemCallError.text(of: code))"
+    setInterest(session, .upstream, 0)
+    upstream.pointee.link.close()
+    tryNextAddress(session)
+  }
+
+  private func established(_ session: SessionRef) {
+    guard let order = session.pointee.order, let service else { return }
+    let upstream = session.pointee.ends + 1
+    switch order.upstream {
+    case .webSocket, .unix: askForUpgrade(session)
+    case .tcp: openBridge(session)
+    case .secureWebSocket(let host, _, let tls):
+      do throws(ServerTLS.Fault) {
+        let context = try service.upstreamTLS.context(for: tls)
+        guard let stream = context.makeStream(in: bio, verifying: tls.serverName ?? host) else {
+          upstreamFailed(session, OpenSSLError("TLS").description)
+          return
+        }
+        upstream.pointee.link.tls = stream
+        session.pointee.phase = .upstreamHandshake
+        upstream.pointee.link.startHandshake(through: window)
+        updateInterest(session, .upstream)
+        if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
+      } catch {
+        upstreamFailed(session, error.description)
+      }
+    }
+  }
+
+  func upstreamHandshakeReadable(_ session: SessionRef) {
+    let upstream = session.pointee.ends + 1
+    let reception = upstream.pointee.link.receive(into: plain.start, through: window)
+    if reception.ended {
+      upstreamFailed(session, upstream.pointee.link.failure ?? "the connection was closed during the TLS handshake")
+      return
+    }
+    updateInterest(session, .upstream)
+    if upstream.pointee.link.isHandshakeDone { askForUpgrade(session) }
+  }
+
+  private func askForUpgrade(_ session: SessionRef) {
+    guard let order = session.pointee.order else { return }
+    let upstream = session.pointee.ends + 1
+    session.pointee.phase = .upgrade
+    order.upgradeHead.withUnsafeBytes { upstream.pointee.link.send($0, through: window) }
+    updateInterest(session, .upstream)
+    if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
+  }
+
+  // MARK: The answer
+
+  func upgradeReadable(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange else { return }
+    let upstream = session.pointee.ends + 1
+    let reception = upstream.pointee.link.receive(into: plain.start, through: window)
+    exchange.upstreamInbox.append(
+      contentsOf: UnsafeRawBufferPointer(start: plain.start, count: reception.count))
+    updateInterest(session, .upstream)
+    let token = session.pointee.token
+    if exchange.refusal == nil { parseUpgradeAnswer(session, exchange) }
+    guard slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
+    if exchange.refusal != nil { readRefusal(session, exchange, hasEnded: reception.ended) }
+    guard reception.ended, slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
+    upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection was closed before the answer"))
+  }
+
+  private func parseUpgradeAnswer(_ session: SessionRef, _ exchange: Exchange) {
+    while true {
+      switch exchange.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      case .incomplete:
+        return
+      case .fault(let fault):
+        upstreamFailed(session, .misbehaved("the answer is malformed: \(fault.rawValue)"))
+        return
+      case .head(let head, let length):
+        exchange.upstreamInbox.removeFirst(length)
+        if head.status == 101 {
+          acceptUpgrade(session, exchange, head)
+          return
+        }
+        if head.status < 200 { continue }
+        do throws(BodyFault) {
+          exchange.refusal = UpstreamRefusal(head: head, body: try BodyReader(head.framing, limit: 64 << 10))
+        } catch {
+          upstreamFailed(session, .misbehaved("refused with \(head.status) and a body that is too large"))
+        }
+        return
+      }
+    }
+  }
+
+  private func readRefusal(_ session: SessionRef, _ exchange: Exchange, hasEnded: Bool) {
+    guard var refusal = exchange.refusal else { return }
+    do throws(BodyFault) {
+      let taken = try exchange.upstreamInbox.withUnsafeBufferPointer { bytes throws(BodyFault) in
+        try refusal.body.feed(bytes)
+      }
+      exchange.upstreamInbox.removeFirst(taken)
+      if hasEnded { try refusal.body.connectionEnded() }
+      exchange.refusal = refusal
+      guard refusal.body.isComplete else { return }
+      upstreamFailed(
+        session,
+        .refused(
+          Response(
+            status: refusal.head.status, headers: refusal.head.endToEndFields, body: refusal.body.body, closes: true)))
+    } catch {
+      upstreamFailed(session, .misbehaved("refused with \(refusal.head.status) and a malformed body"))
+    }
+  }
+
+  private func acceptUpgrade(_ session: SessionRef, _ exchange: Exchange, _ head: ResponseHead) {
+    guard let intent = exchange.upgrade, let request = exchange.head else { return }
+    do throws(UpgradeAnswerFault) {
+      let answer = try UpgradeAnswer(
+        head, accept: HandshakeKey.accept(for: intent.key), subprotocols: intent.subprotocols,
+        extensions: ExtensionList.names(in: request.headers) ?? [])
+      openRelay(session, exchange, answer, head)
+    } catch {
+      upstreamFailed(session, .misbehaved(error.rawValue))
+    }
+  }
+
+  // MARK: Failure
+
+  func upstreamFailed(_ session: SessionRef, _ reason: String) {
+    upstreamFailed(session, .unreachable(reason))
+  }
+
+  /// The client gets an answer instead of its 101.
+  func upstreamFailed(_ session: SessionRef, _ fault: UpstreamFault) {
+    guard let order = session.pointee.order else { return }
+    session.pointee.order = nil
+    setInterest(session, .upstream, 0)
+    session.pointee.ends[1].link.close()
+    answer(session, order.response(to: fault))
+  }
+}
+
+extension ResponseHead {
+  /// The fields that are meant for the client and not for this hop (RFC 9110 section 7.6.1), without framing.
+  var endToEndFields: HeaderFields {
+    let ofThisHop = ["connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te"]
+    return HeaderFields(
+      headers.fields.filter { field in
+        let name = field.name.lowercased()
+        return !ofThisHop.contains(name) && !connectionOptions.contains(name)
+      })
+  }
+}

@@ -1,0 +1,117 @@
+internal import CLinux
+internal import Glibc
+internal import Transport
+
+/// A listening socket of one loop. With several loops each has its own on the same port (`SO_REUSEPORT`), and the
+/// kernel spreads new connections over them.
+final class Listener: LoopChannel {
+  let fd: Int32
+  private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
+  private var isPaused = false
+
+  /// Takes over `fd`.
+  init(fd: Int32) {
+    self.fd = fd
+    timer.initialize(to: TimerNode())
+  }
+
+  deinit {
+    close(fd)
+    timer.deallocate()
+  }
+
+  func start(in loop: EventLoop) {
+    loop.insert(self)
+    timer.pointee.slot = token.slot
+    loop.watch(fd, events: Readiness.input, data: EventLoop.data(token))
+  }
+
+  /// Stops listening: connections that the kernel has not handed over yet are refused.
+  func stop(in loop: EventLoop) {
+    loop.timers.cancel(timer)
+    shutdown(fd, Int32(SHUT_RDWR))
+    loop.unwatch(fd)
+    loop.remove(self)
+  }
+
+  override func ready(_ events: UInt32, in loop: EventLoop) {
+    // A bounded number, so that a flood of new connections does not hold up the old ones.
+    for _ in 0..<32 {
+      var storage = sockaddr_storage()
+      var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+      let accepted = withUnsafeMutablePointer(to: &storage) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          shim_accept(fd, $0, &length)
+        }
+      }
+      guard accepted >= 0 else {
+        if errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM { pause(in: loop) }
+        return
+      }
+      loop.adopt(accepted, from: Socket.address(from: storage))
+    }
+  }
+
+  /// Out of descriptors: a moment's rest, or epoll would report the same connection without end.
+  private func pause(in loop: EventLoop) {
+    guard !isPaused else { return }
+    isPaused = true
+    loop.service?.report(.acceptPaused(reason: SystemCallError.text(of: errno)))
+    loop.unwatch(fd)
+    loop.timers.schedule(timer, at: loop.now + 200)
+  }
+
+  override func expired(in loop: EventLoop) {
+    isPaused = false
+    loop.watch(fd, events: Readiness.input, data: EventLoop.data(token))
+  }
+}
+
+extension Listener {
+  /// Opens listening sockets for `count` loops.
+  ///
+  /// Nobody else may be listening at the address, not even another gate of the same user, although the sockets share
+  /// the port among themselves.
+  static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+    if case .unix = address { return [try openOne(address, sharesPort: false)] }
+    close(try openOne(address, sharesPort: false))
+    var sockets = [try openOne(address, sharesPort: true)]
+    let bound = Socket.localAddress(of: sockets[0])
+    while sockets.count < count {
+      do {
+        sockets.append(try openOne(address.withPort(of: bound), sharesPort: true))
+      } catch {
+        for fd in sockets { close(fd) }
+        throw error
+      }
+    }
+    return sockets
+  }
+
+  private static func openOne(_ address: SocketAddress, sharesPort: Bool) throws(SystemCallError) -> Int32 {
+    let fd = try Socket.make(for: address)
+    do {
+      Socket.set(SO_REUSEADDR, to: 1, on: fd)
+      if sharesPort { Socket.set(SO_REUSEPORT, to: 1, on: fd) }
+      if case .ipv6 = address { Socket.set(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), to: 0, on: fd) }
+      _ = try attempt("bind") { Socket.withSystemAddress(address) { bind(fd, $0, $1) } }
+      _ = try attempt("listen") { listen(fd, 4096) }
+      return fd
+    } catch {
+      close(fd)
+      throw error
+    }
+  }
+}
+
+extension SocketAddress {
+  func withPort(of other: SocketAddress) -> SocketAddress {
+    switch (self, other) {
+    case (.ipv4(let bytes, _), .ipv4(_, let port)), (.ipv4(let bytes, _), .ipv6(_, let port)):
+      .ipv4(bytes, port: port)
+    case (.ipv6(let bytes, _), .ipv6(_, let port)), (.ipv6(let bytes, _), .ipv4(_, let port)):
+      .ipv6(bytes, port: port)
+    default: self
+    }
+  }
+}

@@ -1,0 +1,171 @@
+internal import Transport
+
+/// From plaintext to a request, and from a request to a decision.
+extension EventLoop {
+  /// The connection waits for a request: its first, or the next one.
+  func startRequest(_ session: SessionRef) {
+    guard let service, let exchange = session.pointee.exchange else { return }
+    session.pointee.phase = .head
+    exchange.head = nil
+    exchange.body = nil
+    exchange.requestID = makeRequestID()
+    let isIdle = exchange.answered > 0 && exchange.inbox.isEmpty
+    schedule(session, after: isIdle ? service.limits.keepAliveTimeout : service.limits.headTimeout)
+    updateInterest(session, .client)
+  }
+
+  private func makeRequestID() -> String {
+    func digits(_ value: UInt64) -> String {
+      let text = String(value, radix: 16)
+      return String(repeating: "0", count: 16 - text.utf8.count) + text
+    }
+    return digits(random.next()) + digits(random.next())
+  }
+
+  func requestReadable(_ session: SessionRef) {
+    let client = session.pointee.ends
+    let reception = client.pointee.link.receive(into: plain.start, through: window)
+    guard client.pointee.link.failure == nil else {
+      destroy(session)
+      return
+    }
+    let token = session.pointee.token
+    if reception.count > 0 { requestArrived(session, count: reception.count) }
+    guard reception.ended, slots.session(token) != nil else { return }
+    // A client that says no more before its request is complete wants nothing; else it may still be reading.
+    switch session.pointee.phase {
+    case .head, .body: destroy(session)
+    default: updateInterest(session, .client, reads: false)
+    }
+  }
+
+  /// `count` bytes of plaintext have come from the client.
+  func requestArrived(_ session: SessionRef, count: Int) {
+    guard let exchange = session.pointee.exchange else { return }
+    let bytes = UnsafeBufferPointer(start: plain.start.assumingMemoryBound(to: UInt8.self), count: count)
+    switch session.pointee.phase {
+    case .head: headArrived(session, exchange, bytes)
+    case .body: bodyArrived(session, exchange, bytes)
+    default: exchange.inbox.append(contentsOf: bytes)
+    }
+  }
+
+  /// Takes up what the client sent behind its last request.
+  func resumeRequests(_ token: SlotToken) {
+    guard let session = slots.session(token), session.pointee.phase == .head, let exchange = session.pointee.exchange
+    else { return }
+    let bytes = exchange.inbox
+    exchange.inbox = []
+    bytes.withUnsafeBufferPointer { headArrived(session, exchange, $0) }
+  }
+
+  private func headArrived(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
+    guard !bytes.isEmpty else { return }
+    if exchange.inbox.isEmpty {
+      if exchange.answered > 0, let service { schedule(session, after: service.limits.headTimeout) }
+      parseHead(session, exchange, bytes)
+    } else {
+      exchange.inbox.append(contentsOf: bytes)
+      // Only the end of a line can complete a head, and only too much of it can break one that a prefix did not.
+      guard bytes.contains(UInt8(ascii: "\n")) || exchange.inbox.count > HeadLimits.standard.bytes else { return }
+      let gathered = exchange.inbox
+      exchange.inbox = []
+      gathered.withUnsafeBufferPointer { parseHead(session, exchange, $0) }
+    }
+  }
+
+  private func parseHead(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
+    switch RequestHead.parse(bytes) {
+    case .incomplete:
+      exchange.inbox = Array(bytes)
+    case .fault(let fault):
+      refuse(session, fault)
+    case .head(let head, let length):
+      exchange.head = head
+      headCompleted(session, exchange, head, UnsafeBufferPointer(rebasing: bytes[length...]))
+    }
+  }
+
+  private func headCompleted(
+    _ session: SessionRef, _ exchange: Exchange, _ head: RequestHead, _ rest: UnsafeBufferPointer<UInt8>
+  ) {
+    guard let service else { return }
+    if case .fault(let fault) = head.upgrade {
+      refuse(session, fault)
+      return
+    }
+    do throws(BodyFault) {
+      let body = try BodyReader(head.framing, limit: service.limits.maxBody)
+      guard !body.isComplete else {
+        exchange.inbox = Array(rest)
+        decide(session, exchange, head, body: [])
+        return
+      }
+      exchange.body = body
+      session.pointee.phase = .body
+      schedule(session, after: service.limits.bodyTimeout)
+      if head.expectsContinue && rest.isEmpty { sendToClient(session, ResponseWriter.goOn) }
+      bodyArrived(session, exchange, rest)
+    } catch {
+      refuse(session, error.requestFault)
+    }
+  }
+
+  private func bodyArrived(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
+    guard let head = exchange.head else { return }
+    do throws(BodyFault) {
+      let taken = try exchange.body?.feed(bytes) ?? 0
+      guard let body = exchange.body, body.isComplete else { return }
+      exchange.inbox = Array(bytes[taken...])
+      exchange.body = nil
+      decide(session, exchange, head, body: body.body)
+    } catch {
+      refuse(session, error.requestFault)
+    }
+  }
+
+  // MARK: Decision
+
+  private func decide(_ session: SessionRef, _ exchange: Exchange, _ head: RequestHead, body: [UInt8]) {
+    guard let service else { return }
+    var intent: UpgradeIntent?
+    if case .webSocket(let wanted) = head.upgrade { intent = wanted }
+    exchange.upgrade = intent
+    // A client that asked for an upgrade believes that frames may follow.
+    exchange.closesAfterAnswer =
+      head.wantsClose || intent != nil || drain != nil || exchange.answered + 1 >= service.limits.maxRequests
+    let request = Request(
+      id: exchange.requestID, method: head.method, target: head.target, path: head.path, headers: head.headers,
+      body: body, upgrade: intent)
+    let peer = exchange.peer
+    session.pointee.phase = .decision
+    if let disposition = service.responder.respondAtOnce(to: request, from: peer) {
+      carryOut(disposition, for: session)
+      return
+    }
+    schedule(session, after: service.limits.decisionTimeout)
+    let token = session.pointee.token
+    Task.detached { [self] in
+      let disposition = await service.responder.respond(to: request, from: peer)
+      execute { loop in
+        guard let session = loop.slots.session(token), session.pointee.phase == .decision else { return }
+        loop.carryOut(disposition, for: session)
+      }
+    }
+  }
+
+  private func carryOut(_ disposition: Disposition, for session: SessionRef) {
+    guard let exchange = session.pointee.exchange else { return }
+    switch disposition {
+    case .respond(let response):
+      answer(session, response)
+    case .relay(let order) where exchange.upgrade != nil:
+      openUpstream(session, exchange, order)
+    case .converse(let conversation) where exchange.upgrade != nil:
+      openConversation(session, exchange, conversation)
+    case .relay, .converse:
+      // The responder's mistake, not the client's.
+      answer(session, Response(status: 500, closes: true))
+    }
+  }
+}

@@ -1,0 +1,213 @@
+internal import COpenSSL
+internal import Glibc
+internal import Transport
+
+/// From the accepted socket to the phase at hand: who is called when a socket is ready.
+extension EventLoop {
+  /// Takes over a connection that a listener accepted.
+  func adopt(_ fd: Int32, from address: SocketAddress) {
+    guard let service, drain == nil else {
+      Glibc.close(fd)
+      return
+    }
+    Socket.disableDelay(on: fd)
+    var tls: OpaquePointer?
+    if let context = service.tls {
+      tls = context.makeStream(in: bio)
+      guard tls != nil else {
+        ERR_clear_error()
+        Glibc.close(fd)
+        return
+      }
+    }
+    let session = SessionRef.allocate(capacity: 1)
+    session.initialize(to: Session())
+    session.pointee.token = slots.insert(session, .session)
+    session.pointee.timer.pointee.slot = session.pointee.token.slot
+    session.pointee.exchange = Exchange(address: address)
+    let client = session.pointee.ends
+    client.pointee.link.fd = fd
+    client.pointee.link.tls = tls
+    client.pointee.link.lastHeard = now
+    sessionCount += 1
+    setInterest(session, .client, Readiness.input)
+    if tls == nil {
+      startRequest(session)
+    } else {
+      schedule(session, after: service.limits.handshakeTimeout)
+    }
+  }
+
+  func ready(_ session: SessionRef, side: Side, _ events: UInt32) {
+    if session.pointee.phase == .connection {
+      // One look at the attempt: a second one might already meet the next attempt.
+      if side == .upstream { connected(session) } else { setInterest(session, .client, 0) }
+      return
+    }
+    let token = session.pointee.token
+    if events & (Readiness.output | Readiness.failed) != 0 {
+      writable(session, side)
+      guard slots.session(token) != nil else { return }
+    }
+    if events & ~Readiness.output != 0 { readable(session, side) }
+  }
+
+  private func writable(_ session: SessionRef, _ side: Side) {
+    let end = session.pointee.ends + side.index
+    guard end.pointee.link.isOpen else { return }
+    end.pointee.link.drainOutbox(through: window)
+    switch session.pointee.phase {
+    case .relay: settle(session)
+    case .bridge, .conversation: settleEndpoint(session)
+    case .answer: answerFlushed(session)
+    case .farewell: continueFarewell(session)
+    case .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
+      if end.pointee.link.failure == nil {
+        updateInterest(session, side)
+      } else if side == .client {
+        destroy(session)
+      } else {
+        upstreamFailed(session, end.pointee.link.failure ?? "the connection broke")
+      }
+    }
+  }
+
+  private func readable(_ session: SessionRef, _ side: Side) {
+    switch (session.pointee.phase, side) {
+    case (.relay, _): relay(session, from: side)
+    case (.bridge, _), (.conversation, _): endpointReadable(session, side)
+    case (.handshake, .client): handshakeReadable(session)
+    case (.head, .client), (.body, .client): requestReadable(session)
+    case (.farewell, .client): continueFarewell(session)
+    case (.upstreamHandshake, .upstream): upstreamHandshakeReadable(session)
+    case (.upgrade, .upstream): upgradeReadable(session)
+    case (.decision, .client), (.connection, .client), (.upstreamHandshake, .client), (.upgrade, .client),
+      (.answer, .client):
+      // Not its turn: what it sends waits in the kernel.
+      setInterest(session, .client, session.pointee.ends.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
+    case (.connection, .upstream), (.handshake, .upstream), (.head, .upstream), (.body, .upstream),
+      (.decision, .upstream), (.answer, .upstream), (.farewell, .upstream):
+      setInterest(session, .upstream, 0)
+    }
+  }
+
+  func expired(_ session: SessionRef) {
+    switch session.pointee.phase {
+    case .handshake:
+      reportHandshake(session, "not finished in time")
+      destroy(session)
+    case .head:
+      // Nothing was asked: there is nobody to answer.
+      if session.pointee.exchange?.inbox.isEmpty ?? true { destroy(session) } else { refuse(session, .tooSlow) }
+    case .body: refuse(session, .tooSlow)
+    case .decision, .answer, .farewell: destroy(session)
+    case .connection, .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
+    case .relay: relayTimer(session)
+    case .bridge, .conversation: endpointTimer(session)
+    }
+  }
+
+  // MARK: TLS
+
+  private func handshakeReadable(_ session: SessionRef) {
+    let client = session.pointee.ends
+    let reception = client.pointee.link.receive(into: plain.start, through: window)
+    if client.pointee.link.failure != nil || reception.ended {
+      reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
+      destroy(session)
+      return
+    }
+    updateInterest(session, .client)
+    guard client.pointee.link.isHandshakeDone else { return }
+    if let tls = client.pointee.link.tls, let exchange = session.pointee.exchange {
+      exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
+    }
+    startRequest(session)
+    if reception.count > 0 { requestArrived(session, count: reception.count) }
+  }
+
+  private func reportHandshake(_ session: SessionRef, _ reason: String) {
+    guard let service, let exchange = session.pointee.exchange else { return }
+    service.report(.handshakeFailed(address: exchange.address, reason: reason))
+  }
+
+  // MARK: Means of all phases
+
+  func schedule(_ session: SessionRef, after duration: Duration) {
+    timers.schedule(session.pointee.timer, at: now + max(1, duration.milliseconds))
+  }
+
+  func setInterest(_ session: SessionRef, _ side: Side, _ wanted: UInt32) {
+    let end = session.pointee.ends + side.index
+    let current = end.pointee.link.interest
+    guard end.pointee.link.isOpen, wanted != current else { return }
+    end.pointee.link.interest = wanted
+    let data = Self.data(session.pointee.token, side)
+    // A socket that nobody wants to hear of is taken out: hang-ups would be reported without end.
+    if wanted == 0 {
+      unwatch(end.pointee.link.fd)
+    } else if current == 0 {
+      watch(end.pointee.link.fd, events: wanted, data: data)
+    } else {
+      rewatch(end.pointee.link.fd, events: wanted, data: data)
+    }
+  }
+
+  /// Reads, and waits for room if something is to be written.
+  func updateInterest(_ session: SessionRef, _ side: Side, reads: Bool = true) {
+    let link = session.pointee.ends + side.index
+    let input = reads && !link.pointee.link.hasEnded ? Readiness.input : 0
+    setInterest(session, side, input | (link.pointee.link.outbox.isEmpty ? 0 : Readiness.output))
+  }
+
+  /// Ends everything about `session` at once. `session` is gone afterwards.
+  func destroy(_ session: SessionRef, lost: (Side, String)? = nil) {
+    timers.cancel(session.pointee.timer)
+    slots.remove(session.pointee.token.slot)
+    if session.pointee.end == nil, let lost { session.pointee.end = .lost(lost.0.name, lost.1) }
+    let order = session.pointee.order
+    let endpoint = session.pointee.endpoint
+    let summary = summary(of: session)
+    session.pointee.deallocate()
+    session.deinitialize(count: 1)
+    session.deallocate()
+    sessionCount -= 1
+    if let summary { order?.closed(summary) }
+    endpoint?.finished()
+    drained()
+  }
+
+  /// `nil` for a session that was never opened.
+  private func summary(of session: SessionRef) -> SessionSummary? {
+    guard let openedAt = session.pointee.openedAt else { return nil }
+    let ends = session.pointee.ends
+    return SessionSummary(
+      end: session.pointee.end ?? .lost(.client, "the connection ended"),
+      bytesFromClient: ends[0].bytes, bytesFromUpstream: ends[1].bytes,
+      duration: .milliseconds(now - openedAt))
+  }
+}
+
+extension PeerCertificate {
+  /// The certificate that the peer of `tls` proved to own, if it presented one and the handshake accepted it.
+  init?(verifiedBy tls: OpaquePointer) {
+    guard let certificate = SSL_get1_peer_certificate(tls) else { return nil }
+    defer { X509_free(certificate) }
+    guard SSL_get_verify_result(tls) == X509_V_OK else { return nil }
+    let length = i2d_X509(certificate, nil)
+    guard length > 0 else { return nil }
+    var der = [UInt8](repeating: 0, count: Int(length))
+    let isEncoded = der.withUnsafeMutableBufferPointer { buffer in
+      var target = buffer.baseAddress
+      return i2d_X509(certificate, &target) == length
+    }
+    guard isEncoded, let memory = BIO_new(BIO_s_mem()) else { return nil }
+    defer { BIO_free(memory) }
+    X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, sallyport_rfc2253_flags())
+    var text = [UInt8](repeating: 0, count: 1024)
+    let count = BIO_read(memory, &text, Int32(text.count))
+    var digest = [UInt8](repeating: 0, count: 32)
+    SHA256(der, der.count, &digest)
+    self.init(der: der, fingerprint: digest, subject: String(decoding: text.prefix(max(0, Int(count))), as: UTF8.self))
+  }
+}

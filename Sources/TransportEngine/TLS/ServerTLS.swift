@@ -1,0 +1,125 @@
+internal import COpenSSL
+internal import Glibc
+
+/// The certificate and the rules of a TLS listener.
+///
+/// TLS 1.2 and 1.3, AEAD ciphers with forward secrecy only, X25519, P-256 and P-384, no compression, no
+/// renegotiation, no session tickets, ALPN `http/1.1` (RFC 8446, RFC 9325).
+public final class ServerTLS: Sendable {
+  /// What is wrong with the files of a listener, and what to do about it.
+  public struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The file at fault.
+    public let file: String
+    public let reason: String
+    public var description: String { "\(file): \(reason)" }
+  }
+
+  /// The lowest version of TLS that is spoken.
+  public enum MinimumVersion: Sendable, Hashable { case tls12, tls13 }
+
+  // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
+  nonisolated(unsafe) let context: OpaquePointer
+
+  /// Reads the files.
+  ///
+  /// - Parameters:
+  ///   - certificateFile: PEM, the server's certificate first, then its chain.
+  ///   - keyFile: PEM, unencrypted, the key of that certificate.
+  ///   - clientAuthorityFile: PEM. If present, clients are asked for a certificate and may go without; one that this
+  ///     authority did not issue ends the handshake.
+  public init(
+    certificateFile: String, keyFile: String, minimumVersion: MinimumVersion = .tls12,
+    clientAuthorityFile: String? = nil
+  ) throws(Fault) {
+    ERR_clear_error()
+    guard let context = SSL_CTX_new(TLS_server_method()) else {
+      throw Fault(file: certificateFile, reason: OpenSSLError("TLS is not available").description)
+    }
+    self.context = context
+    configureForGate(context, minimum: minimumVersion)
+    SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
+    try Self.load(certificateFile: certificateFile, keyFile: keyFile, into: context)
+    if let clientAuthorityFile { try Self.askForCertificates(of: clientAuthorityFile, in: context) }
+  }
+
+  deinit { SSL_CTX_free(context) }
+
+  private static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
+    for file in [certificateFile, keyFile] {
+      guard access(file, R_OK) == 0 else {
+        throw Fault(file: file, reason: "cannot be read: \(SystemCallError.text(of: errno))")
+      }
+    }
+    guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
+      throw Fault(file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
+    }
+    guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
+      throw Fault(file: keyFile, reason: OpenSSLError("holds no usable unencrypted PEM private key").description)
+    }
+    guard SSL_CTX_check_private_key(context) == 1 else {
+      throw Fault(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
+    }
+    ERR_clear_error()
+  }
+
+  private static func askForCertificates(of file: String, in context: OpaquePointer) throws(Fault) {
+    guard access(file, R_OK) == 0 else {
+      throw Fault(file: file, reason: "cannot be read: \(SystemCallError.text(of: errno))")
+    }
+    guard let names = SSL_load_client_CA_file(file), OPENSSL_sk_num(names) > 0,
+      SSL_CTX_load_verify_locations(context, file, nil) == 1
+    else {
+      throw Fault(file: file, reason: OpenSSLError("holds no PEM certificate").description)
+    }
+    SSL_CTX_set_client_CA_list(context, names)
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    ERR_clear_error()
+  }
+
+  /// A new connection's state, or `nil` when memory is out.
+  func makeStream(in bio: WindowBIO) -> OpaquePointer? {
+    guard let ssl = SSL_new(context) else { return nil }
+    bio.attach(to: ssl)
+    SSL_set_accept_state(ssl)
+    return ssl
+  }
+}
+
+/// What both ends have in common.
+func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersion) {
+  SSL_CTX_set_options(context, sallyport_SSL_OP_for_gate())
+  sallyport_SSL_CTX_set_mode(
+    context,
+    UInt32(
+      SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+        | SSL_MODE_NO_AUTO_CHAIN))
+  _ = sallyport_SSL_CTX_set_min_proto_version(context, minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION)
+  sallyport_SSL_CTX_disable_session_cache(context)
+  SSL_CTX_set_num_tickets(context, 0)
+  // Constant lists that every OpenSSL 3 knows.
+  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256")
+  SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!PSK")
+  _ = sallyport_SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384")
+}
+
+/// Chooses `http/1.1` if the client names it; a client that names only others is refused (RFC 7301 section 3.2).
+private func selectHTTP11(
+  ssl: OpaquePointer?, chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
+  chosenLength: UnsafeMutablePointer<UInt8>?, offered: UnsafePointer<UInt8>?, offeredLength: UInt32,
+  argument: UnsafeMutableRawPointer?
+) -> Int32 {
+  guard let chosen, let chosenLength, let offered else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+  let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+  var position = 0
+  while position < list.count {
+    let length = Int(list[position])
+    guard position + 1 + length <= list.count else { break }
+    if list[(position + 1)..<(position + 1 + length)].elementsEqual("http/1.1".utf8) {
+      chosen.pointee = offered + position + 1
+      chosenLength.pointee = UInt8(length)
+      return SSL_TLSEXT_ERR_OK
+    }
+    position += 1 + length
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL
+}

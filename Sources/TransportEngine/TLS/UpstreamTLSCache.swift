@@ -1,0 +1,15 @@
+internal import Synchronization
+internal import Transport
+
+/// The TLS contexts for upstreams, each made once: reading the system's authorities takes milliseconds.
+final class UpstreamTLSCache: Sendable {
+  private let contexts = Mutex<[String: ClientTLS]>([:])
+
+  func context(for tls: UpstreamTLS) throws(ServerTLS.Fault) -> ClientTLS {
+    let key = tls.caFile ?? ""
+    if let known = contexts.withLock({ $0[key] }) { return known }
+    let fresh = try ClientTLS(authorityFile: tls.caFile)
+    contexts.withLock { $0[key] = fresh }
+    return fresh
+  }
+}

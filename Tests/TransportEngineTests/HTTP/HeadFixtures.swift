@@ -1,0 +1,87 @@
+import Transport
+
+@testable import TransportEngine
+
+extension RequestHead {
+  static func parse(_ bytes: [UInt8], limits: HeadLimits = .standard) -> HeadParse {
+    bytes.withUnsafeBufferPointer { parse($0, limits: limits) }
+  }
+
+  static func parse(_ text: String, limits: HeadLimits = .standard) -> HeadParse {
+    parse(Array(text.utf8), limits: limits)
+  }
+}
+
+extension ResponseHead {
+  static func parse(_ bytes: [UInt8], limits: HeadLimits = .standard) -> ResponseParse {
+    bytes.withUnsafeBufferPointer { parse($0, limits: limits) }
+  }
+
+  static func parse(_ text: String) -> ResponseParse { parse(Array(text.utf8)) }
+}
+
+extension HeadParse {
+  var head: RequestHead? {
+    if case .head(let head, _) = self { head } else { nil }
+  }
+}
+
+extension ResponseParse {
+  var head: ResponseHead? {
+    if case .head(let head, _) = self { head } else { nil }
+  }
+}
+
+/// A request of `lines` behind the request line, `Host` included.
+func request(_ line: String = "GET / HTTP/1.1", _ fields: [String] = [], host: String? = "gate.example") -> String {
+  let host = host.map { ["Host: \($0)"] } ?? []
+  return ([line] + host + fields).map { $0 + "\r\n" }.joined() + "\r\n"
+}
+
+/// A well-formed opening handshake, with the fields of `replacing` instead of those of the same name; `nil` drops one.
+func handshake(_ line: String = "GET / HTTP/1.1", replacing: [(String, String?)] = [], adding: [String] = []) -> String
+{
+  var fields = [
+    ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ("Sec-WebSocket-Version", "13"),
+  ]
+  for (name, value) in replacing {
+    fields.removeAll { $0.0 == name }
+    if let value { fields.append((name, value)) }
+  }
+  return request(line, fields.map { "\($0.0): \($0.1)" } + adding)
+}
+
+/// Random numbers that are the same in every run (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
+
+/// What is wrong with `parse` if its outcome depends on how `bytes` arrive; `nil` if all is well.
+///
+/// Every prefix is `incomplete` up to some point, and from there on the outcome is that of the whole.
+func splitLaw<Outcome: Equatable>(
+  _ bytes: [UInt8], incomplete: Outcome, parse: ([UInt8]) -> Outcome
+) -> (settledAt: Int, broken: String?) {
+  let whole = parse(bytes)
+  var settled: Int?
+  for end in 0...bytes.count {
+    let outcome = parse(Array(bytes[..<end]))
+    if outcome == whole, whole != incomplete {
+      settled = settled ?? end
+    } else if outcome != incomplete || settled != nil {
+      return (end, "\(end) bytes give \(outcome), all give \(whole)")
+    }
+  }
+  return (settled ?? bytes.count, nil)
+}

@@ -1,0 +1,124 @@
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+@Suite struct RequestHeadTests {
+  @Test("A head is taken apart into what it says")
+  func parts() throws {
+    let text = request(
+      "POST /a/b?x=1&y HTTP/1.1", ["Content-Length: 12", "X-Pad:  \tpadded value\t ", "X-Empty:", "X-Tight:v"])
+    guard case .head(let head, let length) = RequestHead.parse(text + "behind it") else {
+      Issue.record("not a head")
+      return
+    }
+    #expect(length == text.utf8.count)
+    #expect(head.method == "POST")
+    #expect(head.target == "/a/b?x=1&y")
+    #expect(head.path == "/a/b")
+    #expect(head.query == "x=1&y")
+    #expect(head.contentLength == 12)
+    #expect(head.framing == .length(12))
+    #expect(!head.isChunked && !head.wantsClose && !head.expectsContinue)
+    #expect(head.upgrade == .none)
+    #expect(
+      head.headers
+        == HeaderFields([
+          .init(name: "Host", value: "gate.example"), .init(name: "Content-Length", value: "12"),
+          .init(name: "X-Pad", value: "padded value"), .init(name: "X-Empty", value: ""),
+          .init(name: "X-Tight", value: "v"),
+        ]))
+  }
+
+  @Test(
+    "What the grammar allows is taken",
+    arguments: [
+      request(),
+      request("get / HTTP/1.1"),
+      request("!#$%&'*+-.^_`|~aZ09 / HTTP/1.1"),
+      request("GET /-._~!$&'()*+,;=:@%41 HTTP/1.1"),
+      request("GET /?a[]={1|2}&b=`^`&c=/?:@ HTTP/1.1"),
+      request("GET /?x=%00%2f..//../ HTTP/1.1"),
+      request("GET /...;a/.b/a.. HTTP/1.1"),
+      request("GET / HTTP/1.1", ["X: h\u{e9}llo \u{1F600}"]),
+      request("GET / HTTP/1.1", ["!#$%&'*+-.^_`|~aZ09: :,;\"()<>@[]{}\\"]),
+      request("GET / HTTP/1.1", ["Connection: , keep-alive ,, te,"]),
+      request("GET / HTTP/1.1", ["Connection:"]),
+      request("GET / HTTP/1.1", ["X-Twice: 1", "x-twice: 2"]),
+      request("POST / HTTP/1.1", ["Content-Length: 0"]),
+      request("POST / HTTP/1.1", ["Content-Length: 007"]),
+      request("POST / HTTP/1.1", ["Content-Length: 9223372036854775807"]),
+      request("POST / HTTP/1.1", ["Transfer-Encoding: Chunked"]),
+      request("POST / HTTP/1.1", ["Content-Length: 1", "Expect: 100-Continue"]),
+      request(host: "localhost:6200"),
+      request(host: "my_service.internal."),
+      request(host: "192.0.2.1:0"),
+      request(host: "[::1]:65535"),
+      request(host: "[2001:db8::ffff:192.0.2.1]"),
+    ])
+  func accepted(text: String) {
+    let bytes = Array(text.utf8)
+    guard case .head(_, let length) = RequestHead.parse(bytes) else {
+      Issue.record("\(RequestHead.parse(bytes))")
+      return
+    }
+    #expect(length == bytes.count)
+    let law = splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }
+    #expect(law.broken == nil)
+    #expect(law.settledAt == bytes.count)
+  }
+
+  @Test("The path has one normal form", arguments: RequestHeadTests.normalForms)
+  func normalForm(sent: String, path: String) throws {
+    let head = try #require(RequestHead.parse(request("GET \(sent) HTTP/1.1")).head)
+    #expect(head.path == path)
+    #expect(head.target == sent)
+  }
+
+  static let normalForms = [
+    ("/", "/"), ("/a", "/a"), ("/a/", "/a/"), ("/A%41%7a/%7E%2D%5f%30", "/AAz/~-_0"),
+    ("/%c3%a9%20%25%3f%23%40", "/%C3%A9%20%25%3F%23%40"), ("/a;p=1/b", "/a;p=1/b"), ("/%2525", "/%2525"),
+    ("/x?%41", "/x"), ("/?", "/"), ("/%61ttest/challenge", "/attest/challenge"),
+  ]
+
+  @Test(
+    "A query is what follows the first question mark, as sent",
+    arguments: [("/", nil), ("/?", ""), ("/?a?b", "a?b"), ("/p?%41=%ff", "%41=%ff")])
+  func query(target: String, query: String?) throws {
+    #expect(try #require(RequestHead.parse(request("GET \(target) HTTP/1.1")).head).query == query)
+  }
+
+  @Test("Connection options are read together, without case, and close wins")
+  func connection() throws {
+    let head = try #require(
+      RequestHead.parse(request("GET / HTTP/1.1", ["Connection: Keep-Alive", "connection: X-A , CLOSE"])).head)
+    #expect(head.connectionOptions == ["keep-alive", "x-a", "close"])
+    #expect(head.wantsClose)
+  }
+
+  @Test(
+    "A client that expects 100-continue is kept waiting only if it has a body",
+    arguments: [
+      (["Expect: 100-continue", "Content-Length: 5"], true),
+      (["Expect: 100-continue", "Transfer-Encoding: chunked"], true),
+      (["Expect: 100-continue"], false), (["Expect: 100-continue", "Content-Length: 0"], false),
+      (["Content-Length: 5"], false),
+    ])
+  func expectation(fields: [String], expects: Bool) throws {
+    #expect(try #require(RequestHead.parse(request("POST / HTTP/1.1", fields)).head).expectsContinue == expects)
+  }
+
+  @Test("Bytes behind the head are not looked at")
+  func leftovers() {
+    let text = request()
+    for behind in ["\u{0}", "GET", "\r\n", "\u{16}\u{3}"] {
+      #expect(RequestHead.parse(text + behind) == RequestHead.parse(text))
+    }
+  }
+
+  @Test("No bytes are the beginning of a head")
+  func empty() {
+    #expect(RequestHead.parse([]) == .incomplete)
+    #expect(RequestHead.parse(UnsafeBufferPointer(start: nil, count: 0)) == .incomplete)
+  }
+}

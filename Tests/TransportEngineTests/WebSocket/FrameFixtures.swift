@@ -1,0 +1,45 @@
+import Transport
+
+@testable import TransportEngine
+
+/// The key of RFC 6455's own examples, as it lies in memory.
+let exampleKey = MaskingKey(UInt32(littleEndian: 0x3D21_FA37))
+
+/// The bytes of a frame, written out by hand so that the encoder is not its own judge: masked with `exampleKey`'s
+/// bytes, unless the frame is a server's.
+func frame(_ first: UInt8, _ payload: [UInt8] = [], masked: Bool = true) -> [UInt8] {
+  let key: [UInt8] = [0x37, 0xFA, 0x21, 0x3D]
+  let maskBit: UInt8 = masked ? 0x80 : 0
+  var bytes = [first]
+  switch payload.count {
+  case ...125: bytes.append(maskBit | UInt8(payload.count))
+  case ...0xFFFF: bytes += [maskBit | 126] + (0..<2).reversed().map { UInt8(payload.count >> ($0 * 8) & 0xFF) }
+  default: bytes += [maskBit | 127] + (0..<8).reversed().map { UInt8(payload.count >> ($0 * 8) & 0xFF) }
+  }
+  return masked ? bytes + key + payload.enumerated().map { $1 ^ key[$0 % 4] } : bytes + payload
+}
+
+func frame(_ first: UInt8, _ text: String, masked: Bool = true) -> [UInt8] {
+  frame(first, Array(text.utf8), masked: masked)
+}
+
+/// A Close frame's payload, by hand.
+func closePayload(_ code: UInt16, _ reason: String = "") -> [UInt8] {
+  [UInt8(code >> 8), UInt8(code & 0xFF)] + Array(reason.utf8)
+}
+
+extension FrameHeader {
+  static func decode(_ bytes: [UInt8], allowing reserved: ReservedBits = []) -> FrameDecode {
+    bytes.withUnsafeBytes { decode($0, allowing: reserved) }
+  }
+
+  var encoded: [UInt8] {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return bytes
+  }
+}
+
+extension WebSocketEndpoint {
+  mutating func receive(_ bytes: [UInt8]) -> [Action] { bytes.withUnsafeBytes { receive($0) } }
+}
