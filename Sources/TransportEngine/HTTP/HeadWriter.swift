@@ -37,14 +37,6 @@ struct HeadWriter {
     }
   }
 
-  /// Writes those of `fields` that can be written and whose names are not in `omitted`.
-  mutating func writableFields(_ fields: HeaderFields, except omitted: [String] = []) {
-    for entry in fields.fields {
-      // A single field is written whole or not at all.
-      try? self.fields(HeaderFields([entry]), except: omitted)
-    }
-  }
-
   /// Writes the empty line and `body`, and gives the whole message.
   consuming func ended(with body: [UInt8] = []) -> [UInt8] {
     line("")

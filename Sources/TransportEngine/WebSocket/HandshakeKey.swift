@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import COpenSSL
 
 /// `Sec-WebSocket-Key` and what proves that it was understood (RFC 6455 section 1.3).
-enum WebSocketKey {
+enum HandshakeKey {
   /// The key made of 16 random bytes.
   static func key(of random: [UInt8]) -> String { Base64.encode(random) }
 
