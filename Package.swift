@@ -13,8 +13,17 @@ func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+func executable(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+/// What several test targets share; it stands among them.
+func support(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: settings)
 }
 
 let package = Package(
@@ -22,10 +31,16 @@ let package = Package(
   platforms: [.macOS(.v14), .iOS(.v15)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
+    .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "AttestClient", targets: ["AttestClient"]),
+    .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
@@ -40,10 +55,27 @@ let package = Package(
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
     target("Transport"),
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target(
+      "GateService",
+      ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
+    target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
+    target("SQLiteStore", ["AttestGate", "AppAttest", "ByteCoding", .product(name: "GRDB", package: "GRDB.swift")]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
+    target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
+
+    executable(
+      "sallyport",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "SQLiteStore", "Settings",
+        "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
 
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests("SettingsTests", ["Settings"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )

@@ -1,9 +1,10 @@
 #ifndef SALLYPORT_CLINUX_SHIM_H
 #define SALLYPORT_CLINUX_SHIM_H
 
-// What Swift's Glibc module leaves out of Linux: epoll, eventfd and accept4.
+// What Swift's Glibc module leaves out of Linux: epoll, eventfd, accept4 and name resolution.
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -3,21 +3,14 @@ internal import COpenSSL
 
 /// An X.509 certificate (RFC 5280), of version 1 or 3, exactly as it was received.
 ///
-/// Being one says nothing about trust: that is `ChainValidator`'s to say.
+/// Being one says nothing about trust, nor about the key and the extensions in it: that is `ChainValidator`'s to say.
 public final class Certificate: Sendable {
   /// The whole certificate, untouched.
   public let der: [UInt8]
-  /// The first instant of its validity.
-  public let notBefore: Timestamp
-  /// The last instant of its validity.
-  public let notAfter: Timestamp
-  /// The subject's name as RFC 2253 writes it. Anything may stand in it: text for people and logs.
-  public let subject: String
   /// What stands in the certificate, as bytes.
   let fields: CertificateFields
-  let handle: X509Handle
 
-  /// Reads one certificate.
+  /// Reads the frame of one certificate.
   ///
   /// Stricter than OpenSSL where OpenSSL overlooks bytes that no signature covers: lengths are minimal, the algorithm
   /// outside of the signed part is that inside, byte for byte, and nothing follows. No extension occurs twice.
@@ -25,15 +18,17 @@ public final class Certificate: Sendable {
   /// - Throws: `malformedCertificate`.
   public init(der: [UInt8]) throws(CryptographyError) {
     fields = try CertificateFields(der: der)
-    handle = try X509Handle(der: der)
     self.der = der
-    guard let notBefore = handle.notBefore, let notAfter = handle.notAfter else {
-      throw .malformedCertificate("its validity is no pair of times")
-    }
-    self.notBefore = notBefore
-    self.notAfter = notAfter
-    subject = try handle.subject()
   }
+
+  /// The first instant of its validity.
+  public var notBefore: Timestamp { fields.notBefore }
+
+  /// The last instant of its validity.
+  public var notAfter: Timestamp { fields.notAfter }
+
+  /// The serial number, big-endian, as in the certificate.
+  public var serialNumber: [UInt8] { Array(fields.serialNumber) }
 
   /// SHA-256 of the whole certificate: the name by which it can be pinned.
   public var fingerprint: [UInt8] { SHA256.hash(der) }
@@ -47,11 +42,31 @@ public final class Certificate: Sendable {
     return fields.extensions.first { $0.identifier == identifier }.map { Array($0.value) }
   }
 
-  /// The serial number, big-endian, as in the certificate.
-  public var serialNumber: [UInt8] { Array(fields.serialNumber) }
+  /// The subject's name as RFC 2253 writes it. Anything may stand in it: text for people and logs.
+  public var subject: String {
+    // RFC 2253 section 2.4 has this form for what has no text.
+    NameText.rfc2253( fields.subject) ?? "#" + Hex.encode(fields.subject)
+  }
 }
 
 extension Certificate: Hashable {
   public static func == (first: Certificate, second: Certificate) -> Bool { first.der == second.der }
   public func hash(into hasher: inout Hasher) { hasher.combine(der) }
+}
+
+/// A `Name` (RFC 5280 section 4.1.2.4) as text.
+private enum NameText {
+  static func rfc2253(_ encoding: ArraySlice<UInt8>) -> String? {
+    OpenSSLErrors.clear()
+    defer { OpenSSLErrors.clear() }
+    let name = encoding.withUnsafeBufferPointer { bytes in
+      var cursor = bytes.baseAddress
+      return d2i_X509_NAME(nil, &cursor, bytes.count)
+    }
+    defer { X509_NAME_free(name) }
+    guard let name, let target = try? MemoryBIO(),
+      X509_NAME_print_ex(target.handle, name, 0, sallyport_rfc2253_flags()) >= 0
+    else { return nil }
+    return String(decoding: target.take(), as: UTF8.self)
+  }
 }

@@ -1,4 +1,6 @@
-/// Where the parts of a certificate are (RFC 5280 section 4.1), read as strict DER.
+internal import ByteCoding
+
+/// What is where in a certificate (RFC 5280 section 4.1), read as strict DER.
 struct CertificateFields: Sendable {
   struct Extension: Sendable {
     let identifier: ObjectIdentifier
@@ -11,6 +13,8 @@ struct CertificateFields: Sendable {
   /// The `Name` of the issuer and that of the subject, as encoded.
   let issuer: ArraySlice<UInt8>
   let subject: ArraySlice<UInt8>
+  let notBefore: Timestamp
+  let notAfter: Timestamp
   let subjectPublicKeyInfo: ArraySlice<UInt8>
   let extensions: [Extension]
 
@@ -40,7 +44,10 @@ struct CertificateFields: Sendable {
       throw .malformed("the signature's algorithm differs from the one that is signed")
     }
     issuer = try signed.next(.sequence).encoding
-    _ = try signed.next(.sequence)  // the validity
+    var validity = try signed.enter(.sequence)
+    notBefore = try validity.time()
+    notAfter = try validity.time()
+    try validity.end()
     subject = try signed.next(.sequence).encoding
     subjectPublicKeyInfo = try signed.next(.sequence).encoding
     // Unique identifiers, [1] and [2], are deprecated and mean nothing here.

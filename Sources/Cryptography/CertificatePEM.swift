@@ -8,7 +8,9 @@ extension Certificate {
     let source = try MemoryBIO(reading: Array(pem.utf8))
     var certificates: [Certificate] = []
     while let block = try nextBlock(from: source) {
-      if block.label == "CERTIFICATE" { certificates.append(try Certificate(der: block.content)) }
+      guard block.label == "CERTIFICATE" else { continue }
+      // What comes as PEM is configuration: OpenSSL should be able to read it, and say so now.
+      certificates.append(try X509Handle(try Certificate(der: block.content)).certificate)
     }
     guard !certificates.isEmpty else { throw .malformedPEM("no certificate in it") }
     return certificates
@@ -18,7 +20,7 @@ extension Certificate {
   public var pem: String {
     get throws(CryptographyError) {
       let target = try MemoryBIO()
-      guard PEM_write_bio_X509(target.handle, handle.pointer) == 1 else {
+      guard PEM_write_bio(target.handle, "CERTIFICATE", "", der, der.count) > 0 else {
         throw .operationFailed("PEM encoding", reason: OpenSSLErrors.take())
       }
       return String(decoding: target.take(), as: UTF8.self)

@@ -16,15 +16,7 @@ public final class P256PrivateKey: Sendable {
 
   /// The first private key in `pkcs8PEM`: PKCS #8 without encryption (RFC 5208), as `openssl genpkey` writes it.
   public convenience init(pkcs8PEM: String) throws(CryptographyError) {
-    let source = try MemoryBIO(reading: Array(pkcs8PEM.utf8))
-    // Without a callback OpenSSL would ask the terminal for the passphrase of an encrypted key.
-    let noPassphrase: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
-      _, _, _, _ in -1
-    }
-    guard let handle = PEM_read_bio_PrivateKey(source.handle, nil, noPassphrase, nil) else {
-      throw .malformedPrivateKey(OpenSSLErrors.take())
-    }
-    try self.init(key: PKey(owning: handle))
+    try self.init(key: PKey(pkcs8PEM: pkcs8PEM))
   }
 
   /// The key in `pkcs8DER`: PKCS #8 without encryption, and nothing behind it.
@@ -45,7 +37,7 @@ public final class P256PrivateKey: Sendable {
   init(key: PKey) throws(CryptographyError) {
     self.key = key
     do throws(CryptographyError) {
-      publicKey = try P256PublicKey(spki: try Self.spki(of: key))
+      publicKey = try P256PublicKey(spki: try key.spki())
     } catch {
       throw .malformedPrivateKey("not a key on P-256")
     }
@@ -71,20 +63,6 @@ public final class P256PrivateKey: Sendable {
 
   /// `pkcs8DER` as PEM: `-----BEGIN PRIVATE KEY-----`.
   public var pkcs8PEM: String {
-    get throws(CryptographyError) {
-      let target = try MemoryBIO()
-      guard PEM_write_bio_PKCS8PrivateKey(target.handle, key.handle, nil, nil, 0, nil, nil) == 1 else {
-        throw .operationFailed("PKCS #8 encoding", reason: OpenSSLErrors.take())
-      }
-      return String(decoding: target.take(), as: UTF8.self)
-    }
-  }
-
-  private static func spki(of key: PKey) throws(CryptographyError) -> [UInt8] {
-    let target = try MemoryBIO()
-    guard i2d_PUBKEY_bio(target.handle, key.handle) == 1 else {
-      throw .operationFailed("public key encoding", reason: OpenSSLErrors.take())
-    }
-    return target.take()
+    get throws(CryptographyError) { try key.pkcs8PEM() }
   }
 }

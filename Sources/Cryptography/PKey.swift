@@ -9,6 +9,19 @@ final class PKey: @unchecked Sendable {
   /// Takes over `handle`.
   init(owning handle: OpaquePointer) { self.handle = handle }
 
+  /// The key in a `SubjectPublicKeyInfo`; `nil` if OpenSSL cannot read it.
+  convenience init?(spki: ArraySlice<UInt8>) {
+    OpenSSLErrors.clear()
+    let parsed = spki.withUnsafeBufferPointer { bytes in
+      var cursor = bytes.baseAddress
+      return d2i_PUBKEY(nil, &cursor, bytes.count)
+    }
+    guard let parsed else { return nil }
+    self.init(owning: parsed)
+  }
+
+  var isOnEllipticCurve: Bool { EVP_PKEY_is_a(handle, "EC") == 1 }
+
   deinit { EVP_PKEY_free(handle) }
 
   /// Whether `signature`, in the encoding of the key's kind, signs `message` hashed with `digest`.

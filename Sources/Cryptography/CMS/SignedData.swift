@@ -46,7 +46,8 @@ public struct SignedData: Sendable {
   public var otherCertificates: [Certificate] { certificates.filter { $0 != signer } }
 
   private func isSigned(_ message: [UInt8]) -> Bool {
-    signer.handle.isValid(signature, for: message, digest: digest)
+    guard let key = PKey(spki: signer.fields.subjectPublicKeyInfo), key.isOnEllipticCurve else { return false }
+    return key.isValid(signature, for: message, digest: digest)
   }
 
   private static func certificate(_ der: ArraySlice<UInt8>) throws(CMSRejection) -> Certificate {

@@ -25,7 +25,6 @@ final class EventLoop: @unchecked Sendable {
   var sessionCount = 0
   var drain: Drain?
   var listener: Listener?
-  var httpDate = HTTPDate()
 
   private let epoll: Int32
   private let wakeUp: Int32

@@ -2,14 +2,21 @@ internal import Transport
 
 /// The relay itself: what one end sends, the other gets, in order and without growing.
 extension EventLoop {
-  /// Both ends have agreed to speak WebSocket.
-  ///
-  /// - Parameter fields: what the upstream's 101 says to the client.
-  func openRelay(_ session: SessionRef, _ exchange: Exchange, _ fields: HeaderFields) {
+  /// The upstream has agreed to speak WebSocket: so does the gate.
+  func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
     guard let order = session.pointee.order, let intent = exchange.upgrade else { return }
-    let head = ResponseWriter.switchingProtocols(
-      accept: WebSocketKey.accept(for: intent.key), fields: order.responseHeaders, from: fields)
-    sendToClient(session, head)
+    var fields = head.endToEndFields
+    for field in order.responseHeaders.fields { fields.append(field.name, field.value) }
+    do throws(HeadWriteFault) {
+      sendToClient(
+        session,
+        try ResponseWriter.switchingProtocols(
+          key: intent.key, subprotocol: answer.subprotocol,
+          extensions: head.headers.values(of: "Sec-WebSocket-Extensions"), fields: fields))
+    } catch {
+      upstreamFailed(session, .misbehaved(error.rawValue))
+      return
+    }
     session.pointee.phase = .relay
     begin(session, order)
     let fromUpstream = exchange.upstreamInbox

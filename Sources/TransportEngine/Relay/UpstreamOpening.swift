@@ -183,14 +183,13 @@ extension EventLoop {
   private func acceptUpgrade(_ session: SessionRef, _ exchange: Exchange, _ head: ResponseHead) {
     guard let intent = exchange.upgrade, let request = exchange.head else { return }
     do throws(UpgradeAnswerFault) {
-      _ = try UpgradeAnswer(
-        head, accept: WebSocketKey.accept(for: intent.key), subprotocols: intent.subprotocols,
+      let answer = try UpgradeAnswer(
+        head, accept: HandshakeKey.accept(for: intent.key), subprotocols: intent.subprotocols,
         extensions: ExtensionList.names(in: request.headers) ?? [])
+      openRelay(session, exchange, answer, head)
     } catch {
       upstreamFailed(session, .misbehaved(error.rawValue))
-      return
     }
-    openRelay(session, exchange, head.endToEndFields)
   }
 
   // MARK: Failure

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Transport
 
 /// Answers, and what follows them: the next request, or the end.
@@ -16,9 +17,16 @@ extension EventLoop {
     exchange.answered += 1
     if exchange.closesAfterAnswer { exchange.inbox = [] }
     schedule(session, after: service.limits.decisionTimeout)
-    let bytes = ResponseWriter.encode(
-      response, closes: exchange.closesAfterAnswer, omitsBody: exchange.head?.method == "HEAD", date: dateText())
-    sendToClient(session, bytes)
+    do throws(HeadWriteFault) {
+      sendToClient(
+        session,
+        try ResponseWriter.bytes(
+          of: response, closes: exchange.closesAfterAnswer, isForHEAD: exchange.head?.method == "HEAD", at: .now()))
+    } catch {
+      // The responder put a line break into a field: nothing of it may go out.
+      sendToClient(session, Array("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
+      exchange.closesAfterAnswer = true
+    }
     answerFlushed(session)
   }
 
@@ -69,7 +77,4 @@ extension EventLoop {
       updateInterest(session, .client)
     }
   }
-
-  /// The value of `Date` (RFC 9110 section 5.6.7), made once a second.
-  private func dateText() -> String { httpDate.text() }
 }

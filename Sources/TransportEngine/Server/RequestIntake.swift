@@ -104,7 +104,7 @@ extension EventLoop {
       exchange.body = body
       session.pointee.phase = .body
       schedule(session, after: service.limits.bodyTimeout)
-      if head.expectsContinue && rest.isEmpty { sendToClient(session, Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) }
+      if head.expectsContinue && rest.isEmpty { sendToClient(session, ResponseWriter.goOn) }
       bodyArrived(session, exchange, rest)
     } catch {
       refuse(session, error.requestFault)

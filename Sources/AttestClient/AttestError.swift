@@ -1,0 +1,56 @@
+public import ByteCoding
+
+/// Why there is no registration, or no connection.
+///
+/// `missingNonce`, `registrationFailed`, `assertionFailed` and `serviceUnavailable` mean what they mean in the
+/// integration guide; a refusal carries the gate's code beside its text.
+public enum AttestError: Error, Sendable, Hashable {
+  /// The gate's challenge had no usable nonce.
+  case missingNonce
+  /// The gate gave no challenge.
+  case challengeFailed(GateRefusal)
+  /// The gate refused the registration.
+  case registrationFailed(GateRefusal)
+  /// The gate refused the connection.
+  case assertionFailed(GateRefusal)
+  /// No key is registered.
+  case serviceUnavailable
+  /// An operator revoked this device's key. No new key is made: that would undo the revocation.
+  case keyRevoked(GateRefusal)
+  /// The key was refused, and the one before it less than an hour ago: making more keys would not help.
+  case renewedTooRecently(until: Timestamp)
+  /// The address is not an `https` or `wss` URL without user, query and fragment.
+  case unusableAddress(String)
+  case keyService(KeyServiceError)
+  case transport(TransportError)
+  case store(KeyStoreError)
+  /// The calling task was cancelled.
+  case cancelled
+}
+
+extension AttestError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .missingNonce: "the gate's challenge has no nonce"
+    case .challengeFailed(let refusal): "no challenge: \(refusal)"
+    case .registrationFailed(let refusal): "registration refused: \(refusal)"
+    case .assertionFailed(let refusal): "connection refused: \(refusal)"
+    case .serviceUnavailable: "this device is not registered"
+    case .keyRevoked(let refusal): "this device's key was revoked: \(refusal)"
+    case .renewedTooRecently(let until): "the key was refused again; a new one may be made after \(until)"
+    case .unusableAddress(let address): "not the address of a gate: \(address)"
+    case .keyService(let error): "\(error)"
+    case .transport(let error): "\(error)"
+    case .store(let error): "\(error)"
+    case .cancelled: "cancelled"
+    }
+  }
+}
+
+/// Why a WebSocket did not open, as the code that opens it tells the session.
+public enum UpgradeError: Error, Sendable, Hashable {
+  /// There was an answer, and it was not 101.
+  case refused(GateRefusal)
+  /// There was none.
+  case transport(TransportError)
+}

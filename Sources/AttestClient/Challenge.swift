@@ -1,0 +1,32 @@
+public import ByteCoding
+internal import Foundation
+
+/// A nonce of the gate, good for one registration or one connection.
+public struct Challenge: Sendable, Hashable {
+  /// As the gate wrote it, hex digits; it goes back in the same spelling.
+  public let nonce: String
+  /// What the digits stand for. This, not the text, is hashed.
+  public let bytes: [UInt8]
+  /// Until when the gate takes it, by the gate's clock; `nil` if it did not say.
+  public let expires: Timestamp?
+
+  /// The challenge in a body like `{"nonce":"…","expires":"1700000000000"}`.
+  ///
+  /// `nil` without a nonce of at least 16 bytes of hex digits: fewer could be guessed or collected.
+  public init?(body: [UInt8]) {
+    guard let reply = try? JSONDecoder().decode(Reply.self, from: Data(body)),
+      let bytes = Hex.decode(reply.nonce), bytes.count >= 16
+    else { return nil }
+    nonce = reply.nonce
+    self.bytes = bytes
+    expires = reply.expires.flatMap { Int64($0) }.map { Timestamp(milliseconds: $0) }
+  }
+
+  /// What the key service signs for: the SHA-256 of the nonce's bytes.
+  public var clientDataHash: [UInt8] { Digest.sha256(bytes) }
+
+  private struct Reply: Decodable {
+    let nonce: String
+    let expires: String?
+  }
+}

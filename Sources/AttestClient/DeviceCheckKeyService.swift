@@ -1,0 +1,53 @@
+#if canImport(DeviceCheck)
+  internal import DeviceCheck
+  internal import Foundation
+
+  /// The keys of a real device: Apple's `DCAppAttestService`.
+  public struct DeviceCheckKeyService: AppAttestKeyService {
+    public init() {}
+
+    public var isSupported: Bool { DCAppAttestService.shared.isSupported }
+
+    public func generateKey() async throws(KeyServiceError) -> String {
+      do {
+        return try await DCAppAttestService.shared.generateKey()
+      } catch {
+        throw KeyServiceError(error)
+      }
+    }
+
+    public func attestKey(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8] {
+      do {
+        return [UInt8](try await DCAppAttestService.shared.attestKey(keyID, clientDataHash: Data(clientDataHash)))
+      } catch {
+        throw KeyServiceError(error)
+      }
+    }
+
+    public func generateAssertion(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8] {
+      do {
+        let hash = Data(clientDataHash)
+        return [UInt8](try await DCAppAttestService.shared.generateAssertion(keyID, clientDataHash: hash))
+      } catch {
+        throw KeyServiceError(error)
+      }
+    }
+  }
+
+  extension KeyServiceError {
+    fileprivate init(_ error: any Error) {
+      guard let error = error as? DCError else {
+        self = .systemFailure(String(describing: error))
+        return
+      }
+      switch error.code {
+      case .invalidKey: self = .invalidKey
+      case .invalidInput: self = .invalidInput
+      case .featureUnsupported: self = .featureUnsupported
+      case .serverUnavailable: self = .serverUnavailable
+      case .unknownSystemFailure: self = .systemFailure(error.localizedDescription)
+      @unknown default: self = .systemFailure(error.localizedDescription)
+      }
+    }
+  }
+#endif

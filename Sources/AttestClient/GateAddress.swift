@@ -1,0 +1,38 @@
+internal import Foundation
+
+/// Where a gate's registration endpoints are.
+struct GateAddress: Sendable, Hashable {
+  /// `GET`: a fresh nonce.
+  let challenge: URL
+  /// `POST`: registers a key.
+  let register: URL
+
+  /// The gate behind `url`: `https`, or `wss` for the URL of a socket; never plaintext.
+  ///
+  /// An `https` URL may have a path, which comes before the endpoints'; the path of a `wss` URL is the socket's own.
+  /// `nil` for other schemes and for a URL with user, query (in `https`) or fragment, or without host.
+  init?(_ url: URL) {
+    guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.host, !host.isEmpty,
+      parts.user == nil, parts.password == nil, parts.fragment == nil
+    else { return nil }
+    switch parts.scheme?.lowercased() {
+    case "https":
+      guard parts.query == nil else { return nil }
+    case "wss":
+      parts.scheme = "https"
+      parts.path = ""
+      parts.query = nil
+    default: return nil
+    }
+    while parts.path.hasSuffix("/") { parts.path.removeLast() }
+    let prefix = parts.path
+    func endpoint(_ path: String) -> URL? {
+      var parts = parts
+      parts.path = prefix + path
+      return parts.url
+    }
+    guard let challenge = endpoint("/attest/challenge"), let register = endpoint("/attest/register") else { return nil }
+    self.challenge = challenge
+    self.register = register
+  }
+}

@@ -1,0 +1,82 @@
+public import struct Foundation.URL
+
+/// Carries one HTTP request to the gate and its answer back.
+///
+/// An implementation verifies the server's certificate and name, and follows no redirects: a nonce belongs to the gate
+/// that was asked.
+public protocol HTTPTransport: Sendable {
+  /// The answer, whatever its status; a refusal is an answer.
+  func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse
+}
+
+/// A request of the registration protocol.
+public struct HTTPRequest: Sendable, Hashable {
+  public enum Method: String, Sendable, Hashable {
+    case get = "GET"
+    case post = "POST"
+  }
+
+  public var method: Method
+  public var url: URL
+  public var headers: [HTTPField]
+  public var body: [UInt8]
+
+  public init(method: Method = .get, url: URL, headers: [HTTPField] = [], body: [UInt8] = []) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// A final answer with its whole body.
+public struct HTTPResponse: Sendable, Hashable {
+  public var status: Int
+  public var headers: [HTTPField]
+  public var body: [UInt8]
+
+  public init(status: Int, headers: [HTTPField] = [], body: [UInt8] = []) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// The value of the first field called `name`, compared without case.
+  public func value(of name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+}
+
+/// A header field.
+public struct HTTPField: Sendable, Hashable {
+  public let name: String
+  public let value: String
+
+  public init(_ name: String, _ value: String) {
+    self.name = name
+    self.value = value
+  }
+}
+
+/// Why there is no answer. The texts are for people.
+public enum TransportError: Error, Sendable, Hashable {
+  /// No connection: name resolution, routing, or nobody listens.
+  case unreachable(String)
+  /// The handshake failed, or the server's certificate is not to be trusted.
+  case untrusted(String)
+  /// The connection ended, or time ran out, before the answer was complete: the request may have been carried out.
+  case lost(String)
+  /// The answer broke its protocol.
+  case malformed(String)
+}
+
+extension TransportError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreachable(let reason): "the gate cannot be reached: \(reason)"
+    case .untrusted(let reason): "no trusted connection: \(reason)"
+    case .lost(let reason): "the gate's answer was lost: \(reason)"
+    case .malformed(let reason): "the gate's answer is malformed: \(reason)"
+    }
+  }
+}

@@ -1,0 +1,42 @@
+public import ByteCoding
+
+/// What an installation remembers of its key: not the key, which never leaves the key service.
+public struct KeyRecord: Sendable, Hashable {
+  /// The identifier of the registered key; `nil` if none is registered.
+  public var keyID: String?
+  /// When a refused key was last given up for a new one; `nil` if never.
+  public var renewedAt: Timestamp?
+
+  public init(keyID: String? = nil, renewedAt: Timestamp? = nil) {
+    self.keyID = keyID
+    self.renewedAt = renewedAt
+  }
+}
+
+/// Keeps the record of one installation and one gate over restarts.
+///
+/// A record is saved whole or not at all. The session calls a store from one task at a time.
+public protocol KeyIDStore: Sendable {
+  /// The saved record, or an empty one if none was saved.
+  func load() throws(KeyStoreError) -> KeyRecord
+  /// Replaces the saved record. It is durable when this returns.
+  func save(_ record: KeyRecord) throws(KeyStoreError)
+}
+
+/// Why a record could not be read or written.
+public enum KeyStoreError: Error, Sendable, Hashable {
+  case unreadable(String)
+  case unwritable(String)
+  /// What is stored is not a record.
+  case malformed(String)
+}
+
+extension KeyStoreError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreadable(let reason): "the key record cannot be read: \(reason)"
+    case .unwritable(let reason): "the key record cannot be written: \(reason)"
+    case .malformed(let reason): "the key record is malformed: \(reason)"
+    }
+  }
+}

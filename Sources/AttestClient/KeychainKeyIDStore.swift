@@ -1,0 +1,63 @@
+#if canImport(Security)
+  internal import ByteCoding
+  internal import Foundation
+  internal import Security
+
+  /// A record in the keychain: generic passwords of this device that never leave it.
+  ///
+  /// The key identifier stands under the account alone, as the integration guide stores it, so that an app keeps its
+  /// registration when it moves from the guide's code to this one. Keychain items outlive a deleted app, but its keys do
+  /// not: the first assertion after a fresh install then says `invalidKey`, and the session makes a new key.
+  public struct KeychainKeyIDStore: KeyIDStore {
+    private let account: String
+    private var renewalAccount: String { account + ".renewedAt" }
+
+    public init(account: String = "com.example.app.attestKeyId") { self.account = account }
+
+    public func load() throws(KeyStoreError) -> KeyRecord {
+      KeyRecord(
+        keyID: try text(of: account),
+        renewedAt: try text(of: renewalAccount).flatMap { Timestamp(rfc3339: $0) })
+    }
+
+    public func save(_ record: KeyRecord) throws(KeyStoreError) {
+      // The time first: were the second write lost, a new key would be made late rather than too often.
+      try replace(renewalAccount, by: record.renewedAt?.description)
+      try replace(account, by: record.keyID)
+    }
+
+    private func item(_ account: String) -> [CFString: Any] {
+      [kSecClass: kSecClassGenericPassword, kSecAttrAccount: account]
+    }
+
+    private func text(of account: String) throws(KeyStoreError) -> String? {
+      var query = item(account)
+      query[kSecReturnData] = true
+      var result: AnyObject?
+      let status = SecItemCopyMatching(query as CFDictionary, &result)
+      switch status {
+      case errSecItemNotFound: return nil
+      case errSecSuccess:
+        guard let data = result as? Data, let text = String(data: data, encoding: .utf8) else {
+          throw .malformed("the keychain item \(account) is not a text")
+        }
+        return text
+      default: throw .unreadable("keychain status \(status)")
+      }
+    }
+
+    private func replace(_ account: String, by text: String?) throws(KeyStoreError) {
+      let query = item(account)
+      let deleted = SecItemDelete(query as CFDictionary)
+      guard deleted == errSecSuccess || deleted == errSecItemNotFound else {
+        throw .unwritable("keychain status \(deleted)")
+      }
+      guard let text else { return }
+      var addition = query
+      addition[kSecValueData] = Data(text.utf8)
+      addition[kSecAttrAccessible] = kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
+      let added = SecItemAdd(addition as CFDictionary, nil)
+      guard added == errSecSuccess else { throw .unwritable("keychain status \(added)") }
+    }
+  }
+#endif

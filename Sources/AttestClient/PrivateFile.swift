@@ -1,0 +1,97 @@
+#if !canImport(Darwin)
+  internal import Glibc
+
+  /// Files that only their owner reads: mode 0600, replaced in one step.
+  package enum PrivateFile {
+    /// Why a file could not be read or written: what was tried, on which path, and the system's reason.
+    package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
+      package let action: String
+      package let path: String
+      /// `errno`.
+      package let code: Int32
+
+      package var description: String { "cannot \(action) \(path): \(String(cString: strerror(code)))" }
+      /// Whether the path names nothing.
+      package var isAbsence: Bool { code == ENOENT || code == ENOTDIR }
+    }
+
+    /// The whole content of the file at `path`, at most `limit` bytes; a longer one is a fault (`EFBIG`).
+    package static func read(_ path: String, limit: Int = 1 << 20) throws(Fault) -> [UInt8] {
+      let file = open(path, O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { throw Fault(action: "read", path: path, code: errno) }
+      defer { close(file) }
+      var bytes: [UInt8] = []
+      var chunk = [UInt8](repeating: 0, count: 65536)
+      while true {
+        let count = Glibc.read(file, &chunk, chunk.count)
+        if count < 0 && errno == EINTR { continue }
+        guard count >= 0 else { throw Fault(action: "read", path: path, code: errno) }
+        if count == 0 { return bytes }
+        bytes += chunk[..<count]
+        guard bytes.count <= limit else { throw Fault(action: "read", path: path, code: EFBIG) }
+      }
+    }
+
+    /// Replaces the file at `path` by `bytes`. A reader sees the old content or the new, a crash leaves one of them, and
+    /// the new one is on disk when this returns.
+    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32 = 0o600) throws(Fault) {
+      let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).tmp"
+      let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
+      guard file >= 0 else { throw Fault(action: "create", path: temporary, code: errno) }
+      do throws(Fault) {
+        defer { close(file) }
+        try fill(file, with: bytes, path: temporary)
+        guard fchmod(file, mode) == 0 else { throw Fault(action: "protect", path: temporary, code: errno) }
+        guard fsync(file) == 0 else { throw Fault(action: "write", path: temporary, code: errno) }
+        guard rename(temporary, path) == 0 else { throw Fault(action: "replace", path: path, code: errno) }
+      } catch {
+        unlink(temporary)
+        throw error
+      }
+      try synchronizeFolder(of: path)
+    }
+
+    /// Makes the folder at `path` and those above it, mode 0700. One that exists is left as it is.
+    package static func makeFolder(_ path: String) throws(Fault) {
+      if mkdir(path, 0o700) == 0 { return }
+      switch errno {
+      case EEXIST:
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw Fault(action: "create", path: path, code: errno) }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw Fault(action: "create", path: path, code: ENOTDIR) }
+      case ENOENT:
+        guard let parent = parent(of: path), parent != path else {
+          throw Fault(action: "create", path: path, code: ENOENT)
+        }
+        try makeFolder(parent)
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw Fault(action: "create", path: path, code: errno) }
+      default: throw Fault(action: "create", path: path, code: errno)
+      }
+    }
+
+    private static func fill(_ file: Int32, with bytes: [UInt8], path: String) throws(Fault) {
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+        if count < 0 && errno == EINTR { continue }
+        guard count > 0 else { throw Fault(action: "write", path: path, code: errno) }
+        rest = rest.dropFirst(count)
+      }
+    }
+
+    /// Makes the rename itself durable.
+    private static func synchronizeFolder(of path: String) throws(Fault) {
+      let folder = parent(of: path) ?? "."
+      let file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      guard file >= 0 else { throw Fault(action: "open", path: folder, code: errno) }
+      defer { close(file) }
+      guard fsync(file) == 0 else { throw Fault(action: "write", path: folder, code: errno) }
+    }
+
+    private static func parent(of path: String) -> String? {
+      guard let slash = path.lastIndex(of: "/") else { return nil }
+      let parent = path[..<slash]
+      return parent.isEmpty ? "/" : String(parent)
+    }
+  }
+#endif

@@ -1,0 +1,65 @@
+internal import Foundation
+
+#if canImport(FoundationNetworking)
+  public import FoundationNetworking
+#else
+  public import class Foundation.URLSession
+#endif
+
+/// HTTP by `URLSession`, the default of an app. It trusts what the system trusts.
+public struct URLSessionTransport: HTTPTransport {
+  private let session: URLSession
+
+  /// `session` decides about timeouts, proxies and pinning; redirects are not followed whatever its delegate says.
+  public init(session: URLSession = .shared) { self.session = session }
+
+  public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    var message = URLRequest(url: request.url)
+    message.httpMethod = request.method.rawValue
+    message.cachePolicy = .reloadIgnoringLocalCacheData
+    for field in request.headers { message.setValue(field.value, forHTTPHeaderField: field.name) }
+    if request.method == .post { message.httpBody = Data(request.body) }
+    do {
+      let (body, answer) = try await session.data(for: message, delegate: RedirectRefusal())
+      guard let answer = answer as? HTTPURLResponse else { throw TransportError.malformed("not HTTP") }
+      let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
+      return HTTPResponse(status: answer.statusCode, headers: headers, body: [UInt8](body))
+    } catch let error as TransportError {
+      throw error
+    } catch {
+      throw TransportError(error)
+    }
+  }
+}
+
+/// Makes a redirect the final answer.
+private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+    newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+  ) {
+    completionHandler(nil)
+  }
+}
+
+extension TransportError {
+  fileprivate init(_ error: any Error) {
+    guard let error = error as? URLError else {
+      self = .lost(String(describing: error))
+      return
+    }
+    let reason = error.localizedDescription
+    switch error.code {
+    case .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .notConnectedToInternet, .badURL, .unsupportedURL:
+      self = .unreachable(reason)
+    case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted,
+      .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid, .clientCertificateRejected,
+      .clientCertificateRequired:
+      self = .untrusted(reason)
+    case .badServerResponse, .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData:
+      self = .malformed(reason)
+    default:
+      self = .lost(reason)
+    }
+  }
+}

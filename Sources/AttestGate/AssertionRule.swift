@@ -1,0 +1,99 @@
+internal import AppAttest
+public import ByteCoding
+public import Cryptography
+
+/// Lets devices in that prove their key by an assertion of a fresh nonce.
+public struct AssertionRule: AdmissionRule {
+  private let apps: ServedApps
+  private let challenges: Challenges
+  private let registry: any KeyRegistry
+  private let window: CounterWindow
+  private let known: KnownKeys
+  private let stranger: KnownKeys.Key?
+
+  /// - Parameters:
+  ///   - window: see `CounterWindow`.
+  ///   - recentKeys: of how many keys the public key is kept at hand.
+  /// - Throws: what the crypto library says if it cannot make a key.
+  public init(
+    apps: ServedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,
+    recentKeys: Int = 4096
+  ) throws(CryptographyError) {
+    self.apps = apps
+    self.challenges = challenges
+    self.registry = registry
+    self.window = window
+    known = KnownKeys(registry: registry, capacity: recentKeys)
+    stranger = try .stranger()
+  }
+
+  /// Everything is verified before anything is spent, so a wrong signature burns nobody's nonce. Then the registry spends
+  /// the nonce, advances the counter and looks at the revocation in one step.
+  public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {
+    guard !claim.assertion.isAbsent else { return nil }
+    guard !apps.isEmpty else { throw .notConfigured }
+    let (keyID, assertion, nonce) = try Self.read(claim.assertion)
+    try await challenges.require(nonce, at: now)
+    let device = try await verified(assertion, of: keyID, over: nonce)
+    let use = KeyUse(keyID: keyID, counter: device.counter, nonce: nonce, window: window, at: now)
+    try await spend(use, for: device)
+    return .device(device)
+  }
+
+  private static func read(
+    _ claim: AssertionClaim
+  ) throws(Denial) -> (keyID: KeyID, assertion: Assertion, nonce: Nonce) {
+    let texts = try (claim.value(of: .keyID), claim.value(of: .data), claim.value(of: .nonce))
+    guard let keyID = KeyID(base64: texts.0) else {
+      throw .partMalformed(.keyID, rule: "must be the base64 of 32 bytes")
+    }
+    guard let bytes = Base64.decode(texts.1) else { throw .partMalformed(.data, rule: "must be base64") }
+    guard let nonce = Nonce(text: texts.2) else { throw .nonceMalformed }
+    do throws(AssertionRejection) {
+      return (keyID, try Assertion(bytes), nonce)
+    } catch {
+      throw .assertionMalformed(error)
+    }
+  }
+
+  private func verified(
+    _ assertion: Assertion, of keyID: KeyID, over nonce: Nonce
+  ) async throws(Denial) -> DevicePrincipal {
+    let found = try await Denial.onStoreError { () throws(StoreError) in try await known.find(keyID) }
+    // A stranger costs the same work as a known key: the time of the answer must not tell which keys there are.
+    guard let key = found ?? stranger else { throw .unknownKey }
+    do throws(AssertionRejection) {
+      // The last counter is the registry's to compare, in the step that moves it.
+      _ = try AssertionVerifier().verify(
+        assertion, by: key.attested, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
+    } catch {
+      throw found == nil ? .unknownKey : .assertionRefused(error, key.attested.appID)
+    }
+    guard found != nil else { throw .unknownKey }
+    return try permitted(key.attested, by: assertion)
+  }
+
+  /// What a configuration that changed since the registration may refuse.
+  private func permitted(_ key: AttestedKey, by assertion: Assertion) throws(Denial) -> DevicePrincipal {
+    guard let policy = apps[key.appID] else { throw .appNotServed(key.appID) }
+    guard policy.environments.contains(key.environment) else { throw .environmentRefused(key.environment, key.appID) }
+    // An app may have been updated from another source since, and says so itself from iOS 27 on.
+    let category = assertion.extensions?.validationCategory ?? key.validationCategory
+    guard policy.categories.admits(category) else { throw .categoryRefused(category, key.appID) }
+    return DevicePrincipal(
+      keyID: key.keyID, appID: key.appID, environment: key.environment, counter: assertion.counter, category: category)
+  }
+
+  private func spend(_ use: KeyUse, for device: DevicePrincipal) async throws(Denial) {
+    let admittance = try await Denial.onStoreError { () throws(StoreError) in try await registry.admit(use) }
+    switch admittance {
+    case .admitted: return
+    case .nonceSpent: throw .nonceUsed
+    case .counterReplayed(let stored): throw .counterReplayed(use.counter, stored: stored, device.appID)
+    case .revoked: throw .keyRevoked(device.appID)
+    case .unknownKey:
+      known.forget(use.keyID)
+      throw .unknownKey
+    }
+  }
+}

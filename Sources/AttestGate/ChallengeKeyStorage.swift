@@ -1,0 +1,8 @@
+/// Where nodes that share a store find the keys of their nonces.
+public protocol ChallengeKeyStorage: Sendable {
+  /// The stored ring; `candidate` is stored first if there is none. Of several callers racing, all get the same ring.
+  func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing
+
+  /// Puts `ring` in the place of whatever ring there is, durably.
+  func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError)
+}

@@ -1,0 +1,89 @@
+public import ByteCoding
+internal import Cryptography
+internal import Synchronization
+
+/// Issues nonces and tells its own from others.
+///
+/// Issuing keeps nothing: a nonce carries its time and its proof, so a flood of requests fills no memory and evicts
+/// nobody's nonce. That a nonce is used once is the `KeyRegistry`'s promise.
+public final class Challenges: Sendable {
+  /// The greatest age at which a nonce is good.
+  public let life: Duration
+  /// How far ahead of this node's clock another node's may be.
+  public let skew: Duration
+  private let storage: (any ChallengeKeyStorage)?
+  private let ring: Mutex<ChallengeKeyRing?>
+
+  /// Challenges under keys that are configured.
+  public init(ring: ChallengeKeyRing, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
+    self.life = life
+    self.skew = skew
+    storage = nil
+    self.ring = Mutex(ring)
+  }
+
+  /// Challenges under keys that are made once and kept in `storage`. See `prepare()`.
+  public init(storage: any ChallengeKeyStorage, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
+    self.life = life
+    self.skew = skew
+    self.storage = storage
+    ring = Mutex(nil)
+  }
+
+  /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.
+  public func prepare() async throws(StoreError) {
+    guard let storage, !isReady else { return }
+    adopt(try await storage.challengeKeys(orStoring: .random()))
+  }
+
+  /// Whether there are keys to issue with.
+  public var isReady: Bool { ring.withLock { $0 != nil } }
+
+  /// Issues and accepts with `ring` from now on.
+  public func adopt(_ ring: ChallengeKeyRing) { self.ring.withLock { $0 = ring } }
+
+  /// A new nonce, or `nil` while there are no keys.
+  public func issue(at now: Timestamp) -> Challenge? {
+    guard let key = ring.withLock({ $0?.issuing }) else { return nil }
+    let time = UInt64(clamping: now.milliseconds)
+    var bytes = [key.number]
+    for shift in stride(from: 40, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: time >> UInt64(shift))) }
+    bytes += SecureRandom.bytes(9)
+    bytes += Self.code(of: bytes, under: key)
+    return Nonce(bytes: bytes).map { Challenge(nonce: $0, expiresAt: $0.issuedAt.advanced(by: life)) }
+  }
+
+  /// Checks that `nonce` was made with one of our keys and is good at `now`: at most `life` old, at most `skew` ahead.
+  public func check(_ nonce: Nonce, at now: Timestamp) throws(NonceFault) {
+    guard let key = ring.withLock({ $0?.key(numbered: nonce.keyNumber) }) else { throw .unknownKey(nonce.keyNumber) }
+    guard constantTimeEqual(Self.code(of: nonce.authenticated, under: key), nonce.code) else { throw .forged }
+    if let end = key.retiresAt, nonce.issuedAt > end { throw .retiredKey(nonce.keyNumber) }
+    let age = now.since(nonce.issuedAt)
+    guard age >= .zero - skew else { throw .fromTheFuture(ahead: .zero - age) }
+    guard age <= life else { throw .expired(age: age) }
+  }
+
+  private static let context = Array("sallyport nonce v1".utf8)
+
+  private static func code(of bytes: [UInt8], under key: ChallengeKey) -> ArraySlice<UInt8> {
+    HMACSHA256.authenticate(context + bytes, key: key.secret).prefix(Nonce.half)
+  }
+}
+
+/// A nonce and the last instant at which it is good.
+public struct Challenge: Sendable, Hashable {
+  public let nonce: Nonce
+  public let expiresAt: Timestamp
+}
+
+/// Why a nonce of the right form is not good.
+public enum NonceFault: Error, Sendable, Hashable {
+  /// No key has this number.
+  case unknownKey(UInt8)
+  /// The authentication code is wrong.
+  case forged
+  /// Issued after its key had retired.
+  case retiredKey(UInt8)
+  case fromTheFuture(ahead: Duration)
+  case expired(age: Duration)
+}

@@ -1,0 +1,116 @@
+public import AppAttest
+internal import ByteCoding
+internal import Cryptography
+
+extension Denial {
+  /// The broken rule in a stable word, for the log: finer than `code`.
+  public var step: String {
+    switch self {
+    case .noCredentials: "no_credentials"
+    case .partMissing: "assertion_part_missing"
+    case .partRepeated: "assertion_part_repeated"
+    case .partMalformed: "assertion_part_malformed"
+    case .valueMalformed: "registration_value_malformed"
+    case .nonceMalformed: "nonce_form"
+    case .nonceRefused(let fault): fault.step
+    case .nonceUsed: "nonce_spent"
+    case .attestationRefused(let rejection): "attestation_" + rejection.step
+    case .receiptNotFresh: "attestation_receipt_freshness"
+    case .keyExists: "key_exists"
+    case .unknownKey: "key_unknown"
+    case .assertionMalformed(let rejection), .assertionRefused(let rejection, _): "assertion_" + rejection.step
+    case .counterReplayed: "assertion_counter"
+    case .keyRevoked: "key_revoked"
+    case .appNotServed: "app_not_served"
+    case .environmentRefused: "environment"
+    case .categoryRefused: "validation_category"
+    case .certificateRefused: "certificate_subject"
+    case .notConfigured: "not_configured"
+    case .storeUnavailable(let error): error.step
+    }
+  }
+
+  /// The app that the refused key is bound to, where that is known.
+  public var appID: AppID? {
+    switch self {
+    case .assertionRefused(_, let app), .counterReplayed(_, _, let app), .keyRevoked(let app), .appNotServed(let app),
+      .environmentRefused(_, let app), .categoryRefused(_, let app),
+      .attestationRefused(.environmentNotAllowed(_, let app)):
+      app
+    case .noCredentials, .partMissing, .partRepeated, .partMalformed, .valueMalformed, .nonceMalformed, .nonceRefused,
+      .nonceUsed, .attestationRefused, .receiptNotFresh, .keyExists, .unknownKey, .assertionMalformed,
+      .certificateRefused, .notConfigured, .storeUnavailable:
+      nil
+    }
+  }
+
+  /// What the operator needs beside `step`, or `nil`. Never a nonce, a key id or a part of an assertion.
+  public var detail: String? {
+    switch self {
+    case .partMissing(let name), .partRepeated(let name): name.rawValue
+    case .partMalformed(let name, let rule): "\(name.rawValue): \(rule)"
+    case .valueMalformed(let name, let rule): "\(name.rawValue): \(rule)"
+    case .nonceRefused(let fault): fault.detail
+    case .attestationRefused(.untrustedChain(let rejection)): rejection.detail
+    case .attestationRefused(.receipt(.untrustedChain(let rejection))): rejection.detail
+    case .attestationRefused(.environmentNotAllowed(let environment, _)), .environmentRefused(let environment, _):
+      environment.rawValue
+    case .receiptNotFresh(let created, let now): "created \(created), now \(now)"
+    case .counterReplayed(let found, let stored, _): "\(found.value) after \(stored.value)"
+    case .assertionRefused(.counterNotGreater(let found, let last), _): "\(found.value) after \(last.value)"
+    case .categoryRefused(let category, _): category?.name ?? "none reported"
+    case .certificateRefused(let subject): subject
+    case .storeUnavailable(let error): error.detail
+    case .noCredentials, .nonceMalformed, .nonceUsed, .attestationRefused, .keyExists, .unknownKey, .assertionMalformed,
+      .assertionRefused, .keyRevoked, .appNotServed, .notConfigured:
+      nil
+    }
+  }
+}
+
+extension ChainRejection {
+  // Without the subjects: that of a leaf is its key id.
+  fileprivate var detail: String {
+    switch self {
+    case .notYetValid(_, let notBefore, _): "not valid before \(notBefore)"
+    case .expired(_, let notAfter, _): "not valid after \(notAfter)"
+    case .untrusted(_, let reason): reason
+    case .issuerIsNoAuthority: "issuer is no authority"
+    case .leafIsAuthority: "leaf is an authority"
+    case .leafMustNotSign: "leaf must not sign"
+    case .strayCertificate: "stray certificate"
+    case .unexpectedLength(let found, let expected): "\(found) certificates, not \(expected)"
+    case .operationFailed(let reason): reason
+    }
+  }
+}
+
+extension NonceFault {
+  fileprivate var step: String {
+    switch self {
+    case .unknownKey: "nonce_key_unknown"
+    case .forged: "nonce_code"
+    case .retiredKey: "nonce_key_retired"
+    case .fromTheFuture: "nonce_future"
+    case .expired: "nonce_age"
+    }
+  }
+
+  fileprivate var detail: String? {
+    switch self {
+    case .unknownKey(let number), .retiredKey(let number): "key \(number)"
+    case .forged: nil
+    case .fromTheFuture(let ahead): "ahead by \(ahead)"
+    case .expired(let age): "age \(age)"
+    }
+  }
+}
+
+extension StoreError {
+  fileprivate var detail: String? {
+    switch self {
+    case .unreachable(let reason), .corrupt(let reason), .failed(let reason): reason
+    case .readOnly, .full, .locked, .overloaded, .closed: nil
+    }
+  }
+}

@@ -1,0 +1,115 @@
+public import AppAttest
+internal import ByteCoding
+internal import Cryptography
+
+/// What a device sends to have its key registered, unread.
+public struct RegistrationClaim: Sendable, Hashable {
+  public enum Name: String, Sendable, Hashable, CaseIterable { case keyID = "keyId", attestation, nonce }
+
+  /// Base64, as `generateKey()` returns it.
+  public let keyID: String
+  /// Base64 of what `attestKey` returns.
+  public let attestation: String
+  public let nonce: String
+
+  public init(keyID: String, attestation: String, nonce: String) {
+    self.keyID = keyID
+    self.attestation = attestation
+    self.nonce = nonce
+  }
+}
+
+/// A key that is in the registry.
+public struct RegisteredKey: Sendable, Hashable {
+  public let keyID: KeyID
+  public let appID: AppID
+  /// Whether this very request had registered it before, and its answer may have been lost.
+  public let isRepetition: Bool
+}
+
+/// Registers keys: once each, for good.
+public struct Registrar: Sendable {
+  /// How long before or after now a receipt may have been made.
+  public static let receiptFreshness = Duration.seconds(300)
+
+  private let apps: ServedApps
+  private let verifier: AttestationVerifier
+  private let challenges: Challenges
+  private let registry: any KeyRegistry
+  private let clock: WallClock
+
+  /// `verifier` is to know the same apps as `apps`.
+  public init(
+    apps: ServedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
+    clock: WallClock = .system
+  ) {
+    self.apps = apps
+    self.verifier = verifier
+    self.challenges = challenges
+    self.registry = registry
+    self.clock = clock
+  }
+
+  /// Verifies the claim, then spends its nonce and stores its key in one step. A claim that is refused spends nothing.
+  ///
+  /// The same claim again succeeds again and changes nothing, however late: the device can attest a key once only, so a
+  /// lost answer must not strand it.
+  public func register(_ claim: RegistrationClaim) async throws(Denial) -> RegisteredKey {
+    guard !apps.isEmpty else { throw .notConfigured }
+    let (keyID, attestation, nonce) = try Self.read(claim)
+    let request = RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: attestation))
+    if let earlier = try await repetition(of: request, for: keyID) { return earlier }
+
+    let now = clock.now()
+    try await challenges.require(nonce, at: now)
+    let registration = try verified(attestation, of: keyID, request: request, at: now)
+    switch try await Denial.onStoreError({ () throws(StoreError) in try await registry.register(registration) }) {
+    case .inserted: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: false)
+    case .sameRequest: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: true)
+    case .revoked: throw .keyRevoked(registration.key.appID)
+    case .nonceSpent: throw .nonceUsed
+    case .keyExists: throw .keyExists
+    }
+  }
+
+  private static func read(
+    _ claim: RegistrationClaim
+  ) throws(Denial) -> (keyID: KeyID, attestation: [UInt8], nonce: Nonce) {
+    guard let keyID = KeyID(base64: claim.keyID) else {
+      throw .valueMalformed(.keyID, rule: "must be the base64 of 32 bytes")
+    }
+    guard let attestation = Base64.decode(claim.attestation), !attestation.isEmpty else {
+      throw .valueMalformed(.attestation, rule: "must be base64")
+    }
+    guard let nonce = Nonce(text: claim.nonce) else { throw .nonceMalformed }
+    return (keyID, attestation, nonce)
+  }
+
+  private func repetition(of request: RegistrationRequest, for keyID: KeyID) async throws(Denial) -> RegisteredKey? {
+    let record = try await Denial.onStoreError { () throws(StoreError) in try await registry.record(of: keyID) }
+    guard let record, record.request == request else { return nil }
+    guard record.revokedAt == nil else { throw .keyRevoked(record.key.appID) }
+    return RegisteredKey(keyID: keyID, appID: record.key.appID, isRepetition: true)
+  }
+
+  private func verified(
+    _ attestation: [UInt8], of keyID: KeyID, request: RegistrationRequest, at now: Timestamp
+  ) throws(Denial) -> Registration {
+    let proof: VerifiedAttestation
+    do throws(AttestationRejection) {
+      proof = try verifier.verify(
+        try AttestationObject(attestation), keyID: keyID, clientDataHash: request.nonce.clientDataHash, at: now)
+    } catch {
+      throw .attestationRefused(error)
+    }
+    let (key, created) = (proof.key, proof.receipt.creationTime)
+    guard (.zero - Self.receiptFreshness...Self.receiptFreshness).contains(now.since(created)) else {
+      throw .receiptNotFresh(created: created, now: now)
+    }
+    guard let policy = apps[key.appID] else { throw .appNotServed(key.appID) }
+    guard policy.categories.admits(key.validationCategory) else {
+      throw .categoryRefused(key.validationCategory, key.appID)
+    }
+    return Registration(key: key, receipt: proof.receipt.bytes, request: request, registeredAt: now)
+  }
+}

@@ -1,0 +1,66 @@
+/// An extension of a certificate that is to be issued (RFC 5280 section 4.2).
+public struct CertificateExtension: Sendable, Hashable {
+  public var identifier: ObjectIdentifier
+  public var isCritical: Bool
+  /// What is inside the OCTET STRING.
+  public var value: [UInt8]
+
+  public init(_ identifier: ObjectIdentifier, isCritical: Bool = false, value: [UInt8]) {
+    self.identifier = identifier
+    self.isCritical = isCritical
+    self.value = value
+  }
+
+  /// Critical: whether the subject may issue certificates, and how many authorities may follow it.
+  public static func basicConstraints(isAuthority: Bool, pathLength: Int? = nil) -> CertificateExtension {
+    let authority = isAuthority ? DER.boolean(true) : []
+    let length = pathLength.map { DER.integer(UInt64($0)) } ?? []
+    return CertificateExtension(.basicConstraints, isCritical: true, value: DER.sequence(authority, length))
+  }
+
+  /// Critical: what the key is for.
+  public static func keyUsage(_ usage: KeyUsage) -> CertificateExtension {
+    // Bit 0 is the highest of the octet, and DER leaves out the zeros behind the last bit that is set.
+    let unused = UInt8(usage.rawValue.trailingZeroBitCount % 8)
+    return CertificateExtension(.keyUsage, isCritical: true, value: DER.bitString([usage.rawValue], unused: unused))
+  }
+
+  public static func extendedKeyUsage(_ purposes: [ObjectIdentifier]) -> CertificateExtension {
+    CertificateExtension(.extendedKeyUsage, value: DER.sequence(of: purposes.map(DER.objectIdentifier)))
+  }
+
+  /// The names that a server's certificate is good for: DNS names (ASCII) and addresses (4 or 16 bytes).
+  public static func subjectAlternativeNames(dns: [String], addresses: [[UInt8]]) -> CertificateExtension {
+    let names = dns.map { DER.element(ASN1Tag(octet: 0x82), Array($0.utf8)) }
+    let numbers = addresses.map { DER.element(ASN1Tag(octet: 0x87), $0) }
+    return CertificateExtension(.subjectAlternativeName, value: DER.sequence(of: names + numbers))
+  }
+
+  public static func subjectKeyIdentifier(_ identifier: [UInt8]) -> CertificateExtension {
+    CertificateExtension(.subjectKeyIdentifier, value: DER.octetString(identifier))
+  }
+
+  public static func authorityKeyIdentifier(_ identifier: [UInt8]) -> CertificateExtension {
+    let content = DER.element(ASN1Tag(octet: 0x80), identifier)
+    return CertificateExtension(.authorityKeyIdentifier, value: DER.sequence(content))
+  }
+
+  /// The DER of the `Extension`.
+  var encoded: [UInt8] {
+    DER.sequence(
+      DER.objectIdentifier(identifier), isCritical ? DER.boolean(true) : [], DER.octetString(value))
+  }
+}
+
+/// What a key is for (RFC 5280 section 4.2.1.3), except for the ninth bit, which nobody uses.
+public struct KeyUsage: OptionSet, Sendable, Hashable {
+  public let rawValue: UInt8
+  public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  public static let digitalSignature = KeyUsage(rawValue: 0x80)
+  public static let nonRepudiation = KeyUsage(rawValue: 0x40)
+  public static let keyEncipherment = KeyUsage(rawValue: 0x20)
+  public static let dataEncipherment = KeyUsage(rawValue: 0x10)
+  public static let keyCertSign = KeyUsage(rawValue: 0x04)
+  public static let crlSign = KeyUsage(rawValue: 0x02)
+}

@@ -1,0 +1,87 @@
+public import ByteCoding
+
+/// What a certificate is to say. Signing it makes a `Certificate`.
+public struct CertificateTemplate: Sendable {
+  public enum Version: Sendable, Hashable {
+    /// Without extensions, as `openssl x509 -req` issues by default.
+    case v1
+    case v3
+  }
+
+  public var version = Version.v3
+  /// Big-endian, positive; 16 random bytes unless set.
+  public var serialNumber: [UInt8]
+  public var subject: DistinguishedName
+  /// The subject's key as `SubjectPublicKeyInfo`.
+  public var subjectPublicKeyInfo: [UInt8]
+  /// Both ends are included; fractions of a second are cut off.
+  public var notBefore: Timestamp
+  public var notAfter: Timestamp
+  /// In the order of the certificate; left out in version 1.
+  public var extensions: [CertificateExtension] = []
+
+  public init(subject: DistinguishedName, subjectPublicKeyInfo: [UInt8], notBefore: Timestamp, notAfter: Timestamp) {
+    self.subject = subject
+    self.subjectPublicKeyInfo = subjectPublicKeyInfo
+    self.notBefore = notBefore
+    self.notAfter = notAfter
+    serialNumber = [0x40] + SecureRandom.bytes(15)
+  }
+
+  /// The certificate, signed by the subject's own `key`.
+  public func selfSigned(with key: ECPrivateKey) throws(CryptographyError) -> Certificate {
+    try Certificate(der: der(issuerName: subject.encoded, key: key, digest: key.curve.digest))
+  }
+
+  /// The certificate, signed by `issuer`, whose private key is `key`; with the digest that goes with the key's curve
+  /// unless told otherwise.
+  ///
+  /// Whether the issuer may issue is not asked: a test needs what must be refused, too.
+  public func signed(
+    by issuer: Certificate, key: ECPrivateKey, digest: SignatureDigest? = nil
+  ) throws(CryptographyError) -> Certificate {
+    let name = Array(issuer.fields.subject)
+    return try Certificate(der: der(issuerName: name, key: key, digest: digest ?? key.curve.digest))
+  }
+
+  /// The name of `subjectPublicKeyInfo` in key identifier extensions: 20 bytes (RFC 7093 section 2, method 1).
+  public static func keyIdentifier(of subjectPublicKeyInfo: [UInt8]) -> [UInt8] {
+    Array(SHA256.hash(subjectPublicKeyInfo).prefix(20))
+  }
+
+  private func der(
+    issuerName: [UInt8], key: ECPrivateKey, digest: SignatureDigest
+  ) throws(CryptographyError) -> [UInt8] {
+    let body = toBeSigned(issuerName: issuerName, digest: digest)
+    let signature = try key.signature(for: body, digest: digest)
+    return DER.sequence(body, digest.signatureAlgorithm, DER.bitString(signature))
+  }
+
+  /// The `TBSCertificate` (RFC 5280 section 4.1).
+  private func toBeSigned(issuerName: [UInt8], digest: SignatureDigest) -> [UInt8] {
+    DER.sequence(
+      version == .v1 ? [] : DER.context(0, DER.integer(2)),
+      DER.integer(magnitude: serialNumber),
+      digest.signatureAlgorithm,
+      issuerName,
+      DER.sequence(DER.time(notBefore), DER.time(notAfter)),
+      subject.encoded,
+      subjectPublicKeyInfo,
+      version == .v1 || extensions.isEmpty ? [] : DER.context(3, DER.sequence(of: extensions.map(\.encoded))))
+  }
+}
+
+extension ECPrivateKey.Curve {
+  /// The digest of the curve's own strength.
+  var digest: SignatureDigest {
+    switch self {
+    case .p256: .sha256
+    case .p384: .sha384
+    }
+  }
+}
+
+extension Certificate {
+  /// The subject's key as `SubjectPublicKeyInfo`, DER.
+  public var subjectPublicKeyInfo: [UInt8] { Array(fields.subjectPublicKeyInfo) }
+}

@@ -1,0 +1,147 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+public import Logging
+public import Transport
+
+/// The gate as the engine sees it: one decision for each request.
+public struct GateResponder: RequestResponder {
+  private let gate: Gate
+  private let registrar: Registrar
+  private let challenges: Challenges
+  private let routes: RouteTable
+  private let limits: SessionLimits
+  private let hygiene: HeaderHygiene
+  private let logger: Logger
+  private let clock: WallClock
+
+  /// - Parameters:
+  ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
+  ///   - limits: of every session.
+  ///   - stripHeaders: names of further header fields that upstreams do not get to see.
+  ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
+  public init(
+    gate: Gate, registrar: Registrar, challenges: Challenges, routes: RouteTable, limits: SessionLimits = .init(),
+    stripHeaders: Set<String> = [], logger: Logger, clock: WallClock = .system
+  ) {
+    self.gate = gate
+    self.registrar = registrar
+    self.challenges = challenges
+    self.routes = routes
+    self.limits = limits
+    hygiene = HeaderHygiene(stripHeaders: stripHeaders)
+    self.logger = logger
+    self.clock = clock
+  }
+
+  /// Challenges, and what is refused without a look at credentials.
+  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+    let context = RequestContext(request, from: peer, logger: logger)
+    switch Endpoint(path: request.path, routes: routes) {
+    case .challenge:
+      guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
+      return challenges.issue(at: clock.now()).map { .respond(context.ok($0)) }
+    case .registration:
+      return request.method == "POST" ? nil : .respond(context.refuse(.methodNotAllowed(allowed: "POST")))
+    case .reserved, .nowhere: return .respond(context.refuse(.notFound))
+    case .route:
+      guard request.upgrade != nil else { return .respond(context.refuse(.upgradeRequired)) }
+      return Origin.isForeign(in: request.headers) ? .respond(context.refuse(.foreignOrigin)) : nil
+    }
+  }
+
+  /// Everything else: what needs the store, or more time than an event loop has.
+  public func respond(to request: Request, from peer: Peer) async -> Disposition {
+    if let answer = respondAtOnce(to: request, from: peer) { return answer }
+    let context = RequestContext(request, from: peer, logger: logger)
+    return switch Endpoint(path: request.path, routes: routes) {
+    case .challenge: .respond(await challenge(in: context))
+    case .registration: .respond(await register(request, in: context))
+    case .route(let route): await admit(request, from: peer, to: route, in: context)
+    case .reserved, .nowhere: .respond(context.refuse(.notFound))
+    }
+  }
+
+  public func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
+    RequestContext(id: id, from: peer, logger: logger).refuse(.malformedRequest(fault))
+  }
+
+  /// The first challenge of a gate whose keys are in a store that could not be had before.
+  private func challenge(in context: RequestContext) async -> Response {
+    do throws(StoreError) {
+      try await challenges.prepare()
+    } catch {
+      return context.refuse(.denied(.storeUnavailable(error)))
+    }
+    return challenges.issue(at: clock.now()).map(context.ok)
+      ?? context.refuse(.denied(.storeUnavailable(.unreachable(reason: "no challenge keys"))))
+  }
+
+  private func register(_ request: Request, in context: RequestContext) async -> Response {
+    let claim: RegistrationClaim
+    do throws(RegistrationBody.Fault) {
+      claim = try RegistrationBody(json: request.body).claim
+    } catch {
+      return context.refuse(.malformedRegistration(error))
+    }
+    let key = KeyID(base64: claim.keyID).map(KeyHash.init)
+    do throws(Denial) {
+      let registered = try await registrar.register(claim)
+      var metadata = context.metadata(app: registered.appID, key: key)
+      metadata["repeated"] = .stringConvertible(registered.isRepetition)
+      logger.info("key registered", metadata: metadata)
+      return context.ok(json: JSONText.object(["status": "registered"]))
+    } catch {
+      return context.refuse(.denied(error), key: key)
+    }
+  }
+
+  private func admit(
+    _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
+  ) async -> Disposition {
+    let claim = AdmissionClaim(request, from: peer)
+    do throws(Denial) {
+      let admission = try await gate.admit(claim)
+      return .relay(
+        GateSession(
+          admission, to: route, request: request, peer: peer, context: context, hygiene: hygiene, limits: limits))
+    } catch {
+      return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
+    }
+  }
+}
+
+extension RequestContext {
+  /// Each value is a string: the guide's client decodes the answer as a dictionary of strings.
+  fileprivate func ok(_ challenge: Challenge) -> Response {
+    ok(
+      json: JSONText.object([
+        "nonce": challenge.nonce.text, "expires": String(challenge.expiresAt.milliseconds),
+      ]))
+  }
+}
+
+extension AdmissionClaim {
+  /// What `request` shows: assertion headers, and the certificate that the handshake verified.
+  fileprivate init(_ request: Request, from peer: Peer) {
+    self.init(
+      assertion: AssertionClaim { name in
+        switch request.headers.only(name.rawValue) {
+        case .absent: .absent
+        case .once(let value): .once(value)
+        case .repeated: .repeated
+        }
+      },
+      certificate: peer.verifiedCertificate.map {
+        VerifiedCertificate(fingerprint: $0.fingerprint, subject: $0.subject)
+      })
+  }
+}
+
+extension AssertionClaim {
+  /// The key that is claimed, for the log; `nil` if none is, or several are.
+  fileprivate var claimedKey: KeyHash? {
+    guard case .once(let text) = self[.keyID] else { return nil }
+    return KeyID(base64: text).map(KeyHash.init)
+  }
+}

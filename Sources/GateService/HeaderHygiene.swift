@@ -1,0 +1,74 @@
+internal import Transport
+
+/// Which of a client's header fields an upstream gets to see.
+///
+/// An upstream believes what the gate tells it about a client, so no client may say the same words. A name with an
+/// underscore goes too: many servers take it for the name with a dash.
+struct HeaderHygiene: Sendable {
+  private static let prefixes = [
+    "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded-", "x-original-", "x-rewrite-",
+    "x-remote-", "remote-", "x-auth-", "x-authenticated-",
+  ]
+  private static let names: Set<String> = [
+    "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent",
+    // Continues a traceparent, and means nothing without its own.
+    "tracestate",
+  ]
+  /// What concerns one connection only (RFC 9110 section 7.6.1), and the frame of a body that an upgrade does not have.
+  private static let connectionNames: Set<String> = [
+    "connection", "upgrade", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
+    "trailer", "transfer-encoding", "content-length", "expect", "http2-settings",
+  ]
+  /// Without these there is no opening handshake, so no `Connection` field removes them.
+  private static let handshakeNames: Set<String> = ["host", "sec-websocket-key", "sec-websocket-version"]
+
+  private let stripped: Set<String>
+
+  /// - Parameter stripHeaders: further names to remove, in any case.
+  init(stripHeaders: Set<String> = []) { stripped = Set(stripHeaders.map { $0.lowercased() }) }
+
+  /// `headers` without what a client may not tell an upstream; the others keep their order, names and values.
+  func cleaned(_ headers: HeaderFields) -> HeaderFields {
+    let named = Self.options(of: headers).subtracting(Self.handshakeNames)
+    return HeaderFields(headers.fields.filter { !isRemoved($0.name.lowercased(), named: named) })
+  }
+
+  private func isRemoved(_ name: String, named: Set<String>) -> Bool {
+    named.contains(name) || stripped.contains(name) || Self.connectionNames.contains(name) || Self.isIdentity(name)
+  }
+
+  /// Whether an upstream could take a field of this lowercase name for the gate's word.
+  static func isIdentity(_ name: String) -> Bool {
+    name.utf8.contains(UInt8(ascii: "_")) || names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+  }
+
+  /// The names that `Connection` fields list.
+  private static func options(of headers: HeaderFields) -> Set<String> {
+    let options = headers.values(of: "Connection").flatMap { $0.split(separator: ",") }
+    return Set(options.map { String($0.trimmingSpaces()).lowercased() })
+  }
+}
+
+extension HeaderHygiene {
+  /// An upstream's own refusal, as the client may see it: without what only the gate says, and without what the engine
+  /// writes itself.
+  static func cleaned(fromUpstream headers: HeaderFields) -> HeaderFields {
+    let named = options(of: headers)
+    return HeaderFields(
+      headers.fields.filter { field in
+        let name = field.name.lowercased()
+        return
+          !(named.contains(name) || connectionNames.contains(name) || name.hasPrefix("x-attest-")
+          || name.hasPrefix("x_attest") || name == "x-request-id" || name == "date")
+      })
+  }
+}
+
+extension StringProtocol {
+  /// Without the spaces and tabs at both ends.
+  func trimmingSpaces() -> SubSequence {
+    func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" }
+    let front = drop(while: isSpace)
+    return front[..<(front.lastIndex { !isSpace($0) }.map(front.index(after:)) ?? front.startIndex)]
+  }
+}

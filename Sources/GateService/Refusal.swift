@@ -1,0 +1,145 @@
+internal import AttestGate
+internal import Transport
+
+/// Why the gate does not do what a client asks.
+enum Refusal: Sendable, Hashable {
+  case denied(Denial)
+  case malformedRegistration(RegistrationBody.Fault)
+  case foreignOrigin
+  case notFound
+  case methodNotAllowed(allowed: String)
+  case upgradeRequired
+  case malformedRequest(RequestFault)
+  case upstreamUnavailable(UpstreamFault)
+}
+
+/// What a client is told: the one public face of a refusal.
+struct PublicAnswer: Sendable, Hashable {
+  let status: Int
+  /// A stable word, for `X-Attest-Error`.
+  let code: String
+  /// A sentence for people.
+  let text: String
+  /// Fields that the status asks for.
+  var headers = HeaderFields()
+
+  fileprivate init(_ status: Int, _ code: String, _ text: String, _ fields: HeaderFields.Field...) {
+    self.status = status
+    self.code = code
+    self.text = text
+    headers = HeaderFields(fields)
+  }
+
+  fileprivate init(_ status: Int, _ code: Denial.Code, _ text: String, _ fields: HeaderFields.Field...) {
+    self.status = status
+    self.code = code.rawValue
+    self.text = text
+    headers = HeaderFields(fields)
+  }
+}
+
+extension Refusal {
+  /// The status, code and text of this refusal.
+  var answer: PublicAnswer {
+    switch self {
+    case .denied(let denial): denial.answer
+    case .malformedRegistration(let fault): PublicAnswer(400, "malformed_json", fault.text)
+    case .foreignOrigin:
+      PublicAnswer(403, "origin_refused", "Pages of another host may not open a WebSocket here")
+    case .notFound: PublicAnswer(404, "not_found", "There is nothing at this path")
+    case .methodNotAllowed(let allowed):
+      PublicAnswer(
+        405, "method_not_allowed", "Use \(allowed) here", .init(name: "Allow", value: allowed))
+    case .upgradeRequired:
+      PublicAnswer(
+        426, "upgrade_required", "Only WebSockets are served here: send an opening handshake",
+        .init(name: "Connection", value: "Upgrade"), .init(name: "Upgrade", value: "websocket"))
+    case .malformedRequest(let fault): fault.answer
+    case .upstreamUnavailable:
+      PublicAnswer(502, "upstream_unavailable", "The service behind this gate cannot be reached: try again later")
+    }
+  }
+}
+
+extension Denial {
+  // The three texts of the iOS guide are contract, letter by letter, and stand here alone: apps show them to people.
+  fileprivate var answer: PublicAnswer {
+    switch code {
+    case .nonceInvalid, .nonceExpired, .nonceUsed: PublicAnswer(401, code, "Invalid or expired nonce")
+    case .notConfigured: PublicAnswer(503, code, "Server not configured for App Attest")
+    case .rpIDMismatch: PublicAnswer(403, code, "rpIdHash does not match bundleId")
+    case .noCredentials:
+      PublicAnswer(401, code, "No credentials: send X-App-Assert-KeyId, X-App-Assert-Data and X-App-Assert-Nonce")
+    case .malformedHeader, .malformedValue: PublicAnswer(400, code, malformedText)
+    case .malformedAttestation:
+      PublicAnswer(400, code, "The attestation is malformed: send what attestKey returned, in base64")
+    case .malformedAssertion:
+      PublicAnswer(400, code, "The assertion is malformed: send what generateAssertion returned, in base64")
+    case .chainUntrusted:
+      PublicAnswer(401, code, "The attestation's certificates lead to no trusted root")
+    case .certExpired:
+      PublicAnswer(401, code, "A certificate of the attestation is not valid now: attest a new key")
+    case .nonceMismatch:
+      PublicAnswer(401, code, "The attestation was made for another challenge: sign SHA-256 of the nonce's 32 bytes")
+    case .keyIDMismatch: PublicAnswer(401, code, "The attestation is for another key than keyId names")
+    case .counterReplayed:
+      PublicAnswer(401, code, "The key's counter was seen before: make a new assertion for each connection")
+    case .receiptRefused: PublicAnswer(401, code, "The attestation's receipt is not valid now: attest a new key")
+    case .keyRefused:
+      PublicAnswer(401, code, "The key is not registered here or did not sign this: register a new key")
+    case .environmentMismatch: PublicAnswer(403, code, "Keys of this App Attest environment are not accepted")
+    case .categoryRefused: PublicAnswer(403, code, "Installations of the app from this source are not accepted")
+    case .certificateRefused: PublicAnswer(403, code, "This client certificate's subject is not accepted")
+    case .keyRevoked: PublicAnswer(403, code, "The key has been revoked: ask the operator of this service")
+    case .keyExists: PublicAnswer(409, code, "The key is registered already: register a new key")
+    case .storeUnavailable:
+      PublicAnswer(503, code, "Keys cannot be looked up now: try again later", .init(name: "Retry-After", value: "5"))
+    case .overloaded:
+      PublicAnswer(503, code, "Too much to do now: try again later", .init(name: "Retry-After", value: "1"))
+    }
+  }
+
+  /// Which value is wrong, and why. The denials of other codes say nothing here.
+  private var malformedText: String {
+    switch self {
+    case .partMissing(let name): "\(name.rawValue) is missing"
+    case .partRepeated(let name): "\(name.rawValue) came more than once"
+    case .partMalformed(let name, let rule): "\(name.rawValue) \(rule)"
+    case .valueMalformed(let name, let rule): "\(name.rawValue) \(rule)"
+    case .noCredentials, .nonceMalformed, .nonceRefused, .nonceUsed, .attestationRefused, .receiptNotFresh, .keyExists,
+      .unknownKey, .assertionMalformed, .assertionRefused, .counterReplayed, .keyRevoked, .appNotServed,
+      .environmentRefused, .categoryRefused, .certificateRefused, .notConfigured, .storeUnavailable:
+      "Malformed value"
+    }
+  }
+}
+
+extension RegistrationBody.Fault {
+  fileprivate var text: String {
+    switch self {
+    case .notJSON: "The body must be JSON"
+    case .notAnObject: "The body must be a JSON object"
+    case .missing(let name): "\(name) is missing"
+    case .notAString(let name): "\(name) must be a string"
+    }
+  }
+}
+
+extension RequestFault {
+  fileprivate var answer: PublicAnswer {
+    switch self {
+    case .malformedHead(let rule): PublicAnswer(400, "malformed_head", "Malformed request: \(rule)")
+    case .headTooLarge(let rule): PublicAnswer(431, "head_too_large", "Request header too large: \(rule)")
+    case .bodyTooLarge(let limit):
+      PublicAnswer(413, "body_too_large", "The body may have at most \(limit) bytes")
+    case .malformedBody(let rule): PublicAnswer(400, "malformed_body", "Malformed body: \(rule)")
+    case .malformedUpgrade(let rule): PublicAnswer(400, "malformed_upgrade", "Malformed opening handshake: \(rule)")
+    case .unsupportedWebSocketVersion:
+      PublicAnswer(
+        426, "websocket_version", "Only version 13 of WebSocket is spoken here",
+        .init(name: "Connection", value: "Upgrade"), .init(name: "Upgrade", value: "websocket"),
+        .init(name: "Sec-WebSocket-Version", value: "13"))
+    case .tooSlow: PublicAnswer(408, "request_timeout", "The request did not arrive in time")
+    }
+  }
+}

@@ -1,0 +1,36 @@
+internal import AttestGate
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// The JSON of a registration: an object with the strings `keyId`, `attestation` and `nonce`. Other members are ignored.
+struct RegistrationBody: Decodable {
+  private let keyId: String
+  private let attestation: String
+  private let nonce: String
+
+  var claim: RegistrationClaim { RegistrationClaim(keyID: keyId, attestation: attestation, nonce: nonce) }
+
+  /// What is wrong with a body.
+  enum Fault: Error, Sendable, Hashable {
+    case notJSON
+    case notAnObject
+    case missing(String)
+    case notAString(String)
+  }
+
+  init(json bytes: [UInt8]) throws(Fault) {
+    do {
+      self = try JSONDecoder().decode(RegistrationBody.self, from: Data(bytes))
+    } catch DecodingError.keyNotFound(let key, _) {
+      throw .missing(key.stringValue)
+    } catch DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context) {
+      throw context.codingPath.last.map { .notAString($0.stringValue) } ?? .notAnObject
+    } catch {
+      throw .notJSON
+    }
+  }
+}

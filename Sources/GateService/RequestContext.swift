@@ -1,0 +1,76 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Logging
+internal import Transport
+
+/// The request at hand: what its answers and its log lines have in common.
+struct RequestContext: Sendable {
+  let id: String
+  let client: String
+  /// Without the query, which may hold a secret. `nil` if no request came to be.
+  let path: String?
+  let wantsJSON: Bool
+  let logger: Logger
+
+  init(_ request: Request, from peer: Peer, logger: Logger) {
+    id = request.id
+    client = peer.address.host
+    path = request.path
+    wantsJSON = Accept.namesJSON(in: request.headers)
+    self.logger = logger
+  }
+
+  init(id: String, from peer: Peer, logger: Logger) {
+    self.id = id
+    client = peer.address.host
+    path = nil
+    wantsJSON = false
+    self.logger = logger
+  }
+
+  /// Metadata of every line about this request. `app` and `key` are left out where they are not known.
+  func metadata(app: AppID? = nil, key: KeyHash? = nil) -> Logger.Metadata {
+    var metadata: Logger.Metadata = ["request_id": "\(id)", "client": "\(client)"]
+    metadata["path"] = path.map { "\($0)" }
+    metadata["app"] = app.map { "\($0.text)" }
+    metadata["key"] = key.map { "\($0.short)" }
+    return metadata
+  }
+
+  /// An answer that is no refusal.
+  func ok(json body: String) -> Response {
+    Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
+  }
+
+  /// Logs `refusal` and tells the client. `key` is the one that was claimed, if any.
+  func refuse(_ refusal: Refusal, key: KeyHash? = nil) -> Response {
+    let answer = refusal.answer
+    var metadata = metadata(app: refusal.appID, key: key)
+    metadata["status"] = .stringConvertible(answer.status)
+    metadata["code"] = "\(answer.code)"
+    metadata["step"] = "\(refusal.step)"
+    metadata["detail"] = refusal.detail.map { "\($0)" }
+    logger.log(level: refusal.level, "refused", metadata: metadata)
+    return response(answer)
+  }
+
+  private func response(_ answer: PublicAnswer) -> Response {
+    let body =
+      wantsJSON
+      ? JSONText.object(["error": answer.text, "code": answer.code, "request_id": id])
+      : answer.text
+    var headers = headers(type: wantsJSON ? "application/json" : "text/plain; charset=utf-8")
+    headers.append("X-Attest-Error", answer.code)
+    for field in answer.headers.fields { headers.append(field.name, field.value) }
+    return Response(status: answer.status, headers: headers, body: Array(body.utf8))
+  }
+
+  private func headers(type: String) -> HeaderFields {
+    var headers = HeaderFields()
+    headers.append("Content-Type", type)
+    headers.append("Cache-Control", "no-store")
+    headers.append("X-Request-Id", id)
+    return headers
+  }
+}

@@ -1,0 +1,83 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Lines on their way to a file descriptor.
+///
+/// Writing a line never blocks: it joins a buffer that a queue of the sink's own empties, so a reader that stalls cannot
+/// stop an event loop. A full buffer drops lines and says afterwards how many. Lines keep their order and never mix: each
+/// `write(2)` is given whole lines.
+public final class LineSink: Sendable {
+  private struct Pending {
+    var bytes: [UInt8] = []
+    var dropped = 0
+    var isDraining = false
+  }
+
+  private let descriptor: CInt
+  private let capacity: Int
+  private let pending = Mutex(Pending())
+  private let queue = DispatchQueue(label: "sallyport.log")
+
+  /// A sink that keeps up to `capacity` bytes. It neither owns nor closes `descriptor`.
+  public init(descriptor: CInt, capacity: Int = 1 << 20) {
+    self.descriptor = descriptor
+    self.capacity = capacity
+  }
+
+  /// Queues `line` and a line end.
+  public func write(_ line: String) {
+    let starts = pending.withLock { pending in
+      guard pending.bytes.count + line.utf8.count < capacity else {
+        pending.dropped += 1
+        return false
+      }
+      pending.bytes += line.utf8
+      pending.bytes.append(UInt8(ascii: "\n"))
+      defer { pending.isDraining = true }
+      return !pending.isDraining
+    }
+    if starts { queue.async { self.drain() } }
+  }
+
+  /// Waits until what was queued before has been written. For the end of a process, not for an event loop.
+  public func flush() { queue.sync {} }
+
+  private func drain() {
+    while let bytes = next() { writeAll(bytes) }
+  }
+
+  private func next() -> [UInt8]? {
+    pending.withLock { pending in
+      if pending.dropped > 0 {
+        pending.bytes += Array(
+          "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n".utf8)
+        pending.dropped = 0
+      }
+      guard !pending.bytes.isEmpty else {
+        pending.isDraining = false
+        return nil
+      }
+      defer { pending.bytes = [] }
+      return pending.bytes
+    }
+  }
+
+  private func writeAll(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { buffer in
+      var rest = buffer[...]
+      while !rest.isEmpty {
+        let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+        if count > 0 {
+          rest = rest.dropFirst(count)
+        } else if errno == EAGAIN {
+          var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+          _ = poll(&entry, 1, -1)
+        } else if errno != EINTR {
+          // Nobody can be told that nobody can be told.
+          return
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,83 @@
+internal import AttestGate
+internal import GRDB
+internal import Glibc
+internal import Synchronization
+
+/// The file and its connections: opened when they are first needed, and anew after a fault that outlives a call.
+final class DatabaseFile: Sendable {
+  private enum State {
+    case idle
+    case open(DatabasePool)
+    case closed
+  }
+
+  let path: String
+  private let busyTimeout: Double
+  private let state = Mutex(State.idle)
+
+  init(path: String, busyTimeout: Double) {
+    self.path = path
+    self.busyTimeout = busyTimeout
+  }
+
+  /// The connections, opened if they are not. Blocks while the file is opened.
+  func connections() throws -> DatabasePool {
+    try state.withLock { state in
+      switch state {
+      case .open(let pool): return pool
+      case .closed: throw StoreError.closed
+      case .idle:
+        let pool = try open()
+        state = .open(pool)
+        return pool
+      }
+    }
+  }
+
+  /// Lets go of `pool`; the next call opens the file again.
+  func discard(_ pool: DatabasePool) {
+    state.withLock { state in
+      if case .open(let current) = state, current === pool { state = .idle }
+    }
+  }
+
+  /// Closes for good.
+  func close() {
+    state.withLock { $0 = .closed }
+  }
+
+  private func open() throws -> DatabasePool {
+    try createPrivately()
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(busyTimeout)
+    configuration.maximumReaderCount = 1
+    configuration.label = "sallyport.store"
+    let pool = try DatabasePool(path: path, configuration: configuration)
+    let migrator = Schema.migrator
+    guard try pool.read({ try !migrator.hasBeenSuperseded($0) }) else {
+      throw StoreError.unreachable(reason: "the store was written by a newer version")
+    }
+    try migrator.migrate(pool)
+    try Self.makeCommitsDurable(pool)
+    return pool
+  }
+
+  /// The file holds the challenge keys: nobody else may read it. SQLite gives its companions the same mode.
+  private func createPrivately() throws {
+    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw errno == EROFS ? StoreError.readOnly : StoreError.unreachable(reason: String(cString: strerror(errno)))
+    }
+    Glibc.close(descriptor)
+  }
+
+  // GRDB sets NORMAL behind every preparation of ours when it turns WAL on, and NORMAL loses commits with the power.
+  private static func makeCommitsDurable(_ pool: DatabasePool) throws {
+    try pool.writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA synchronous = FULL")
+      guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
+        throw StoreError.unreachable(reason: "SQLite does not take synchronous = FULL")
+      }
+    }
+  }
+}

@@ -1,0 +1,118 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Foundation
+internal import GRDB
+
+/// What is said to the table of attested keys.
+///
+/// Each method runs inside a transaction of its caller and leaves nothing behind unless it says that it did its work.
+struct KeyStatements {
+  let db: Database
+
+  func register(_ registration: Registration) throws -> Insertion {
+    let nonces = NonceStatements(db: db)
+    guard try nonces.spend(registration.request.nonce) else {
+      return try repetition(of: registration)
+    }
+    guard try insert(registration) else {
+      try nonces.giveBack(registration.request.nonce)
+      return .keyExists
+    }
+    try db.cachedStatement(sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?)")
+      .execute(arguments: [Data(registration.key.keyID.bytes), Data(registration.receipt)])
+    return .inserted
+  }
+
+  /// What a registration is whose nonce has been spent.
+  private func repetition(of registration: Registration) throws -> Insertion {
+    guard let record = try record(of: registration.key.keyID), record.request == registration.request
+    else { return .nonceSpent }
+    return record.revokedAt == nil ? .sameRequest : .revoked
+  }
+
+  // No counter has been used, and those outside a window count as used: all bits are set.
+  private func insert(_ registration: Registration) throws -> Bool {
+    let key = registration.key
+    try db.cachedStatement(
+      sql: """
+        INSERT INTO attested_keys (
+          key_id, public_key, app_id, environment, category, bundle_version, counter, used_counters,
+          registration_nonce, attestation_digest, registered_at
+        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, -1, :nonce, :digest, :now)
+        ON CONFLICT (key_id) DO NOTHING
+        """
+    ).execute(arguments: [
+      "key": Data(key.keyID.bytes), "public": Data(key.publicKey), "app": key.appID.text,
+      "environment": key.environment.rawValue, "category": key.validationCategory.map { Int64($0.rawValue) },
+      "version": key.bundleVersion, "nonce": Data(registration.request.nonce.bytes),
+      "digest": Data(registration.request.attestationDigest.bytes), "now": registration.registeredAt.milliseconds,
+    ])
+    return db.changesCount == 1
+  }
+
+  func admit(_ use: KeyUse) throws -> Admittance {
+    let nonces = NonceStatements(db: db)
+    guard try nonces.spend(use.nonce) else { return .nonceSpent }
+    if try advance(use) { return .admitted }
+    try nonces.giveBack(use.nonce)
+    guard let record = try record(of: use.keyID) else { return .unknownKey }
+    return record.revokedAt == nil ? .counterReplayed(stored: record.counter) : .revoked
+  }
+
+  /// Moves the counter, and with it the window, if `use` may move it.
+  ///
+  /// Bit n of `used_counters` stands for the counter n below the greatest one and is set once that is used. What lies
+  /// outside the window is set too, so that a window made larger later does not open it again.
+  private func advance(_ use: KeyUse) throws -> Bool {
+    try db.cachedStatement(
+      sql: """
+        UPDATE attested_keys SET
+          used_counters = :outside | CASE
+            WHEN :counter <= counter THEN used_counters | (CAST(1 AS BIGINT) << CAST(counter - :counter AS INTEGER))
+            WHEN :counter - counter > 63 THEN 1
+            ELSE (used_counters << CAST(:counter - counter AS INTEGER)) | 1
+          END,
+          counter = CASE WHEN :counter > counter THEN :counter ELSE counter END,
+          last_seen_at = :now
+        WHERE key_id = :key AND revoked_at IS NULL AND CASE
+          WHEN :counter > counter THEN 1
+          WHEN :counter > 0 AND counter - :counter <= :window
+            THEN 1 - ((used_counters >> CAST(counter - :counter AS INTEGER)) & 1)
+          ELSE 0
+        END = 1
+        """
+    ).execute(arguments: [
+      "counter": Int64(use.counter.value), "window": use.window.size, "outside": Self.bits(outside: use.window),
+      "now": use.at.milliseconds, "key": Data(use.keyID.bytes),
+    ])
+    return db.changesCount == 1
+  }
+
+  /// The bits above bit W, which stands for the last counter within the window.
+  private static func bits(outside window: CounterWindow) -> Int64 {
+    Int64(bitPattern: UInt64.max << UInt64(window.size + 1))
+  }
+
+  func revoke(_ keyID: KeyID, at now: Timestamp) throws -> Bool {
+    try db.execute(
+      sql: "UPDATE attested_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE key_id = ?",
+      arguments: [now.milliseconds, Data(keyID.bytes)])
+    return db.changesCount == 1
+  }
+
+  func restore(_ keyID: KeyID) throws -> Bool {
+    try db.execute(sql: "UPDATE attested_keys SET revoked_at = NULL WHERE key_id = ?", arguments: [Data(keyID.bytes)])
+    return db.changesCount == 1
+  }
+
+  func receipt(of keyID: KeyID) throws -> [UInt8]? {
+    try Data.fetchOne(db, sql: "SELECT receipt FROM receipts WHERE key_id = ?", arguments: [Data(keyID.bytes)])
+      .map { Array($0) }
+  }
+
+  func record(of keyID: KeyID) throws -> KeyRecord? {
+    let statement = try db.cachedStatement(sql: "SELECT * FROM attested_keys WHERE key_id = ?")
+    return try Row.fetchOne(statement, arguments: [Data(keyID.bytes)]).map { try KeyRecord(row: $0) }
+  }
+}

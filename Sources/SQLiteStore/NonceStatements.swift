@@ -1,0 +1,44 @@
+internal import AttestGate
+internal import ByteCoding
+internal import Foundation
+internal import GRDB
+
+/// What is said to the table of spent nonces.
+struct NonceStatements {
+  let db: Database
+
+  /// Marks `nonce` as spent; `false` if it was.
+  func spend(_ nonce: Nonce) throws -> Bool {
+    try db.cachedStatement(
+      sql: """
+        INSERT INTO spent_nonces (nonce, issued_at)
+        SELECT :nonce, :issued WHERE :issued > (SELECT issued_at FROM nonce_watermark WHERE id = 1)
+        ON CONFLICT (nonce) DO NOTHING
+        """
+    ).execute(arguments: ["nonce": Data(nonce.bytes), "issued": nonce.issuedAt.milliseconds])
+    return db.changesCount == 1
+  }
+
+  /// Takes back a `spend` of this transaction.
+  func giveBack(_ nonce: Nonce) throws {
+    try db.cachedStatement(sql: "DELETE FROM spent_nonces WHERE nonce = ?").execute(arguments: [Data(nonce.bytes)])
+  }
+
+  /// Writes what is there already: proof that the store takes writes.
+  func rewriteWatermark() throws {
+    try db.execute(sql: "UPDATE nonce_watermark SET issued_at = issued_at WHERE id = 1")
+  }
+
+  // The watermark is the time of the youngest nonce that is forgotten, not `instant`: after a clock that ran ahead for
+  // a while, the gate would otherwise refuse every nonce until the world has caught up.
+  func forget(issuedBy instant: Timestamp) throws {
+    guard
+      let youngest = try Int64.fetchOne(
+        db, sql: "SELECT MAX(issued_at) FROM spent_nonces WHERE issued_at <= ?", arguments: [instant.milliseconds])
+    else { return }
+    try db.execute(
+      sql: "UPDATE nonce_watermark SET issued_at = :youngest WHERE id = 1 AND issued_at < :youngest",
+      arguments: ["youngest": youngest])
+    try db.execute(sql: "DELETE FROM spent_nonces WHERE issued_at <= ?", arguments: [youngest])
+  }
+}

@@ -1,0 +1,71 @@
+internal import GRDB
+
+/// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
+///
+/// Times are milliseconds since the epoch. The statements elsewhere keep to a dialect that PostgreSQL speaks too; types
+/// and storage options here are SQLite's.
+enum Schema {
+  static var migrator: DatabaseMigrator {
+    var migrator = DatabaseMigrator()
+    migrator.registerMigration("1 keys, nonces, challenge keys") { db in
+      try createKeys(in: db)
+      try createNonces(in: db)
+      try createChallengeKeys(in: db)
+    }
+    return migrator
+  }
+
+  // Receipts have a table of their own: SQLite writes whole rows, and the counter's row is written at each admission.
+  private static func createKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE attested_keys (
+          key_id BLOB NOT NULL PRIMARY KEY CHECK (length(key_id) = 32),
+          public_key BLOB NOT NULL CHECK (length(public_key) = 65),
+          app_id TEXT NOT NULL,
+          environment TEXT NOT NULL,
+          category BIGINT,
+          bundle_version TEXT,
+          counter BIGINT NOT NULL CHECK (counter BETWEEN 0 AND 4294967295),
+          used_counters BIGINT NOT NULL,
+          registration_nonce BLOB NOT NULL CHECK (length(registration_nonce) = 32),
+          attestation_digest BLOB NOT NULL CHECK (length(attestation_digest) = 32),
+          registered_at BIGINT NOT NULL,
+          last_seen_at BIGINT,
+          revoked_at BIGINT
+        );
+        CREATE TABLE receipts (
+          key_id BLOB NOT NULL PRIMARY KEY REFERENCES attested_keys (key_id) ON DELETE CASCADE,
+          receipt BLOB NOT NULL
+        );
+        """)
+  }
+
+  private static func createNonces(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE spent_nonces (
+          nonce BLOB NOT NULL PRIMARY KEY CHECK (length(nonce) = 32),
+          issued_at BIGINT NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX spent_nonces_by_issue ON spent_nonces (issued_at);
+        CREATE TABLE nonce_watermark (
+          id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+          issued_at BIGINT NOT NULL
+        );
+        INSERT INTO nonce_watermark (id, issued_at) VALUES (1, -1);
+        """)
+  }
+
+  private static func createChallengeKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE challenge_keys (
+          position INTEGER NOT NULL PRIMARY KEY,
+          number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
+          secret BLOB NOT NULL CHECK (length(secret) = 32),
+          retires_at BIGINT
+        );
+        """)
+  }
+}

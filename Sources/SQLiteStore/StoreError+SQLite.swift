@@ -1,0 +1,43 @@
+internal import AttestGate
+internal import GRDB
+
+extension StoreError {
+  /// What `error`, thrown by GRDB or by this target, means to the gate.
+  init(_ error: any Error) {
+    switch error {
+    case let error as StoreError: self = error
+    case let error as DatabaseError: self.init(error)
+    default: self = .failed(reason: "\(error)")
+    }
+  }
+
+  private init(_ error: DatabaseError) {
+    // Not `error.description`, which quotes the arguments of the statement, nonces and key ids among them.
+    let reason = "\(error.extendedResultCode): \(error.message ?? "no message")"
+    self =
+      switch error.resultCode {
+      case .SQLITE_FULL: .full
+      case .SQLITE_READONLY: .readOnly
+      case .SQLITE_BUSY, .SQLITE_LOCKED: .locked
+      case .SQLITE_CANTOPEN, .SQLITE_IOERR, .SQLITE_PERM, .SQLITE_AUTH: .unreachable(reason: reason)
+      case .SQLITE_CORRUPT, .SQLITE_NOTADB: .corrupt(reason: reason)
+      default: .failed(reason: reason)
+      }
+  }
+
+  /// Whether the connection is to be given up, so that the next call opens the file anew.
+  var endsConnection: Bool {
+    switch self {
+    case .unreachable, .readOnly, .corrupt, .closed: true
+    case .full, .locked, .overloaded, .failed: false
+    }
+  }
+
+  /// Whether the fault lies with the store and not with one job, so that it met every job of a batch.
+  var isOfTheStore: Bool {
+    switch self {
+    case .unreachable, .readOnly, .full, .locked, .closed, .overloaded: true
+    case .corrupt, .failed: false
+    }
+  }
+}

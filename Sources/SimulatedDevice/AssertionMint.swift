@@ -1,0 +1,51 @@
+internal import CBOR
+public import Cryptography
+
+/// Makes assertions as an iPhone makes them.
+public struct AssertionMint: Sendable {
+  public let app: SimulatedApp
+  /// What is to be wrong with the assertions; nothing, unless a test says otherwise.
+  public var alterations = AssertionAlterations()
+
+  public init(app: SimulatedApp) { self.app = app }
+
+  /// The assertion of `key` over `clientDataHash`, the `signCount`th in its life.
+  public func assertion(
+    by key: P256PrivateKey, clientDataHash: [UInt8], signCount: UInt32
+  ) throws(CryptographyError) -> [UInt8] {
+    var data = AuthenticatorData(app: app, signCount: signCount, credential: nil)
+    alterations.authenticatorData(&data)
+    // The digest is the message, so that it is hashed once more by the signature.
+    let message = SHA256.hash(data.encoded, clientDataHash)
+    var statement = AssertionStatement(signature: try key.signature(for: message), authenticatorData: data.encoded)
+    alterations.statement(&statement)
+    return statement.encoded
+  }
+}
+
+/// Where an assertion departs from what an honest device makes, as in `AttestationAlterations`.
+public struct AssertionAlterations: Sendable {
+  public var authenticatorData: @Sendable (inout AuthenticatorData) -> Void = { _ in }
+  public var statement: @Sendable (inout AssertionStatement) -> Void = { _ in }
+
+  public init() {}
+}
+
+/// The parts of an assertion.
+public struct AssertionStatement: Sendable {
+  /// `nil` leaves the key out.
+  public var signature: [UInt8]?
+  public var authenticatorData: [UInt8]
+  /// Pairs behind the two that belong there; a key that is there already makes a duplicate.
+  public var additions: [(key: String, value: [UInt8])] = []
+  /// Bytes behind the assertion.
+  public var trailer: [UInt8] = []
+
+  public var encoded: [UInt8] {
+    var pairs: [CBORMap.Pair] = []
+    if let signature { pairs.append(.init("signature", .bytes(signature))) }
+    pairs.append(.init("authenticatorData", .bytes(authenticatorData)))
+    pairs += additions.map { CBORMap.Pair(.text($0.key), .bytes($0.value)) }
+    return CBORValue.map(CBORMap(pairs)).encoded + trailer
+  }
+}

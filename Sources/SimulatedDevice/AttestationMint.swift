@@ -1,0 +1,115 @@
+public import ByteCoding
+internal import CBOR
+public import Cryptography
+
+/// Makes attestation objects as an iPhone and Apple's servers make them, under a simulated root.
+public struct AttestationMint: Sendable {
+  public let authority: TestAuthority
+  public let app: SimulatedApp
+  /// What is to be wrong with the objects; nothing, unless a test says otherwise.
+  public var alterations = AttestationAlterations()
+
+  public init(authority: TestAuthority, app: SimulatedApp) {
+    self.authority = authority
+    self.app = app
+  }
+
+  /// The attestation object of `key`, bound to `clientDataHash`, made at `instant`.
+  ///
+  /// The leaf is valid from a day before to two days after, as Apple's are, and the receipt is created a fraction of a
+  /// second later.
+  public func attestation(
+    of key: P256PrivateKey, clientDataHash: [UInt8], at instant: Timestamp
+  ) throws(CryptographyError) -> [UInt8] {
+    let point = key.publicKey.x963
+    let credential = AuthenticatorData.Credential(x963: point, environment: app.environment)
+    var authenticatorData = AuthenticatorData(app: app, signCount: 0, credential: credential)
+    alterations.authenticatorData(&authenticatorData)
+
+    let nonce = SHA256.hash(authenticatorData.encoded, clientDataHash)
+    var template = AttestationLeaf.template(publicKey: key.publicKey, app: app, nonce: nonce, at: instant)
+    alterations.leaf(&template)
+    let issuer = alterations.leafIssuer ?? authority.attestationIntermediate
+    let leaf = try template.signed(by: issuer.certificate, key: issuer.key, digest: .sha256)
+
+    let receipt = try receipt(leaf: leaf, clientDataHash: clientDataHash, at: instant)
+    var statement = AttestationStatement(
+      chain: [leaf.der, issuer.certificate.der], receipt: receipt, authenticatorData: authenticatorData.encoded)
+    alterations.statement(&statement)
+    return statement.encoded
+  }
+
+  /// A receipt of type `RECEIPT` for `key`, as Apple's servers would exchange it for the first one.
+  public func riskReceipt(
+    of key: P256PrivateKey, metric: UInt32, at instant: Timestamp
+  ) throws(CryptographyError) -> [UInt8] {
+    let template = AttestationLeaf.template(publicKey: key.publicKey, app: app, nonce: [], at: instant)
+    let issuer = authority.attestationIntermediate
+    let leaf = try template.signed(by: issuer.certificate, key: issuer.key, digest: .sha256)
+    return try sign(ReceiptContent.risk(app: app, leaf: leaf, metric: metric, at: instant))
+  }
+
+  private func receipt(
+    leaf: Certificate, clientDataHash: [UInt8], at instant: Timestamp
+  ) throws(CryptographyError) -> [UInt8] {
+    let created = instant.advanced(by: .milliseconds(200))
+    return try sign(.attest(app: app, leaf: leaf, clientDataHash: clientDataHash, at: created))
+  }
+
+  private func sign(_ content: ReceiptContent) throws(CryptographyError) -> [UInt8] {
+    var content = content
+    alterations.receipt(&content)
+    let signer = alterations.receiptSigner ?? authority.receiptSigner
+    let chain = [signer, authority.receiptIntermediate, authority.receiptRoot].map(\.certificate)
+    var message = SignedDataTemplate(content: content.encoded, certificates: chain)
+    alterations.receiptMessage(&message)
+    return try message.signed(by: signer.certificate, key: signer.key)
+  }
+}
+
+/// Where an attestation departs from what an honest device makes.
+///
+/// Each step sees the honest value and may change it before anything that depends on it is made, so that one rule is
+/// broken and all others hold.
+public struct AttestationAlterations: Sendable {
+  public var authenticatorData: @Sendable (inout AuthenticatorData) -> Void = { _ in }
+  /// The leaf before it is signed.
+  public var leaf: @Sendable (inout CertificateTemplate) -> Void = { _ in }
+  /// Who signs the leaf instead of the authority's intermediate.
+  public var leafIssuer: SigningIdentity?
+  /// The receipt before it is signed.
+  public var receipt: @Sendable (inout ReceiptContent) -> Void = { _ in }
+  /// Encoding and certificates of the receipt.
+  public var receiptMessage: @Sendable (inout SignedDataTemplate) -> Void = { _ in }
+  /// Who signs the receipt instead of the authority's signer.
+  public var receiptSigner: SigningIdentity?
+  /// The finished parts, before they are put together.
+  public var statement: @Sendable (inout AttestationStatement) -> Void = { _ in }
+
+  public init() {}
+}
+
+/// The parts of an attestation object (WebAuthn section 6.5).
+public struct AttestationStatement: Sendable {
+  public var format = "apple-appattest"
+  /// `x5c`: leaf and intermediate, DER.
+  public var chain: [[UInt8]]
+  /// `nil` leaves the key out.
+  public var receipt: [UInt8]?
+  public var authenticatorData: [UInt8]
+  /// Pairs behind the three that belong there; a key that is there already makes a duplicate.
+  public var additions: [(key: String, value: [UInt8])] = []
+  /// Bytes behind the object.
+  public var trailer: [UInt8] = []
+
+  public var encoded: [UInt8] {
+    var statement = [CBORMap.Pair("x5c", .array(chain.map { .bytes($0) }))]
+    if let receipt { statement.append(.init("receipt", .bytes(receipt))) }
+    let object: [CBORMap.Pair] = [
+      .init("fmt", .text(format)), .init("attStmt", .map(CBORMap(statement))),
+      .init("authData", .bytes(authenticatorData)),
+    ]
+    let additions = additions.map { CBORMap.Pair(.text($0.key), .bytes($0.value)) }
+    return CBORValue.map(CBORMap(object + additions)).encoded + trailer
+  }
+}

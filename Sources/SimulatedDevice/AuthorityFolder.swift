@@ -1,0 +1,180 @@
+internal import AttestClient
+public import ByteCoding
+internal import Cryptography
+internal import Foundation
+
+/// A test authority on disk: certificates that anyone may read, private keys that only their owner may (0600), and
+/// `authority.json`, which is written last and says that the folder is complete.
+public struct AuthorityFolder: Sendable, Hashable {
+  public let path: String
+
+  public init(path: String) { self.path = path }
+
+  /// What a TLS client of the gate trusts.
+  public var tlsAuthorityPath: String { file("tls-ca.pem") }
+  public var serverCertificatePath: String { file("server.pem") }
+  public var serverKeyPath: String { file("server.key") }
+  /// What the gate trusts in place of Apple's roots.
+  public var attestationRootPath: String { file("attestation-root.pem") }
+  public var receiptRootPath: String { file("receipt-root.pem") }
+
+  /// The authority in the folder, made first if the folder is absent or empty.
+  ///
+  /// Of two processes that do this at once, one makes and both load. A server certificate that ends within thirty days
+  /// is replaced. An authority that was made for another app stays as it is; see `TestAuthority.appID`.
+  public func loadOrMake(appID: String, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority {
+    try attempt { () throws(PrivateFile.Fault) in try PrivateFile.makeFolder(path) }
+    let lock = try attempt { () throws(PrivateFile.Fault) in try FileLock(path: path, waits: true) }
+    defer { lock.release() }
+    let content: [String]
+    do { content = try FileManager.default.contentsOfDirectory(atPath: path) } catch { throw .unreadable("\(error)") }
+    guard content.isEmpty else { return try renewed(load(), at: instant) }
+    let authority = try cryptographically { () throws(CryptographyError) in
+      try TestAuthority(appID: appID, at: instant)
+    }
+    try save(authority)
+    return authority
+  }
+
+  /// The authority in the folder. Throws `.absent` if there is none and `.incomplete` if a part of it is missing.
+  public func load() throws(AuthorityFolderError) -> TestAuthority {
+    guard let description = try text("authority.json") else {
+      throw Self.names.contains { FileManager.default.fileExists(atPath: file($0)) }
+        ? .incomplete(path, missing: "authority.json") : .absent(path)
+    }
+    guard let description = try? JSONDecoder().decode(Description.self, from: Data(description.utf8)) else {
+      throw .malformed("\(file("authority.json")) is not the description of an authority")
+    }
+    guard description.version == Description.current else {
+      throw .malformed("\(file("authority.json")) has version \(description.version), not \(Description.current)")
+    }
+    return TestAuthority(
+      appID: description.appId,
+      attestationRoot: try identity("attestation-root"),
+      attestationIntermediate: try identity("attestation-intermediate"),
+      receiptRoot: try identity("receipt-root"),
+      receiptIntermediate: try identity("receipt-intermediate"),
+      receiptSigner: try identity("receipt-signer"),
+      tlsAuthority: try identity("tls-ca"),
+      server: try identity("server"))
+  }
+
+  /// Writes `authority`, its description last.
+  public func save(_ authority: TestAuthority) throws(AuthorityFolderError) {
+    try save(authority.attestationRoot, as: "attestation-root")
+    try save(authority.attestationIntermediate, as: "attestation-intermediate")
+    try save(authority.receiptRoot, as: "receipt-root")
+    try save(authority.receiptIntermediate, as: "receipt-intermediate")
+    try save(authority.receiptSigner, as: "receipt-signer")
+    try save(authority.tlsAuthority, as: "tls-ca")
+    try save(authority.server, as: "server")
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    guard let description = try? encoder.encode(Description(appId: authority.appID)) else {
+      throw .malformed("the app ID \(authority.appID) cannot be written as JSON")
+    }
+    try write([UInt8](description) + [UInt8(ascii: "\n")], to: "authority.json", mode: 0o644)
+  }
+
+  private func renewed(_ authority: TestAuthority, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority
+  {
+    guard authority.server.certificate.notAfter < instant.advanced(by: .seconds(30 * 86400)) else { return authority }
+    var authority = authority
+    try cryptographically { () throws(CryptographyError) in try authority.renewServer(at: instant) }
+    try save(authority.server, as: "server")
+    return authority
+  }
+}
+
+/// Why there is no authority in a folder.
+public enum AuthorityFolderError: Error, Sendable, Hashable {
+  /// The folder holds none.
+  case absent(String)
+  /// The folder holds some of its files: making it was interrupted, or files were removed.
+  case incomplete(String, missing: String)
+  case unreadable(String)
+  case unwritable(String)
+  case malformed(String)
+}
+
+extension AuthorityFolderError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .absent(let path): "no authority in \(path)"
+    case .incomplete(let path, let missing): "the authority in \(path) is incomplete: \(missing) is missing"
+    case .unreadable(let reason), .unwritable(let reason), .malformed(let reason): reason
+    }
+  }
+
+  /// What a person can do about it.
+  public var hint: String {
+    switch self {
+    case .absent: "`sallyport dev` makes one; name its folder"
+    case .incomplete, .malformed: "remove the folder, or name another one, and let `sallyport dev` make it anew"
+    case .unreadable, .unwritable: "check that the folder is yours and that its disk has room"
+    }
+  }
+}
+
+extension AuthorityFolder {
+  private static let names = [
+    "attestation-root", "attestation-intermediate", "receipt-root", "receipt-intermediate", "receipt-signer", "tls-ca",
+    "server",
+  ].flatMap { ["\($0).pem", "\($0).key"] }
+
+  private struct Description: Codable {
+    static let current = 1
+    var version = Self.current
+    var environment = "development"
+    /// `TEAM.bundle`.
+    let appId: String
+  }
+
+  private func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  private func identity(_ name: String) throws(AuthorityFolderError) -> SigningIdentity {
+    guard let certificate = try text("\(name).pem") else { throw .incomplete(path, missing: "\(name).pem") }
+    guard let key = try text("\(name).key") else { throw .incomplete(path, missing: "\(name).key") }
+    do throws(CryptographyError) {
+      let key = try ECPrivateKey(pkcs8PEM: key)
+      let certificates = try Certificate.certificates(pem: certificate)
+      if let certificate = certificates.first, certificate.subjectPublicKeyInfo == key.spki {
+        return SigningIdentity(certificate: certificate, key: key)
+      }
+    } catch {
+      throw .malformed("\(file(name)).pem or .key: \(error)")
+    }
+    throw .malformed("\(file(name)).key is not the key of \(name).pem")
+  }
+
+  private func save(_ identity: SigningIdentity, as name: String) throws(AuthorityFolderError) {
+    let (key, certificate) = try cryptographically { () throws(CryptographyError) in
+      (try identity.key.pkcs8PEM, try identity.certificate.pem)
+    }
+    try write(Array(key.utf8), to: "\(name).key", mode: 0o600)
+    try write(Array(certificate.utf8), to: "\(name).pem", mode: 0o644)
+  }
+
+  private func write(_ bytes: [UInt8], to name: String, mode: UInt32) throws(AuthorityFolderError) {
+    try attempt { () throws(PrivateFile.Fault) in try PrivateFile.write(bytes, to: file(name), mode: mode) }
+  }
+
+  private func text(_ name: String) throws(AuthorityFolderError) -> String? {
+    do throws(PrivateFile.Fault) {
+      return String(decoding: try PrivateFile.read(file(name)), as: UTF8.self)
+    } catch {
+      if error.isAbsence { return nil }
+      throw .unreadable("\(error)")
+    }
+  }
+
+  private func attempt<Value>(_ body: () throws(PrivateFile.Fault) -> Value) throws(AuthorityFolderError) -> Value {
+    do throws(PrivateFile.Fault) { return try body() } catch { throw .unwritable("\(error)") }
+  }
+
+  private func cryptographically<Value>(
+    _ body: () throws(CryptographyError) -> Value
+  ) throws(AuthorityFolderError) -> Value {
+    do throws(CryptographyError) { return try body() } catch { throw .malformed("\(error)") }
+  }
+}

@@ -1,0 +1,77 @@
+public import ByteCoding
+internal import Cryptography
+
+/// What a receipt says: numbered fields, which Apple documents in part.
+public struct ReceiptContent: Sendable, Hashable {
+  public struct Field: Sendable, Hashable {
+    public var type: UInt64
+    public var value: [UInt8]
+
+    public init(_ type: UInt64, _ value: [UInt8]) {
+      self.type = type
+      self.value = value
+    }
+  }
+
+  /// In the order of the encoding.
+  public var fields: [Field]
+
+  /// The value of the first field of `type`; setting `nil` removes the fields of that type.
+  public subscript(type: UInt64) -> [UInt8]? {
+    get { fields.first { $0.type == type }?.value }
+    set {
+      let index = fields.firstIndex { $0.type == type } ?? fields.endIndex
+      fields.removeAll { $0.type == type }
+      if let newValue { fields.insert(Field(type, newValue), at: index) }
+    }
+  }
+
+  /// The text of the first field of `type`.
+  public subscript(text type: UInt64) -> String? {
+    get { self[type].map { String(decoding: $0, as: UTF8.self) } }
+    set { self[type] = newValue.map { Array($0.utf8) } }
+  }
+
+  /// The receipt that comes with an attestation. It is good for 90 days.
+  static func attest(
+    app: SimulatedApp, leaf: Certificate, clientDataHash: [UInt8], at instant: Timestamp
+  ) -> ReceiptContent {
+    var content = ReceiptContent(fields: [Field(2, Array(app.appID.utf8)), Field(3, leaf.der)])
+    content[4] = clientDataHash
+    content[text: 5] = Base64.encode(SecureRandom.bytes(64))
+    content[text: 6] = "ATTEST"
+    content[text: 7] = app.environment.receiptName
+    content.setTimes(created: instant)
+    return content
+  }
+
+  /// The receipt that Apple's servers would give for one of the first kind, with a risk metric.
+  static func risk(
+    app: SimulatedApp, leaf: Certificate, metric: UInt32, at instant: Timestamp
+  ) -> ReceiptContent {
+    var content = attest(app: app, leaf: leaf, clientDataHash: SecureRandom.bytes(32), at: instant)
+    content[text: 6] = "RECEIPT"
+    content.fields.removeAll { $0.type == 21 }
+    content[text: 17] = String(metric)
+    content[text: 19] = milliseconds(instant.advanced(by: .seconds(86400)))
+    content.setTimes(created: instant)
+    return content
+  }
+
+  /// Fields 12 (created) and 21 (expires), 90 days apart.
+  public mutating func setTimes(created: Timestamp) {
+    self[text: 12] = Self.milliseconds(created)
+    self[text: 21] = Self.milliseconds(created.advanced(by: .seconds(90 * 86400)))
+  }
+
+  /// RFC 3339 with three fraction digits, as Apple writes times.
+  public static func milliseconds(_ instant: Timestamp) -> String {
+    let text = Timestamp(milliseconds: instant.milliseconds).description
+    return text.contains(".") ? text : text.dropLast() + ".000Z"
+  }
+
+  /// A SET of triples: type, version (1), value.
+  public var encoded: [UInt8] {
+    DER.set(of: fields.map { DER.sequence(DER.integer($0.type), DER.integer(1), DER.octetString($0.value)) })
+  }
+}

@@ -1,0 +1,49 @@
+/// Which of Apple's two App Attest environments is simulated.
+public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
+  case development
+  case production
+
+  /// The AAGUID of authenticator data, 16 bytes.
+  public var aaguid: [UInt8] {
+    switch self {
+    case .development: Array("appattestdevelop".utf8)
+    case .production: Array("appattest".utf8) + [UInt8](repeating: 0, count: 7)
+    }
+  }
+
+  /// What a receipt calls it.
+  public var receiptName: String {
+    switch self {
+    case .development: "sandbox"
+    case .production: "production"
+    }
+  }
+}
+
+/// The app that a simulated device runs.
+public struct SimulatedApp: Sendable, Hashable {
+  /// `TEAM.bundle`.
+  public var appID: String
+  public var environment: SimulatedEnvironment
+  /// What devices tell of the app since iOS 27; `nil` for the devices before.
+  public var claims: AppClaims?
+
+  public init(appID: String, environment: SimulatedEnvironment = .development, claims: AppClaims? = nil) {
+    self.appID = appID
+    self.environment = environment
+    self.claims = claims
+  }
+}
+
+/// The extensions of authenticator data.
+public struct AppClaims: Sendable, Hashable {
+  /// How the app came onto the device, `apple_validation_category_01`: 3 is development, 4 the App Store.
+  public var validationCategory: UInt32
+  /// `CFBundleVersion`, `apple_bundle_version_01`.
+  public var bundleVersion: String
+
+  public init(validationCategory: UInt32 = 3, bundleVersion: String = "1") {
+    self.validationCategory = validationCategory
+    self.bundleVersion = bundleVersion
+  }
+}

@@ -1,0 +1,81 @@
+public import AttestClient
+internal import ByteCoding
+internal import Foundation
+internal import Synchronization
+
+/// A key of a simulated device and what it has done.
+public struct SimulatedKey: Sendable, Hashable, Codable {
+  /// Base64 of the SHA-256 of the public key.
+  public let keyID: String
+  /// PKCS #8 in PEM. A secret.
+  public let privateKeyPEM: String
+  /// Whether it has had its one attestation.
+  public var isAttested = false
+  /// The counter of its last assertion.
+  public var signCount: UInt32 = 0
+
+  public init(keyID: String, privateKeyPEM: String) {
+    self.keyID = keyID
+    self.privateKeyPEM = privateKeyPEM
+  }
+}
+
+/// Where a simulated device keeps its keys, as the Secure Enclave would.
+public protocol SimulatedKeyStore: Sendable {
+  /// The key called `keyID`, or `nil` if there is none.
+  func key(_ keyID: String) throws(KeyStoreError) -> SimulatedKey?
+  /// Adds or replaces `key`. It is durable when this returns.
+  func save(_ key: SimulatedKey) throws(KeyStoreError)
+}
+
+/// Keys that end with the process.
+public final class MemoryKeyStore: SimulatedKeyStore {
+  private let keys = Mutex<[String: SimulatedKey]>([:])
+
+  public init() {}
+
+  public func key(_ keyID: String) -> SimulatedKey? { keys.withLock { $0[keyID] } }
+  public func save(_ key: SimulatedKey) { keys.withLock { $0[key.keyID] = key } }
+  /// Loses every key, as a device does when its app is installed anew.
+  public func removeAll() { keys.withLock { $0.removeAll() } }
+}
+
+/// One file a key, mode 0600, in a folder that exists.
+public struct FolderKeyStore: SimulatedKeyStore {
+  private let folder: String
+
+  public init(folder: String) { self.folder = folder }
+
+  public func key(_ keyID: String) throws(KeyStoreError) -> SimulatedKey? {
+    guard let path = path(of: keyID) else { return nil }
+    let bytes: [UInt8]
+    do throws(PrivateFile.Fault) {
+      bytes = try PrivateFile.read(path)
+    } catch  where error.isAbsence {
+      return nil
+    } catch {
+      throw .unreadable("\(error)")
+    }
+    guard let key = try? JSONDecoder().decode(SimulatedKey.self, from: Data(bytes)), key.keyID == keyID else {
+      throw .malformed("\(path) is not a key")
+    }
+    return key
+  }
+
+  public func save(_ key: SimulatedKey) throws(KeyStoreError) {
+    guard let path = path(of: key.keyID) else { throw .malformed("not a key identifier") }
+    do {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+      try PrivateFile.write([UInt8](encoder.encode(key)), to: path)
+    } catch {
+      throw .unwritable("\(error)")
+    }
+  }
+
+  /// Key identifiers are base64, whose slash no file name may hold; `nil` for what is not one.
+  private func path(of keyID: String) -> String? {
+    guard let bytes = Base64.decode(keyID), bytes.count == 32 else { return nil }
+    return "\(folder)/\(Hex.encode(bytes)).json"
+  }
+}

@@ -1,0 +1,327 @@
+internal import COpenSSL
+internal import Glibc
+internal import Transport
+
+/// What a client offered in its opening handshake.
+struct ClientHandshake: Sendable {
+  let key: String
+  let subprotocols: [String]
+  let maxMessage: Int
+}
+
+/// A connection that the engine opened for itself. Its loop's thread alone touches it.
+final class ClientChannel: LoopChannel {
+  typealias Callback<Value> = @Sendable (Result<Value, ClientFault>) -> Void
+
+  /// What the caller is waiting for.
+  enum Wish {
+    case connection(Callback<Void>)
+    case response(Callback<Response>)
+    case upgrade(ClientHandshake, Callback<Response>)
+  }
+
+  enum Phase { case resolution, connection, handshake, ready, webSocket, closed }
+
+  let host: String
+  let port: UInt16
+  let name: String
+  private let tls: ClientTLS?
+  private var addresses: ArraySlice<SocketAddress> = []
+  private var lastError = "no address"
+  private(set) var phase = Phase.resolution
+  var link = Link()
+  private var wish: Wish?
+  private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
+  private var inbox: [UInt8] = []
+  private var answer: (head: ResponseHead, body: BodyReader)?
+  var socket: ClientSocketState?
+
+  init(host: String, port: UInt16, tls: ClientTLS?, name: String) {
+    self.host = host
+    self.port = port
+    self.tls = tls
+    self.name = name
+    timer.initialize(to: TimerNode())
+  }
+
+  deinit {
+    link.close()
+    timer.deallocate()
+  }
+
+  // MARK: Wishes
+
+  func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) {
+    let isPossible = if case .connection = wish { phase == .resolution } else { phase == .ready && self.wish == nil }
+    guard isPossible else {
+      Self.fail(wish, .misused("the connection is closed or busy"))
+      return
+    }
+    self.wish = wish
+    setDeadline(after: timeout, in: loop)
+  }
+
+  func setDeadline(after timeout: Duration, in loop: EventLoop) {
+    timer.pointee.slot = token.slot
+    loop.timers.schedule(timer, at: monotonicMilliseconds() + max(1, timeout.milliseconds))
+  }
+
+  func clearDeadline(in loop: EventLoop) { loop.timers.cancel(timer) }
+
+  private static func fail(_ wish: Wish?, _ fault: ClientFault) {
+    switch wish {
+    case .connection(let done): done(.failure(fault))
+    case .response(let done), .upgrade(_, let done): done(.failure(fault))
+    case nil: break
+    }
+  }
+
+  /// Ends the connection; whoever waits is told why.
+  func end(_ fault: ClientFault, in loop: EventLoop) {
+    guard phase != .closed else { return }
+    phase = .closed
+    clearDeadline(in: loop)
+    if link.isOpen && link.interest != 0 { loop.unwatch(link.fd) }
+    link.close()
+    let wish = self.wish
+    self.wish = nil
+    loop.remove(self)
+    Self.fail(wish, fault)
+    socket?.lost(fault)
+  }
+
+  // MARK: Opening
+
+  func resolve(in loop: EventLoop) {
+    loop.resolver.resolve(host, port: port) { [token] answer in
+      loop.execute { loop in
+        guard let channel = loop.slots.channel(token) as? ClientChannel, channel.phase == .resolution else { return }
+        switch answer {
+        case .success(let addresses):
+          channel.addresses = addresses[...]
+          channel.phase = .connection
+          channel.tryNextAddress(in: loop)
+        case .failure(let error):
+          channel.end(.unreachable(error.description), in: loop)
+        }
+      }
+    }
+  }
+
+  private func tryNextAddress(in loop: EventLoop) {
+    while let address = addresses.popFirst() {
+      do throws(SystemCallError) {
+        link = Link()
+        link.fd = try Socket.make(for: address)
+        if case .unix = address {} else { Socket.disableDelay(on: link.fd) }
+        _ = try Socket.connect(link.fd, to: address)
+        setInterest(Readiness.output, in: loop)
+        return
+      } catch {
+        lastError = "\(address): \(error)"
+        link.close()
+      }
+    }
+    end(.unreachable(lastError), in: loop)
+  }
+
+  private func connected(in loop: EventLoop) {
+    let code = Socket.pendingError(of: link.fd)
+    guard code == 0 else {
+      lastError = "\(host):\(port): \(SystemCallError.text(of: code))"
+      setInterest(0, in: loop)
+      link.close()
+      tryNextAddress(in: loop)
+      return
+    }
+    guard let tls else {
+      opened(in: loop)
+      return
+    }
+    guard let stream = tls.makeStream(in: loop.bio, verifying: name) else {
+      end(.untrusted(OpenSSLError("TLS").description), in: loop)
+      return
+    }
+    link.tls = stream
+    phase = .handshake
+    link.startHandshake(through: loop.window)
+    update(in: loop)
+  }
+
+  private func opened(in loop: EventLoop) {
+    phase = .ready
+    clearDeadline(in: loop)
+    update(in: loop)
+    if case .connection(let done) = wish {
+      wish = nil
+      done(.success(()))
+    }
+  }
+
+  // MARK: Events
+
+  override func ready(_ events: UInt32, in loop: EventLoop) {
+    if phase == .connection {
+      connected(in: loop)
+      return
+    }
+    if events & Readiness.output != 0 {
+      link.drainOutbox(through: loop.window)
+      socket?.drained(link.outbox.count)
+    }
+    guard events & ~Readiness.output != 0, link.isOpen else {
+      update(in: loop)
+      return
+    }
+    let reception = link.receive(into: loop.plain.start, through: loop.window)
+    if phase == .handshake, link.failure == nil, link.isHandshakeDone { opened(in: loop) }
+    let bytes = UnsafeRawBufferPointer(start: loop.plain.start, count: reception.count)
+    if phase == .webSocket {
+      socketReceived(bytes, in: loop)
+    } else {
+      inbox.append(contentsOf: bytes)
+      readAnswer(hasEnded: reception.ended, in: loop)
+    }
+    if reception.ended { ended(in: loop) } else { update(in: loop) }
+  }
+
+  override func expired(in loop: EventLoop) { end(.timedOut, in: loop) }
+
+  private func ended(in loop: EventLoop) {
+    let reason = link.failure ?? "the server closed the connection"
+    switch phase {
+    case .handshake: end(.untrusted(certificateFault ?? reason), in: loop)
+    case .webSocket where link.failure == nil:
+      socket?.peerEnded()
+      end(.lost(reason), in: loop)
+    case .resolution, .connection, .ready, .webSocket, .closed: end(.lost(reason), in: loop)
+    }
+  }
+
+  /// What was wrong with the server's certificate, if that was it.
+  private var certificateFault: String? {
+    guard let tls = link.tls else { return nil }
+    let result = SSL_get_verify_result(tls)
+    guard result != X509_V_OK, let text = X509_verify_cert_error_string(result) else { return nil }
+    return "the server's certificate does not hold for \(name): \(String(cString: text))"
+  }
+
+  /// Watches for what is due, and ends a connection that failed.
+  func update(in loop: EventLoop) {
+    guard link.isOpen else { return }
+    if let failure = link.failure {
+      end(phase == .handshake ? .untrusted(certificateFault ?? failure) : .lost(failure), in: loop)
+      return
+    }
+    let reads = !link.hasEnded && socket?.isFull != true
+    setInterest((reads ? Readiness.input : 0) | (link.outbox.isEmpty ? 0 : Readiness.output), in: loop)
+  }
+
+  private func setInterest(_ wanted: UInt32, in loop: EventLoop) {
+    guard wanted != link.interest else { return }
+    if wanted == 0 {
+      loop.unwatch(link.fd)
+    } else if link.interest == 0 {
+      loop.watch(link.fd, events: wanted, data: EventLoop.data(token))
+    } else {
+      loop.rewatch(link.fd, events: wanted, data: EventLoop.data(token))
+    }
+    link.interest = wanted
+  }
+
+  func transmit(_ bytes: [UInt8], in loop: EventLoop) {
+    guard link.isOpen, phase == .ready || phase == .webSocket else { return }
+    bytes.withUnsafeBytes { link.send($0, through: loop.window) }
+    update(in: loop)
+  }
+
+  // MARK: Answers
+
+  private func readAnswer(hasEnded: Bool, in loop: EventLoop) {
+    if answer == nil { parseHead(in: loop) }
+    guard let head = answer?.head, var body = answer?.body else { return }
+    do throws(BodyFault) {
+      let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyFault) in try body.feed(bytes) }
+      inbox.removeFirst(taken)
+      if hasEnded { try body.connectionEnded() }
+      answer = (head, body)
+      if body.isComplete { answered(head, body.body, in: loop) }
+    } catch {
+      end(.malformed("the body of the answer is broken or too large"), in: loop)
+    }
+  }
+
+  private func parseHead(in loop: EventLoop) {
+    while wish != nil {
+      switch inbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      case .incomplete: return
+      case .fault(let fault):
+        end(.malformed(fault.rawValue), in: loop)
+        return
+      case .head(let head, let length):
+        inbox.removeFirst(length)
+        if head.status == 101 {
+          upgraded(head, in: loop)
+          return
+        }
+        if head.status < 200 { continue }
+        guard let body = try? BodyReader(head.framing, limit: 1 << 20) else {
+          end(.malformed("the answer is longer than 1 MiB"), in: loop)
+          return
+        }
+        answer = (head, body)
+        return
+      }
+    }
+  }
+
+  private func answered(_ head: ResponseHead, _ body: [UInt8], in loop: EventLoop) {
+    let response = Response(status: head.status, headers: head.headers, body: body, closes: head.wantsClose)
+    let wish = self.wish
+    self.wish = nil
+    answer = nil
+    clearDeadline(in: loop)
+    if head.wantsClose { end(.lost("the server closed the connection"), in: loop) }
+    switch wish {
+    case .response(let done): done(.success(response))
+    case .upgrade(_, let done): done(.failure(.refused(response)))
+    case .connection, nil: break
+    }
+  }
+
+  private func upgraded(_ head: ResponseHead, in loop: EventLoop) {
+    guard case .upgrade(let handshake, let done) = wish else {
+      end(.malformed("a 101 that nobody asked for"), in: loop)
+      return
+    }
+    do throws(UpgradeAnswerFault) {
+      _ = try UpgradeAnswer(
+        head, accept: HandshakeKey.accept(for: handshake.key), subprotocols: handshake.subprotocols, extensions: [])
+    } catch {
+      end(.malformed(error.rawValue), in: loop)
+      return
+    }
+    wish = nil
+    clearDeadline(in: loop)
+    phase = .webSocket
+    socket = ClientSocketState(maxMessage: handshake.maxMessage)
+    done(.success(Response(status: 101, headers: head.headers)))
+    let early = inbox
+    inbox = []
+    early.withUnsafeBytes { socketReceived($0, in: loop) }
+  }
+}
+
+/// A channel as other threads hold it: they may pass it on to its loop, and nothing else.
+///
+/// `@unchecked Sendable`: `use` is called on the loop's thread alone.
+final class ClientChannelReference: @unchecked Sendable {
+  private let channel: ClientChannel
+  init(_ channel: ClientChannel) { self.channel = channel }
+
+  func use(_ body: (ClientChannel) -> Void) { body(channel) }
+
+  func close(in loop: EventLoop) {
+    loop.execute { [self] loop in channel.end(.lost("closed"), in: loop) }
+  }
+}

@@ -1,0 +1,68 @@
+internal import Glibc
+public import Transport
+
+/// A loop that opens connections to gates and other servers, for tools and tests: HTTP/1.1 requests, and WebSockets on
+/// the same connection, as real clients do.
+public final class ClientEngine: Sendable {
+  private let loop: EventLoop
+
+  /// - Throws: `ClientFault.unreachable` when the system has no descriptors left.
+  public init() throws(ClientFault) {
+    do throws(SystemCallError) {
+      loop = try EventLoop(service: nil, resolver: Resolver())
+    } catch {
+      throw .unreachable(error.description)
+    }
+    signal(SIGPIPE, SIG_IGN)
+    Thread.start { [loop] in loop.run() }
+  }
+
+  deinit { loop.execute { $0.stop() } }
+
+  /// Opens a connection, TLS handshake included.
+  ///
+  /// - Parameters:
+  ///   - tls: whom to trust and who to be; `nil` connects without TLS.
+  ///   - name: the name that the server must prove to have; `host` unless given.
+  public func connect(
+    host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, timeout: Duration = .seconds(10)
+  ) async throws(ClientFault) -> ClientConnection {
+    let channel = ClientChannel(host: host, port: port, tls: tls, name: name ?? host)
+    let connection = ClientConnection(channel: ClientChannelReference(channel), loop: loop)
+    try await connection.perform { channel, loop, done in
+      loop.insert(channel)
+      channel.begin(.connection(done), timeout: timeout, in: loop)
+      channel.resolve(in: loop)
+    }
+    return connection
+  }
+}
+
+/// Why a client's wish was not fulfilled. The texts are for people.
+public enum ClientFault: Error, Sendable, Hashable {
+  /// Name resolution or connection failed.
+  case unreachable(String)
+  /// The TLS handshake failed: the server is not whom it claims to be, or does not want us.
+  case untrusted(String)
+  case timedOut
+  /// The connection ended before its time.
+  case lost(String)
+  /// The server broke its protocol.
+  case malformed(String)
+  /// A well-formed answer other than 101 to an opening handshake.
+  case refused(Response)
+  /// The connection is busy with another request, closed, or a WebSocket by now: the caller's mistake.
+  case misused(String)
+}
+
+extension ClientFault: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreachable(let reason), .untrusted(let reason), .lost(let reason), .malformed(let reason),
+      .misused(let reason):
+      reason
+    case .timedOut: "no answer in time"
+    case .refused(let response): "refused with status \(response.status)"
+    }
+  }
+}

@@ -1,0 +1,154 @@
+internal import Transport
+
+/// The WebSocket of a client channel: messages that wait for a reader, and callers that wait for the network.
+struct ClientSocketState {
+  private static let queueBound = 1 << 20
+
+  var endpoint: WebSocketEndpoint
+  private var queue: [ClientWebSocket.Event] = []
+  private var queuedBytes = 0
+  private var reader: ClientChannel.Callback<ClientWebSocket.Event>?
+  private var writers: [ClientChannel.Callback<Void>] = []
+  private var pinger: ClientChannel.Callback<Void>?
+  private var ending: ClientWebSocket.Ending?
+
+  init(maxMessage: Int) {
+    endpoint = WebSocketEndpoint(.client { .random(in: .min ... .max) }, maxMessage: maxMessage)
+  }
+
+  /// More waits to be received than should: the server is not read any further.
+  var isFull: Bool { queuedBytes > Self.queueBound }
+
+  mutating func deliver(_ event: ClientWebSocket.Event) {
+    if case .ended(let ending) = event {
+      guard self.ending == nil else { return }
+      self.ending = ending
+    }
+    if let reader = reader.take() {
+      reader(.success(event))
+    } else {
+      queue.append(event)
+      queuedBytes += event.size
+    }
+  }
+
+  mutating func take(_ done: @escaping ClientChannel.Callback<ClientWebSocket.Event>) {
+    if let event = queue.first {
+      queue.removeFirst()
+      queuedBytes -= event.size
+      done(.success(event))
+    } else if let ending {
+      done(.success(.ended(ending)))
+    } else if reader == nil {
+      reader = done
+    } else {
+      done(.failure(.misused("somebody else is receiving")))
+    }
+  }
+
+  mutating func waitForRoom(_ done: @escaping ClientChannel.Callback<Void>) { writers.append(done) }
+
+  mutating func drained(_ left: Int) {
+    guard left < Self.queueBound else { return }
+    let waiting = writers
+    writers = []
+    for writer in waiting { writer(.success(())) }
+  }
+
+  mutating func waitForPong(_ done: @escaping ClientChannel.Callback<Void>) -> Bool {
+    guard pinger == nil else { return false }
+    pinger = done
+    return true
+  }
+
+  mutating func ponged() { pinger.take()?(.success(())) }
+
+  /// The server has closed its side without a Close frame.
+  mutating func peerEnded() {
+    deliver(.ended(ClientWebSocket.Ending(code: nil, reason: "the connection ended without a Close frame")))
+  }
+
+  /// Nothing more will come or go.
+  mutating func lost(_ fault: ClientFault) {
+    let waiting = writers
+    writers = []
+    for writer in waiting { writer(.failure(fault)) }
+    pinger.take()?(.failure(fault))
+    deliver(.ended(ClientWebSocket.Ending(code: nil, reason: fault.description)))
+  }
+}
+
+extension ClientWebSocket.Event {
+  fileprivate var size: Int {
+    switch self {
+    case .message(.text(let text)): text.utf8.count + 64
+    case .message(.binary(let bytes)): bytes.count + 64
+    case .ended: 0
+    }
+  }
+}
+
+extension ClientChannel {
+  func socketReceived(_ bytes: UnsafeRawBufferPointer, in loop: EventLoop) {
+    guard bytes.count > 0, let actions = socket?.endpoint.receive(bytes) else { return }
+    for action in actions {
+      switch action {
+      case .message(let message): socket?.deliver(.message(message))
+      case .bytes: break
+      case .pong:
+        clearDeadline(in: loop)
+        socket?.ponged()
+      case .write(let bytes): transmit(bytes, in: loop)
+      case .end(let end):
+        socket?.deliver(.ended(end.ending))
+        link.sendEnd(through: loop.window)
+        setDeadline(after: .seconds(2), in: loop)
+      }
+    }
+  }
+
+  func send(_ message: WebSocketMessage, in loop: EventLoop, _ done: @escaping Callback<Void>) {
+    guard phase == .webSocket, let frame = socket?.endpoint.send(message), !frame.isEmpty else {
+      done(.failure(.lost("the WebSocket is closed")))
+      return
+    }
+    transmit(frame, in: loop)
+    socket?.waitForRoom(done)
+    socket?.drained(link.outbox.count)
+  }
+
+  func receive(in loop: EventLoop, _ done: @escaping Callback<ClientWebSocket.Event>) {
+    guard socket != nil else {
+      done(.failure(.misused("the connection is not a WebSocket")))
+      return
+    }
+    socket?.take(done)
+    if phase == .webSocket { update(in: loop) }
+  }
+
+  func ping(timeout: Duration, in loop: EventLoop, _ done: @escaping Callback<Void>) {
+    guard phase == .webSocket, socket?.waitForPong(done) == true, let frame = socket?.endpoint.ping(Array("ping".utf8))
+    else {
+      done(.failure(.misused("the WebSocket is closed, or a Ping is under way")))
+      return
+    }
+    setDeadline(after: timeout, in: loop)
+    transmit(frame, in: loop)
+  }
+
+  func closeWebSocket(_ code: CloseCode, reason: String, in loop: EventLoop) {
+    guard phase == .webSocket, let frame = socket?.endpoint.close(code, reason: reason), !frame.isEmpty else { return }
+    setDeadline(after: .seconds(5), in: loop)
+    transmit(frame, in: loop)
+  }
+}
+
+extension WebSocketEndpoint.End {
+  fileprivate var ending: ClientWebSocket.Ending {
+    switch self {
+    case .closed(let close): ClientWebSocket.Ending(code: close.code?.rawValue, reason: close.reason)
+    case .fault(let fault): ClientWebSocket.Ending(code: nil, reason: "the server broke the protocol: \(fault.rule)")
+    case .lost: ClientWebSocket.Ending(code: nil, reason: "the connection ended without a Close frame")
+    }
+  }
+}

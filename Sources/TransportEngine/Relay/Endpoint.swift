@@ -1,0 +1,215 @@
+internal import Transport
+
+/// A WebSocket that ends here: for a service that speaks plain bytes, or for a conversation of this process.
+final class Endpoint {
+  var socket: WebSocketEndpoint
+  /// `nil` if an upstream is at the other end.
+  let conversation: (any WebSocketSession)?
+  /// The WebSocket is over: only the sockets remain to be closed.
+  var isOver = false
+  private var ending: (code: UInt16?, reason: String) = (nil, "")
+
+  init(socket: WebSocketEndpoint, conversation: (any WebSocketSession)?) {
+    self.socket = socket
+    self.conversation = conversation
+  }
+
+  func noteEnd(_ end: WebSocketEndpoint.End) {
+    isOver = true
+    switch end {
+    case .closed(let close): ending = (close.code?.rawValue, close.reason)
+    case .fault(let fault): ending = (nil, fault.rule)
+    case .lost: ending = (nil, "the connection ended without a Close frame")
+    }
+  }
+
+  /// The connection is gone.
+  func finished() { conversation?.closed(code: ending.code, reason: ending.reason) }
+}
+
+extension EventLoop {
+  // MARK: Opening
+
+  /// The upstream is a TCP service and is connected: the client gets its 101 from the gate.
+  func openBridge(_ session: SessionRef) {
+    guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade
+    else { return }
+    // What clients of such bridges offer, if they offer anything.
+    let subprotocol = intent.subprotocols.first { $0 == "binary" }
+    session.pointee.endpoint = Endpoint(
+      socket: WebSocketEndpoint(.server, delivery: .stream, maxMessage: order.limits.maxMessage), conversation: nil)
+    session.pointee.phase = .bridge
+    greet(session, intent, subprotocol, order.responseHeaders)
+    begin(session, order)
+    resume(session, exchange)
+  }
+
+  func openConversation(_ session: SessionRef, _ exchange: Exchange, _ conversation: any WebSocketSession) {
+    guard let intent = exchange.upgrade else { return }
+    session.pointee.endpoint = Endpoint(
+      socket: WebSocketEndpoint(.server, maxMessage: conversation.maxMessage), conversation: conversation)
+    session.pointee.phase = .conversation
+    session.pointee.bounds = RelayBounds(SessionLimits(maxAge: nil), now: now)
+    session.pointee.pingToken = random.next()
+    session.pointee.ends.pointee.link.lastHeard = now
+    greet(session, intent, conversation.subprotocol, HeaderFields())
+    let token = session.pointee.token
+    conversation.opened(
+      WebSocketChannel(
+        send: { [self] message in
+          execute { loop in
+            guard let session = loop.slots.session(token), let endpoint = session.pointee.endpoint else { return }
+            loop.sendToClient(session, endpoint.socket.send(message))
+            loop.settleEndpoint(session)
+          }
+        },
+        close: { [self] code, reason in
+          execute { loop in
+            guard let session = loop.slots.session(token) else { return }
+            loop.closeEndpoint(session, code, reason: reason)
+          }
+        }))
+    resume(session, exchange)
+  }
+
+  private func greet(_ session: SessionRef, _ intent: UpgradeIntent, _ subprotocol: String?, _ fields: HeaderFields) {
+    // Only the fields of a responder could be at fault: then there are none.
+    let head =
+      (try? ResponseWriter.switchingProtocols(key: intent.key, subprotocol: subprotocol, fields: fields))
+      ?? (try? ResponseWriter.switchingProtocols(key: intent.key)) ?? []
+    sendToClient(session, head)
+  }
+
+  private func resume(_ session: SessionRef, _ exchange: Exchange) {
+    let early = exchange.inbox
+    session.pointee.exchange = nil
+    early.withUnsafeBytes { messagesArrived(session, $0) }
+    endpointTimer(session)
+  }
+
+  // MARK: Traffic
+
+  func endpointReadable(_ session: SessionRef, _ side: Side) {
+    let end = session.pointee.ends + side.index
+    guard end.pointee.link.isOpen else { return }
+    let reception = end.pointee.link.receive(into: plain.start, through: window)
+    if reception.count > 0 {
+      end.pointee.link.lastHeard = now
+      let bytes = UnsafeRawBufferPointer(start: plain.start, count: reception.count)
+      switch side {
+      case .client:
+        messagesArrived(session, bytes)
+      case .upstream:
+        end.pointee.bytes &+= UInt64(bytes.count)
+        if let frame = session.pointee.endpoint?.socket.send(bytes) { sendToClient(session, frame) }
+      }
+    }
+    settleEndpoint(session)
+  }
+
+  private func messagesArrived(_ session: SessionRef, _ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count > 0, let endpoint = session.pointee.endpoint else { return }
+    for action in endpoint.socket.receive(bytes) {
+      switch action {
+      case .message(let message): endpoint.conversation?.received(message)
+      case .bytes(let payload):
+        session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
+        payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+      case .pong: break
+      case .write(let frame): sendToClient(session, frame)
+      case .end(let end): endpointEnded(session, endpoint, end)
+      }
+    }
+  }
+
+  private func endpointEnded(_ session: SessionRef, _ endpoint: Endpoint, _ end: WebSocketEndpoint.End) {
+    endpoint.noteEnd(end)
+    if session.pointee.end == nil {
+      switch end {
+      case .closed(let close): session.pointee.end = .closed(by: .client, code: close.code?.rawValue)
+      case .fault(let fault): session.pointee.end = .closedByGate(fault.closeCode.rawValue, reason: fault.rule)
+      case .lost: session.pointee.end = .lost(.client, "the connection was closed")
+      }
+    }
+    session.pointee.ends[0].link.sendEnd(through: window)
+    session.pointee.ends[1].link.sendEnd(through: window)
+    if let service { limitPatience(session, to: service.limits.closeTimeout) }
+  }
+
+  // MARK: Ends
+
+  func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
+    guard let endpoint = session.pointee.endpoint, endpoint.socket.canSend, let service else { return }
+    if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
+    session.pointee.isClosedByGate = true
+    sendToClient(session, endpoint.socket.close(code, reason: reason))
+    session.pointee.ends[1].link.sendEnd(through: window)
+    limitPatience(session, to: service.limits.closeTimeout)
+    settleEndpoint(session)
+  }
+
+  /// After anything happened: passes ends on, stops or resumes reading, and ends the session when nothing is left.
+  func settleEndpoint(_ session: SessionRef) {
+    guard let endpoint = session.pointee.endpoint else { return }
+    let client = session.pointee.ends
+    let upstream = session.pointee.ends + 1
+    let clientIsGone = client.pointee.link.failure != nil || client.pointee.link.hasEnded
+    if clientIsGone && !endpoint.isOver {
+      for case .end(let end) in endpoint.socket.connectionEnded() { endpointEnded(session, endpoint, end) }
+    }
+    if upstream.pointee.link.isOpen, upstream.pointee.link.failure != nil || upstream.pointee.link.hasEnded {
+      upstreamLeft(session, endpoint)
+    }
+    if client.pointee.link.failure != nil || clientIsGone && client.pointee.link.outbox.isEmpty {
+      // The service still gets what the client had sent.
+      guard upstream.pointee.link.isOpen, !upstream.pointee.link.hasSentEnd, upstream.pointee.link.failure == nil else {
+        destroy(session)
+        return
+      }
+    }
+    let holdsBack = endpoint.conversation == nil ? upstream : client
+    updateInterest(session, .client, reads: holdsBack.pointee.link.outbox.isEmpty)
+    updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty && !clientIsGone)
+  }
+
+  private func upstreamLeft(_ session: SessionRef, _ endpoint: Endpoint) {
+    let upstream = session.pointee.ends + 1
+    let isOrderly = upstream.pointee.link.failure == nil
+    if session.pointee.end == nil {
+      session.pointee.end = .lost(.upstream, upstream.pointee.link.failure ?? "the connection was closed")
+    }
+    setInterest(session, .upstream, 0)
+    upstream.pointee.link.close()
+    let close = endpoint.socket.close(
+      isOrderly ? .normal : .badGateway, reason: "the service behind the gate closed the connection")
+    sendToClient(session, close)
+    if let service { limitPatience(session, to: service.limits.closeTimeout) }
+  }
+
+  func endpointTimer(_ session: SessionRef) {
+    guard let endpoint = session.pointee.endpoint else { return }
+    if let deadline = session.pointee.closeDeadline {
+      if now >= deadline { destroy(session) } else { timers.schedule(session.pointee.timer, at: deadline) }
+      return
+    }
+    let bounds = session.pointee.bounds
+    let client = session.pointee.ends
+    let heard = client.pointee.link.lastHeard
+    let isTooOld = bounds.ageDeadline.map { now >= $0 } ?? false
+    if isTooOld || bounds.idle.map({ now >= heard + $0 }) ?? false {
+      closeEndpoint(
+        session, .timeout, reason: isTooOld ? "the session has reached its greatest age" : "the client is silent")
+      return
+    }
+    var next = min(bounds.ageDeadline ?? .max, bounds.idle.map { heard + $0 } ?? .max)
+    if let ping = bounds.ping {
+      if now >= max(heard, client.pointee.lastPing) + ping {
+        client.pointee.lastPing = now
+        if client.pointee.link.outbox.isEmpty { sendToClient(session, endpoint.socket.ping(Array("sallyport".utf8))) }
+      }
+      next = min(next, max(heard, client.pointee.lastPing) + ping)
+    }
+    updateInterest(session, .client)
+    if next < .max { timers.schedule(session.pointee.timer, at: max(next, now + 1)) }
+  }
+}

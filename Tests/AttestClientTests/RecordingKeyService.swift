@@ -1,0 +1,66 @@
+import AttestClient
+import ByteCoding
+import SimulatedDevice
+import Synchronization
+
+/// A simulated device that notes what it is asked for, and fails as a test scripts it.
+final class RecordingKeyService: AppAttestKeyService {
+  enum Call: Sendable, Hashable {
+    case generate
+    case attest([UInt8])
+    case assert([UInt8])
+  }
+
+  let isSupported: Bool
+  private let device: SimulatedKeyService
+  private let calls = Mutex<[Call]>([])
+  private let attestFailures = Mutex<[KeyServiceError]>([])
+  private let assertFailures = Mutex<[KeyServiceError]>([])
+  private let assertionsUnderWay = Gauge()
+
+  init(isSupported: Bool = true, attestFailures: [KeyServiceError] = [], assertFailures: [KeyServiceError] = []) throws
+  {
+    self.isSupported = isSupported
+    let app = SimulatedApp(appID: "AAABBBCCC1.com.example.app")
+    let authority = try TestAuthority(appID: app.appID, at: .now())
+    device = SimulatedKeyService(authority: authority, app: app, keys: MemoryKeyStore())
+    self.attestFailures.withLock { $0 = attestFailures }
+    self.assertFailures.withLock { $0 = assertFailures }
+  }
+
+  var recorded: [Call] { calls.withLock { $0 } }
+  var generatedKeys: Int { recorded.count { $0 == .generate } }
+  var mostAssertionsAtOnce: Int { assertionsUnderWay.most }
+
+  func generateKey() async throws(KeyServiceError) -> String {
+    calls.withLock { $0.append(.generate) }
+    return try await device.generateKey()
+  }
+
+  func attestKey(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8] {
+    calls.withLock { $0.append(.attest(clientDataHash)) }
+    if let failure = Self.next(attestFailures) { throw failure }
+    return try await device.attestKey(keyID, clientDataHash: clientDataHash)
+  }
+
+  func generateAssertion(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8] {
+    calls.withLock { $0.append(.assert(clientDataHash)) }
+    if let failure = Self.next(assertFailures) { throw failure }
+    assertionsUnderWay.enter()
+    defer { assertionsUnderWay.leave() }
+    await Task.yield()
+    return try await device.generateAssertion(keyID, clientDataHash: clientDataHash)
+  }
+
+  private static func next(_ failures: borrowing Mutex<[KeyServiceError]>) -> KeyServiceError? {
+    failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+  }
+}
+
+/// Counts how many are inside at once.
+final class Gauge: Sendable {
+  private let count = Mutex((now: 0, most: 0))
+  var most: Int { count.withLock { $0.most } }
+  func enter() { count.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) } }
+  func leave() { count.withLock { $0.now -= 1 } }
+}

@@ -1,0 +1,87 @@
+import AttestClient
+import ByteCoding
+import Foundation
+import Synchronization
+
+/// A gate as its client sees it: challenges that never repeat, and answers to registrations as a test scripts them.
+final class ScriptedGate: HTTPTransport {
+  enum Answer: Sendable {
+    case status(Int, RefusalCode? = nil)
+    case failure(TransportError)
+
+    static let accepted = Answer.status(200)
+  }
+
+  private struct State {
+    var requests: [HTTPRequest] = []
+    var challengeAnswers: [Answer] = []
+    var registrationAnswers: [Answer] = []
+    var nonces = 0
+  }
+
+  private let state = Mutex(State())
+
+  /// `registrations` and `challenges` are used up from the front; after them everything is granted.
+  init(registrations: [Answer] = [], challenges: [Answer] = []) {
+    state.withLock {
+      $0.registrationAnswers = registrations
+      $0.challengeAnswers = challenges
+    }
+  }
+
+  var requests: [HTTPRequest] { state.withLock { $0.requests } }
+  var registrations: [HTTPRequest] { requests.filter { $0.method == .post } }
+  var challengeCount: Int { requests.count { $0.method == .get } }
+
+  func script(registrations: [Answer]) { state.withLock { $0.registrationAnswers = registrations } }
+
+  func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    await Task.yield()
+    let (answer, nonce) = state.withLock { state in
+      state.requests.append(request)
+      state.nonces += 1
+      let nonce = Hex.encode([UInt8](repeating: UInt8(state.nonces % 256), count: 32))
+      let answer =
+        request.method == .get ? Self.next(&state.challengeAnswers) : Self.next(&state.registrationAnswers)
+      return (answer, nonce)
+    }
+    switch answer {
+    case .failure(let error): throw error
+    case .status(200, _) where request.method == .get:
+      return HTTPResponse(status: 200, body: Array(#"{"nonce":"\#(nonce)","expires":"1700000060000"}"#.utf8))
+    case .status(let status, let code):
+      let headers = code.map { [HTTPField(GateRefusal.codeHeader.lowercased(), $0.rawValue)] } ?? []
+      return HTTPResponse(status: status, headers: headers, body: Array("no\n".utf8))
+    }
+  }
+
+  private static func next(_ answers: inout [Answer]) -> Answer {
+    answers.isEmpty ? .accepted : answers.removeFirst()
+  }
+}
+
+/// A wall clock that stands still until a test moves it.
+final class ManualClock: Sendable {
+  private let instant = Mutex(Timestamp(seconds: 1_700_000_000))
+  var now: Timestamp { instant.withLock { $0 } }
+  func advance(by duration: Duration) { instant.withLock { $0 = $0.advanced(by: duration) } }
+}
+
+/// A record in memory, whose next writes can be made to fail.
+final class MemoryKeyIDStore: KeyIDStore {
+  private let record = Mutex(KeyRecord())
+  private let failures = Mutex(0)
+
+  func load() -> KeyRecord { record.withLock { $0 } }
+
+  func save(_ record: KeyRecord) throws(KeyStoreError) {
+    let fails = failures.withLock { count in
+      defer { count = max(0, count - 1) }
+      return count > 0
+    }
+    if fails { throw .unwritable("disk full") }
+    self.record.withLock { $0 = record }
+  }
+
+  func failNextWrite() { failures.withLock { $0 = 1 } }
+}

@@ -1,0 +1,130 @@
+import AttestClient
+import ByteCoding
+import Foundation
+import Testing
+
+@Suite("What the gate sends")
+struct GateMessageTests {
+  @Test("a challenge is a hex nonce, with or without its time")
+  func challenge() throws {
+    let nonce = String(repeating: "0a", count: 32)
+    let full = try #require(Challenge(body: Array(#"{"nonce":"\#(nonce)","expires":"1700000000123"}"#.utf8)))
+    #expect(full.nonce == nonce)
+    #expect(full.bytes == [UInt8](repeating: 10, count: 32))
+    #expect(full.expires == Timestamp(milliseconds: 1_700_000_000_123))
+    #expect(Challenge(body: Array(#"{"nonce":"\#(nonce)","more":true}"#.utf8))?.expires == nil)
+  }
+
+  @Test(
+    "anything else is no challenge",
+    arguments: [
+      "", "{}", "[]", #"{"nonce":7}"#, #"{"nonce":""}"#, #"{"nonce":"0a0"}"#,
+      #"{"nonce":"zz0a0b0c0d0e0f101112131415161718"}"#,
+      #"{"nonce":"0a0b0c0d0e0f10111213141516171"}"#, #"{"nonce":"+a0b0c0d0e0f101112131415161718"}"#,
+    ])
+  func noChallenge(body: String) {
+    #expect(Challenge(body: Array(body.utf8)) == nil)
+  }
+
+  @Test("a refusal is read from status, header and text")
+  func refusal() {
+    let response = HTTPResponse(
+      status: 403, headers: [HTTPField("x-attest-error", "rp_id_mismatch"), HTTPField("X-REQUEST-ID", "7f")],
+      body: Array("rpIdHash does not match bundleId\r\n".utf8))
+    let refusal = GateRefusal(response)
+    #expect(refusal.code?.rawValue == "rp_id_mismatch")
+    #expect(refusal.text == "rpIdHash does not match bundleId")
+    #expect(refusal.requestID == "7f")
+    #expect("\(refusal)" == "403 rp_id_mismatch: rpIdHash does not match bundleId")
+  }
+
+  @Test("a refusal of something that is no gate is read, too, and bounded")
+  func strangeRefusal() {
+    let refusal = GateRefusal(HTTPResponse(status: 502, body: [UInt8](repeating: 0xFF, count: 100_000)))
+    #expect(refusal.code == nil)
+    #expect(refusal.text.count <= 500)
+    #expect("\(GateRefusal(HTTPResponse(status: 502)))" == "502: no reason given")
+  }
+}
+
+@Suite("The gate's address")
+struct AddressTests {
+  @Test(
+    "is an https URL or the wss URL of a socket",
+    arguments: [
+      ("https://gate.example:6200", "https://gate.example:6200/attest/challenge"),
+      ("https://gate.example/", "https://gate.example/attest/challenge"),
+      ("https://gate.example/edge/", "https://gate.example/edge/attest/challenge"),
+      ("wss://gate.example:6200/chat?room=1", "https://gate.example:6200/attest/challenge"),
+      ("WSS://[::1]:6200", "https://[::1]:6200/attest/challenge"),
+    ])
+  func usable(text: String, endpoint: String) async throws {
+    let gate = ScriptedGate()
+    let url = try #require(URL(string: text))
+    let session = try AttestSession(gate: url, keys: RecordingKeyService(), store: MemoryKeyIDStore(), http: gate)
+    _ = try await session.fetchChallenge()
+    #expect(gate.requests.map(\.url.absoluteString) == [endpoint])
+  }
+
+  @Test(
+    "is never plaintext, nor ambiguous",
+    arguments: [
+      "http://gate.example", "ws://gate.example", "gate.example", "file:///etc", "https:///path",
+      "https://a@gate.example",
+      "https://gate.example/#x", "https://gate.example?x=1",
+    ])
+  func unusable(text: String) throws {
+    let url = try #require(URL(string: text))
+    #expect(throws: AttestError.unusableAddress(text)) {
+      try AttestSession(gate: url, keys: RecordingKeyService(), store: MemoryKeyIDStore(), http: ScriptedGate())
+    }
+  }
+}
+
+@Suite("The key record in a file")
+struct FileKeyIDStoreTests {
+  private func inFolder(_ body: (String) throws -> Void) throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/record-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try body(folder)
+  }
+
+  @Test(
+    "comes back as it was saved",
+    arguments: [
+      KeyRecord(), KeyRecord(keyID: "a/b+c="), KeyRecord(renewedAt: Timestamp(seconds: 1_700_000_000, nanoseconds: 5)),
+      KeyRecord(keyID: "k", renewedAt: Timestamp(seconds: 0)),
+    ])
+  func roundTrip(record: KeyRecord) throws {
+    try inFolder { folder in
+      let store = FileKeyIDStore(path: "\(folder)/record.json")
+      #expect(try store.load() == KeyRecord())
+      try store.save(KeyRecord(keyID: "older"))
+      try store.save(record)
+      #expect(try store.load() == record)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["record.json"])
+      let attributes = try FileManager.default.attributesOfItem(atPath: "\(folder)/record.json")
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+  }
+
+  @Test(
+    "is not guessed at when it is damaged", arguments: ["", "{", "[]", #"{"renewedAt":"yesterday"}"#, #"{"keyId":5}"#])
+  func damaged(content: String) throws {
+    try inFolder { folder in
+      try Data(content.utf8).write(to: URL(fileURLWithPath: "\(folder)/record.json"))
+      #expect(throws: KeyStoreError.self) { try FileKeyIDStore(path: "\(folder)/record.json").load() }
+    }
+  }
+
+  @Test("is not half written where there is no folder")
+  func noFolder() throws {
+    try inFolder { folder in
+      let store = FileKeyIDStore(path: "\(folder)/missing/record.json")
+      #expect(throws: KeyStoreError.self) { try store.save(KeyRecord(keyID: "k")) }
+      let left = try FileManager.default.contentsOfDirectory(atPath: folder)
+      #expect(left.isEmpty)
+    }
+  }
+}

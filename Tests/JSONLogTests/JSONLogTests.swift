@@ -1,0 +1,100 @@
+import ByteCoding
+import Foundation
+import JSONLog
+import Logging
+import Testing
+
+@Suite("JSON log lines")
+struct JSONLogTests {
+  private let pipe = Pipe()
+
+  private func logger(_ sink: LineSink) -> Logger {
+    var logger = Logger(label: "test") { label in
+      JSONLineHandler(label: label, sink: sink) { Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789) }
+    }
+    logger.logLevel = .info
+    return logger
+  }
+
+  private func lines() throws -> [Substring] {
+    try pipe.fileHandleForWriting.close()
+    let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    return text.split(separator: "\n", omittingEmptySubsequences: true)
+  }
+
+  private func sink(capacity: Int = 1 << 20) -> LineSink {
+    LineSink(descriptor: pipe.fileHandleForWriting.fileDescriptor, capacity: capacity)
+  }
+
+  @Test("An event is one line: time, level, logger, message, then its metadata by name")
+  func oneLine() throws {
+    let sink = sink()
+    logger(sink).notice("refused", metadata: ["code": "nonce_used", "attempt": .stringConvertible(3)])
+    sink.flush()
+    #expect(
+      try lines() == [
+        #"{"time":"2023-11-14T22:13:20.123Z","level":"notice","logger":"test","message":"refused","#
+          + #""attempt":3,"code":"nonce_used"}"#
+      ])
+  }
+
+  @Test(
+    "No text breaks out of its line or its string",
+    arguments: ["a\nb", "\"", "\\", "\u{0}\u{1F}\u{7F}\u{85}", "\u{2028}\u{2029}", "\r\n", "é 🚪", "\",\"code\":\"x"])
+  func hostileText(_ text: String) throws {
+    let sink = sink()
+    logger(sink).notice("refused", metadata: ["path": "\(text)", "\(text)": "key"])
+    sink.flush()
+    let lines = try lines()
+    let object = try JSONSerialization.jsonObject(with: Data(try #require(lines.first).utf8)) as? [String: Any]
+    #expect(lines.count == 1)
+    #expect(object?["path"] as? String == text)
+    #expect(object?[text] as? String == "key")
+    #expect(object?.count == 6)
+  }
+
+  @Test("Metadata cannot pass for the line's own members")
+  func reservedNames() throws {
+    let sink = sink()
+    logger(sink).notice("refused", metadata: ["message": "admitted", "level": "debug"])
+    sink.flush()
+    let line = try #require(try lines().first)
+    #expect(line.contains(#""message":"refused","#) && line.contains(#""metadata.message":"admitted""#))
+  }
+
+  @Test("An event below the logger's level is not written")
+  func level() throws {
+    let sink = sink()
+    logger(sink).debug("detail")
+    sink.flush()
+    #expect(try lines().isEmpty)
+  }
+
+  @Test("Lines of many threads keep whole, and each thread's lines their order")
+  func concurrency() throws {
+    let sink = sink()
+    DispatchQueue.concurrentPerform(iterations: 4) { worker in
+      for number in 0..<100 { sink.write("\(worker):\(number)") }
+    }
+    sink.flush()
+    let lines = try lines()
+    #expect(lines.count == 400)
+    for worker in 0..<4 {
+      #expect(lines.filter { $0.hasPrefix("\(worker):") } == (0..<100).map { "\(worker):\($0)" })
+    }
+  }
+
+  @Test("A reader that stalls blocks nobody: what does not fit is dropped and counted")
+  func stalledReader() throws {
+    let sink = sink(capacity: 1000)
+    // Far more than a pipe and the buffer hold together.
+    for _ in 0..<10_000 { sink.write(String(repeating: "x", count: 99)) }
+    var text = ""
+    while !text.contains("dropped") {
+      text += String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
+    }
+    sink.flush()
+    let count = text.split(separator: "\n").filter { $0.hasPrefix("x") }.count
+    #expect(count > 0 && count < 10_000)
+  }
+}

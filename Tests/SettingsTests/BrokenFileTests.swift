@@ -1,0 +1,294 @@
+import Testing
+
+@testable import Settings
+
+/// A configuration that must not start a gate, and everything that is said about it.
+struct Broken: Sendable, CustomTestStringConvertible {
+  let title: String
+  let yaml: String
+  let faults: [String]
+  var testDescription: String { title }
+
+  init(_ title: String, _ yaml: String, _ faults: String...) {
+    self.title = title
+    self.yaml = yaml
+    self.faults = faults.map { "gate.yaml:\($0)" }
+  }
+}
+
+@Suite("A broken file is refused with the place of each fault")
+struct BrokenFileTests {
+  @Test("Everything that is wrong is told, with line and column", arguments: grammar + values + relations)
+  func faults(_ broken: Broken) throws {
+    let workspace = try Workspace()
+    #expect(try workspace.faults(yaml: broken.yaml) == broken.faults)
+  }
+
+  @Test("Without a certificate that can be used there is no start", arguments: certificates)
+  func certificateFaults(_ broken: Broken) throws {
+    let workspace = try Workspace()
+    #expect(try workspace.faults(yaml: broken.yaml, environment: [:]) == broken.faults)
+  }
+
+  static let grammar: [Broken] = [
+    Broken("a misspelt section", "listten: { port: 1 }", "1:1: listten: unknown key (did you mean listen)"),
+    Broken("a misspelt key", "listen:\n  prot: 6200", "2:3: listen.prot: unknown key (did you mean listen.port)"),
+    Broken(
+      "a key in the wrong section", "listen:\n  cert_file: x",
+      "2:3: listen.cert_file: unknown key (did you mean tls.cert_file)"),
+    Broken(
+      "a misspelt key in a list", "routes:\n  - path: /\n    upstrem: ws://h",
+      "2:5: routes[0].upstream: missing",
+      "3:5: routes[0].upstrem: unknown key (did you mean routes[0].upstream)"),
+    Broken("a key like no other", "zzzzzz: 1", "1:1: zzzzzz: unknown key"),
+    Broken(
+      "a key given twice", "listen:\n  port: 1\n  address: '::'\n  port: 2",
+      "4:3: listen.port: given twice, first in line 2"),
+    Broken(
+      "keys given twice in several places, beside another fault",
+      "listen: { port: 1, \"port\": 2 }\nsession:\n  ping: 5\nlisten: {}\nsession: {}",
+      "1:20: listen.port: given twice, first in line 1",
+      "3:9: session.ping: 5 has no unit: ms, s, m, h or d (did you mean 5s)",
+      "4:1: listen: given twice, first in line 1", "5:1: session: given twice, first in line 2"),
+    Broken(
+      "a key given three times", "version: 1\nversion: 1\nversion: 1",
+      "2:1: version: given twice, first in line 1", "3:1: version: given twice, first in line 1"),
+    Broken("a text for a section", "listen: 6200", "1:9: listen: takes keys below it"),
+    Broken("a list for a section", "listen:\n  - port", "2:3: listen: takes keys below it"),
+    Broken("a list for a value", "listen: { port: [1, 2] }", "1:17: listen.port: takes one value, not a list"),
+    Broken("keys for a value", "listen: { port: { a: 1 } }", "1:17: listen.port: takes one value, not keys"),
+    Broken("a text for a list", "routes: /", "1:9: routes: takes a list, as [a, b]"),
+    Broken("keys for a list", "routes: { path: / }", "1:9: routes: takes a list, each element behind a dash"),
+    Broken("nothing for a value", "listen:\n  port:", "2:8: listen.port: has no value"),
+    Broken("nothing for a list", "routes:", "1:1: routes: has no value; an empty list is []"),
+    Broken("an empty text", "listen: { address: '' }", "1:20: listen.address: has no value"),
+    Broken("a text for an element", "app_attest: { apps: [x] }", "1:22: app_attest.apps[0]: takes keys below it"),
+    Broken("no keys at all", "- a\n- b", "1:1: the file holds no keys, as listen: { port: 6200 }"),
+    Broken("a key that is no word", "[a]: 1", "1:1: a key is a word"),
+    Broken(
+      "an unended bracket", "listen: { port: 1",
+      "2:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'"),
+    Broken(
+      "a tab", "listen:\n\tport: 1",
+      "2:1: not YAML: while scanning for the next token, found character that cannot start any token"),
+    Broken("two colons", "listen: port: 1", "1:13: not YAML: mapping values are not allowed in this context"),
+    Broken("a control character", "listen:\n  port: 1\u{1}", "2:10: not YAML: control characters are not allowed"),
+    Broken("two documents", "version: 1\n---\nversion: 1", "2:1: not one YAML document: but found another document"),
+    Broken("an unknown anchor", "listen: *other", "1:9: not one YAML document: found undefined alias"),
+    Broken(
+      "a key of a later version", "listen:\n  proxy_protocol: off",
+      "2:3: listen.proxy_protocol: not available in this version"),
+    Broken(
+      "a section of a later version", "limits: { global_sessions: 1 }", "1:1: limits: not available in this version"),
+  ]
+
+  static let values: [Broken] = [
+    Broken("another version", "version: 2", "1:10: version: 2 is not within 1 to 1"),
+    Broken("a port too high", "listen: { port: 65536 }", "1:17: listen.port: \"65536\" is not a port, 0 to 65535"),
+    Broken("a port with a sign", "listen: { port: +80 }", "1:17: listen.port: \"+80\" is not a port, 0 to 65535"),
+    Broken(
+      "a name to listen on", "listen: { address: localhost }",
+      "1:20: listen.address: \"localhost\" is not an IP address (did you mean 127.0.0.1)"),
+    Broken(
+      "brackets around an address", "listen: { address: '[::1]' }",
+      "1:20: listen.address: \"[::1]\" is not an IP address (did you mean ::1)"),
+    Broken("no event loops", "listen: { loops: 0 }", "1:18: listen.loops: 0 is not within 1 to 256"),
+    Broken(
+      "an old TLS", "tls: { min_version: 1.1 }",
+      "1:21: tls.min_version: \"1.1\" is not one of 1.2, 1.3 (did you mean 1.2)"),
+    Broken(
+      "a boolean of YAML 1.1", "debug_mtls: { forbid_with_production: yes }",
+      "1:39: debug_mtls.forbid_with_production: \"yes\" is neither true nor false (did you mean true)"),
+    Broken(
+      "a boolean in capitals", "debug_mtls: { forbid_with_production: FALSE }",
+      "1:39: debug_mtls.forbid_with_production: \"FALSE\" is neither true nor false (did you mean false)"),
+    Broken(
+      "a misspelt choice", "app_attest: { enforcement: enforced }",
+      "1:28: app_attest.enforcement: \"enforced\" is not one of enforce, off (did you mean enforce)"),
+    Broken(
+      "a choice of a later version", "app_attest: { enforcement: monitor }",
+      "1:28: app_attest.enforcement: monitor is not available in this version; there is enforce, off"),
+    Broken(
+      "a team in small letters", "app_attest:\n  apps:\n    - team_id: aaabbbccc1\n      bundle_id: com.example.app",
+      "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" has characters other than A-Z and 0-9 (did you mean AAABBBCCC1)"
+    ),
+    Broken(
+      "a team too long", "app_attest:\n  apps:\n    - team_id: AAABBBCCC12\n      bundle_id: com.example.app",
+      "3:16: app_attest.apps[0].team_id: \"AAABBBCCC12\" has 11 characters, not ten of A-Z and 0-9"),
+    Broken(
+      "a bundle with a wildcard", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: com.example.* }]",
+      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" has characters other than letters, digits, hyphen and dot"),
+    Broken(
+      "a bundle with its team", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: AAABBBCCC1.com.app }]",
+      "2:44: app_attest.apps[0].bundle_id: \"AAABBBCCC1.com.app\" begins with the team id (did you mean com.app)"),
+    Broken(
+      "an app without a team", "app_attest:\n  apps:\n    - bundle_id: com.example.app",
+      "3:7: app_attest.apps[0].team_id: missing"),
+    Broken(
+      "an unknown environment",
+      "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [prod] }]",
+      "2:64: app_attest.apps[0].environments[0]: \"prod\" is not one of production, development"),
+    Broken(
+      "no environment", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [] }]",
+      "2:49: app_attest.apps[0].environments: names no environment (did you mean [production])"),
+    Broken(
+      "an environment twice",
+      "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [production, production] }]",
+      "2:76: app_attest.apps[0].environments[1]: given twice"),
+    Broken(
+      "an unknown category",
+      "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, validation_category: { allow: [appstore] } }]",
+      "2:80: app_attest.apps[0].validation_category.allow[0]: \"appstore\" is not one of os, testflight, development, app_store, enterprise, developer_id, other (did you mean app_store)"
+    ),
+    Broken(
+      "no category",
+      "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, validation_category: { allow: [] } }]",
+      "2:72: app_attest.apps[0].validation_category.allow: an empty list lets nobody in; without the key every category is let in"
+    ),
+    Broken(
+      "a time without unit", "session: { max_age: 60 }",
+      "1:21: session.max_age: 60 has no unit: ms, s, m, h or d (did you mean 60s)"),
+    Broken(
+      "a time with a point", "session: { max_age: 1.5h }",
+      "1:21: session.max_age: \"1.5h\" is not a time: a whole number and ms, s, m, h or d"),
+    Broken(
+      "a time too long to count", "session: { max_age: 9223372036854775807d }",
+      "1:21: session.max_age: \"9223372036854775807d\" is too long"),
+    Broken(
+      "a nonce that lives too long", "app_attest: { challenge_ttl: 1h }",
+      "1:30: app_attest.challenge_ttl: 1h is not within 1s to 10m"),
+    Broken(
+      "a size in other units", "session: { max_message: 32MB }",
+      "1:25: session.max_message: \"MB\" is not a unit of size: B, KiB, MiB, GiB (did you mean 32MiB)"),
+    Broken(
+      "a size too small", "session: { max_message: 10 }", "1:25: session.max_message: 10 is not within 1KiB to 1GiB"),
+    Broken(
+      "a web address as upstream", "routes: [{ upstream: 'http://localhost:8080' }]",
+      "1:22: routes[0].upstream: \"http\" is not a scheme of an upstream: ws, wss, unix, tcp (did you mean ws://localhost:8080)"
+    ),
+    Broken(
+      "an upstream without scheme", "routes: [{ upstream: 'localhost:8080' }]",
+      "1:22: routes[0].upstream: \"localhost:8080\" has no scheme: ws://, wss://, unix: or tcp:// (did you mean ws://localhost:8080)"
+    ),
+    Broken(
+      "an upstream with a path", "routes: [{ upstream: 'ws://localhost:8080/chat' }]",
+      "1:22: routes[0].upstream: an upstream has no path: the client's own target goes through unchanged (did you mean ws://localhost:8080)"
+    ),
+    Broken(
+      "an upstream with a password", "routes: [{ upstream: 'ws://me:secret@localhost' }]",
+      "1:22: routes[0].upstream: an upstream has no user name or password"),
+    Broken(
+      "an upstream without host", "routes: [{ upstream: 'ws://:80' }]",
+      "1:22: routes[0].upstream: the upstream has no host"),
+    Broken(
+      "an upstream at port 0", "routes: [{ upstream: 'ws://h:0' }]",
+      "1:22: routes[0].upstream: \"0\" is not a port, 1 to 65535"),
+    Broken(
+      "an address without brackets", "routes: [{ upstream: 'ws://::1' }]",
+      "1:22: routes[0].upstream: an IPv6 address stands in brackets (did you mean [::1])"),
+    Broken(
+      "a TCP upstream without port", "routes: [{ upstream: 'tcp://h' }]",
+      "1:22: routes[0].upstream: tcp:// needs a port: tcp://host:port"),
+    Broken(
+      "a relative socket", "routes: [{ upstream: 'unix:run/x.sock' }]",
+      "1:22: routes[0].upstream: the path of a Unix socket is absolute: unix:/path"),
+    Broken(
+      "a socket with an authority", "routes: [{ upstream: 'unix:///run/x.sock' }]",
+      "1:22: routes[0].upstream: \"unix:///run/x.sock\" has an authority (did you mean unix:/run/x.sock)"),
+    Broken(
+      "a route of the gate's own", "routes: [{ path: /attest/x, upstream: 'ws://h' }]",
+      "1:18: routes[0].path: /attest/x is the gate's own"),
+    Broken(
+      "a route without slash", "routes: [{ path: chat, upstream: 'ws://h' }]",
+      "1:18: routes[0].path: \"chat\" does not begin with a slash (did you mean /chat)"),
+    Broken(
+      "a route with dots", "routes: [{ path: /a/../b, upstream: 'ws://h' }]",
+      "1:18: routes[0].path: \"/a/../b\" has a dot segment"),
+    Broken(
+      "another kind of forwarding", "routes: [{ upstream: 'ws://h', forward: all }]",
+      "1:41: routes[0].forward: all is not available in this version; there is upgrades"),
+    Broken(
+      "a store of a later version", "store: { url: 'postgres://db/sallyport' }",
+      "1:15: store.url: PostgreSQL is not available in this version; there is sqlite:///path"),
+    Broken(
+      "a path for a store", "store: { url: /var/lib/state.db }",
+      "1:15: store.url: \"/var/lib/state.db\" is not the URL of a store: sqlite:///path (did you mean sqlite:///var/lib/state.db)"
+    ),
+    Broken(
+      "a header with a blank", "identity: { strip_headers: [X-Good, 'X Bad'] }",
+      "1:37: identity.strip_headers[1]: \"X Bad\" is not the name of a header field"),
+  ]
+
+  static let relations: [Broken] = [
+    Broken(
+      "an empty client authority", "debug_mtls: { client_ca_file: empty.pem }",
+      "1:31: debug_mtls.client_ca_file: DIR/empty.pem is empty"),
+    Broken(
+      "a client authority without certificate", "debug_mtls: { client_ca_file: prose.pem }",
+      "1:31: debug_mtls.client_ca_file: there is no certificate in DIR/prose.pem: no PEM block CERTIFICATE"),
+    Broken(
+      "a client authority that is not there", "debug_mtls: { client_ca_file: nowhere.pem }",
+      "1:31: debug_mtls.client_ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
+    Broken(
+      "subjects without an authority", "debug_mtls:\n  allow_subjects: [CN=x]",
+      "2:3: debug_mtls.allow_subjects: says nothing without debug_mtls.client_ca_file"),
+    Broken(
+      "client certificates beside production, where that is ruled out",
+      """
+      debug_mtls: { client_ca_file: cert.pem, forbid_with_production: true }
+      app_attest: { apps: [{ team_id: AAABBBCCC1, bundle_id: a.b }] }
+      """,
+      "1:31: debug_mtls.client_ca_file: client certificates let debug builds in beside AAABBBCCC1.a.b with environment production, which debug_mtls.forbid_with_production rules out"
+    ),
+    Broken(
+      "a simulated root beside production",
+      """
+      app_attest:
+        apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [development, production] }]
+        trust: { attestation_root_file: cert.pem, receipt_root_file: cert.pem }
+      """,
+      "3:35: app_attest.trust.attestation_root_file: a root for simulated devices beside AAABBBCCC1.a.b with environment production",
+      "3:64: app_attest.trust.receipt_root_file: a root for simulated devices beside AAABBBCCC1.a.b with environment production"
+    ),
+    Broken(
+      "an app twice",
+      "app_attest:\n  apps:\n    - { team_id: AAABBBCCC1, bundle_id: a.b }\n    - { team_id: AAABBBCCC1, bundle_id: a.b }",
+      "4:41: app_attest.apps[1].bundle_id: the app AAABBBCCC1.a.b is given twice"),
+    Broken(
+      "a route twice", "routes:\n  - { path: /a, upstream: 'ws://h' }\n  - { path: /a, upstream: 'ws://i' }",
+      "3:13: routes[1].path: the route /a is given twice"),
+    Broken(
+      "TLS for an upstream that has none", "routes:\n  - upstream: ws://h\n    upstream_tls: { server_name: h }",
+      "3:5: routes[0].upstream_tls: says nothing for ws: only wss:// is verified"),
+    Broken(
+      "an upstream's authority that is not there",
+      "routes:\n  - upstream: wss://h\n    upstream_tls: { ca_file: nowhere.pem }",
+      "3:30: routes[0].upstream_tls.ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
+    Broken(
+      "a ping as long as silence", "session: { ping: 90s }",
+      "1:18: session.ping: session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time"
+    ),
+    Broken(
+      "challenge keys that are not there", "app_attest: { challenge_keys_file: nowhere }",
+      "1:36: app_attest.challenge_keys_file: cannot read DIR/nowhere: No such file or directory (ENOENT)"),
+  ]
+
+  static let certificates: [Broken] = [
+    Broken(
+      "a certificate that is not there", "tls: { cert_file: nowhere.pem, key_file: key.pem }",
+      "1:19: tls.cert_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
+    Broken(
+      "a folder for a certificate", "tls: { cert_file: ., key_file: key.pem }",
+      "1:19: tls.cert_file: cannot read DIR/.: Is a directory (EISDIR)"),
+    Broken(
+      "a certificate for a key", "tls: { cert_file: cert.pem, key_file: cert.pem }",
+      "1:39: tls.key_file: there is no private key in DIR/cert.pem: no PEM block PRIVATE KEY"),
+    Broken(
+      "a key with a passphrase", "tls: { cert_file: cert.pem, key_file: locked.pem }",
+      "1:39: tls.key_file: the private key in DIR/locked.pem is encrypted, and there is nobody to ask for its passphrase"
+    ),
+    Broken("no certificate at all", "listen: { port: 1 }", "1:1: tls.cert_file: missing", "1:1: tls.key_file: missing"),
+    Broken("a section without keys", "version: 1\ntls:", "2:1: tls.cert_file: missing", "2:1: tls.key_file: missing"),
+    Broken("a certificate without its key", "version: 1\ntls: { cert_file: cert.pem }", "2:1: tls.key_file: missing"),
+  ]
+}

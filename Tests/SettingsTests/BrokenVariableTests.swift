@@ -1,0 +1,155 @@
+import Testing
+
+@testable import Settings
+
+/// Variables or flags that must not start a gate, and everything that is said about them.
+struct BrokenVariables: Sendable, CustomTestStringConvertible {
+  let title: String
+  var environment: [String: String] = [:]
+  var dotenv = ""
+  var flags: [FlagSetting] = []
+  let faults: [String]
+  var testDescription: String { title }
+}
+
+@Suite("A fault outside the file is told with the name of its variable, line or flag")
+struct BrokenVariableTests {
+  @Test("Everything that is wrong is told, with its place", arguments: variables + dotenvs + flags)
+  func faults(_ broken: BrokenVariables) throws {
+    let workspace = try Workspace()
+    let environment = broken.environment.merging(Workspace.tls) { given, _ in given }
+    #expect(
+      try workspace.faults(dotenv: broken.dotenv, environment: environment, flags: broken.flags) == broken.faults)
+  }
+
+  static let variables: [BrokenVariables] = [
+    BrokenVariables(
+      title: "a bad value", environment: ["SALLYPORT_LISTEN__PORT": "x"],
+      faults: ["SALLYPORT_LISTEN__PORT: listen.port: \"x\" is not a port, 0 to 65535"]),
+    BrokenVariables(
+      title: "an empty value", environment: ["SALLYPORT_LISTEN__PORT": ""],
+      faults: ["SALLYPORT_LISTEN__PORT: listen.port: has no value"]),
+    BrokenVariables(
+      title: "an unknown key", environment: ["SALLYPORT_LISTEN__PROT": "1"],
+      faults: ["SALLYPORT_LISTEN__PROT: listen.prot: unknown key (did you mean SALLYPORT_LISTEN__PORT)"]),
+    BrokenVariables(
+      title: "a section", environment: ["SALLYPORT_APP_ATTEST__TRUST": "x"],
+      faults: ["SALLYPORT_APP_ATTEST__TRUST: app_attest.trust: has keys below it, each with a variable"]),
+    BrokenVariables(
+      title: "a list", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS": "A,B"],
+      faults: [
+        "SALLYPORT_IDENTITY__STRIP_HEADERS: identity.strip_headers: is a list: each element has a variable (did you mean SALLYPORT_IDENTITY__STRIP_HEADERS__0)"
+      ]),
+    BrokenVariables(
+      title: "a list with a gap", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000": "A"],
+      faults: [
+        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: there is no element 0 before it"
+      ]),
+    BrokenVariables(
+      title: "a key of a later version", environment: ["SALLYPORT_LIMITS__GLOBAL_SESSIONS": "1"],
+      faults: ["SALLYPORT_LIMITS__GLOBAL_SESSIONS: limits.global_sessions: not available in this version"]),
+    BrokenVariables(
+      title: "a name with three underscores", environment: ["SALLYPORT_A____B": "1"],
+      faults: ["SALLYPORT_A____B: SALLYPORT_A____B: not of the form SALLYPORT_A__B"]),
+    BrokenVariables(
+      title: "neither true nor false", environment: ["REQUIRE_APP_AUTH": "yes"],
+      faults: ["REQUIRE_APP_AUTH: \"yes\" is neither true nor false"]),
+    BrokenVariables(
+      title: "true in capitals", environment: ["REQUIRE_APP_AUTH": "TRUE"],
+      faults: ["REQUIRE_APP_AUTH: \"TRUE\" is neither true nor false (did you mean true)"]),
+    BrokenVariables(
+      title: "a team of nine", environment: ["APPATTEST_TEAM_ID": "AAABBBCCC", "APPATTEST_BUNDLE_ID": "a.b"],
+      faults: ["APPATTEST_TEAM_ID: \"AAABBBCCC\" has 9 characters, not ten of A-Z and 0-9"]),
+    BrokenVariables(
+      title: "an authority that is not there", environment: ["MTLS_CLIENT_CA_PATH": "./config/ca.pem"],
+      faults: [
+        "MTLS_CLIENT_CA_PATH: debug_mtls.client_ca_file: cannot read DIR/config/ca.pem: No such file or directory (ENOENT)"
+      ]),
+    BrokenVariables(
+      title: "a certificate that is not there", environment: ["SALLYPORT_TLS__CERT_FILE": "no.pem"],
+      faults: [
+        "SALLYPORT_TLS__CERT_FILE: tls.cert_file: cannot read DIR/no.pem: No such file or directory (ENOENT)"
+      ]),
+  ]
+
+  static let dotenvs: [BrokenVariables] = [
+    BrokenVariables(
+      title: "a line that sets nothing", dotenv: "# mine\n\nAPPATTEST_TEAM_ID",
+      faults: [".env:3: not of the form NAME=value"]),
+    BrokenVariables(
+      title: "a quote that does not end", dotenv: "A='x",
+      faults: [".env:1: A: the quotes do not end, or something stands behind them"]),
+    BrokenVariables(
+      title: "something behind a quote", dotenv: "A=\"x\"y",
+      faults: [".env:1: A: the quotes do not end, or something stands behind them"]),
+    BrokenVariables(
+      title: "a name given twice", dotenv: "A=1\nexport A=2", faults: [".env:2: A: given twice, first in line 1"]),
+    BrokenVariables(
+      title: "a name that begins with a digit", dotenv: "1A=1", faults: [".env:1: not of the form NAME=value"]),
+    BrokenVariables(
+      title: "a bad value", dotenv: "X=1\nAPPATTEST_TEAM_ID=aaabbbccc1\nAPPATTEST_BUNDLE_ID=com..x",
+      faults: [
+        ".env:2: APPATTEST_TEAM_ID: \"aaabbbccc1\" has characters other than A-Z and 0-9 (did you mean AAABBBCCC1)",
+        ".env:3: APPATTEST_BUNDLE_ID: \"com..x\" has an empty part",
+      ]),
+    BrokenVariables(
+      title: "a bad value of a key", dotenv: "SALLYPORT_LISTEN__PORT=x",
+      faults: [".env:1: listen.port: \"x\" is not a port, 0 to 65535"]),
+  ]
+
+  static let flags: [BrokenVariables] = [
+    BrokenVariables(
+      title: "a bad value of a flag", flags: [FlagSetting(flag: "--port", key: "listen.port", text: "x")],
+      faults: ["--port: listen.port: \"x\" is not a port, 0 to 65535"]),
+    BrokenVariables(
+      title: "an unknown key of a flag", flags: [FlagSetting(flag: "--set", key: "listen.prot", text: "1")],
+      faults: ["--set: listen.prot: unknown key (did you mean listen.port)"]),
+    BrokenVariables(
+      title: "no key", flags: [FlagSetting(flag: "--set", key: "routes[", text: "1")],
+      faults: ["--set: routes[: not the path of a key, as routes[0].upstream"]),
+    BrokenVariables(
+      title: "a section for a flag", flags: [FlagSetting(flag: "--set", key: "listen", text: "1")],
+      faults: ["--set: listen: has keys below it"]),
+    BrokenVariables(
+      title: "a list for a flag", flags: [FlagSetting(flag: "--set", key: "routes", text: "1")],
+      faults: ["--set: routes: is a list (did you mean routes[0])"]),
+    BrokenVariables(
+      title: "a later key for a flag", flags: [FlagSetting(flag: "--set", key: "tls.reload", text: "auto")],
+      faults: ["--set: tls.reload: not available in this version"]),
+  ]
+
+  @Test("A file, .env, variables and flags that are all wrong are all told, in this order")
+  func everythingAtOnce() throws {
+    let workspace = try Workspace()
+    let faults = try workspace.faults(
+      yaml: "session: { ping: 1 }\nlisten: { port: x }", dotenv: "REQUIRE_APP_AUTH=maybe",
+      environment: ["SALLYPORT_STORE__URL": "x"],
+      flags: [FlagSetting(flag: "--port", key: "listen.port", text: "y")])
+    #expect(
+      faults.map { $0.split(separator: ": ").first.map(String.init) } == [
+        "gate.yaml:1:1", "gate.yaml:1:1", "gate.yaml:1:18", "gate.yaml:2:17", ".env:1", "SALLYPORT_STORE__URL",
+        "--port",
+      ])
+  }
+
+  @Test("A file that cannot be read is named, with the system's reason")
+  func unreadableFile() throws {
+    let workspace = try Workspace()
+    let loader = SettingsLoader(
+      file: "none.yaml", environment: Workspace.tls, workingDirectory: workspace.folder)
+    let error = try #require(throws: ConfigurationFaults.self) { try loader.load() }
+    #expect(
+      error.faults.map(\.description) == [
+        "none.yaml:1:1: cannot read the file: No such file or directory (ENOENT)"
+      ])
+  }
+
+  @Test("A file that is not text is refused")
+  func binaryFile() throws {
+    let workspace = try Workspace()
+    let loader = SettingsLoader(
+      file: "/bin/sh", environment: Workspace.tls, workingDirectory: workspace.folder)
+    let error = try #require(throws: ConfigurationFaults.self) { try loader.load() }
+    #expect(error.faults.map(\.description) == ["/bin/sh:1:1: not UTF-8"])
+  }
+}

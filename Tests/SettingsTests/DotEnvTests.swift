@@ -1,0 +1,34 @@
+import Testing
+
+@testable import Settings
+
+@Suite("A .env file is read as container tools read it")
+struct DotEnvTests {
+  @Test(
+    "A line sets its name to its value",
+    arguments: [
+      ("A=1", "1"), ("export A=1", "1"), ("  export\tA = 1  ", "1"), ("A=", ""), ("A=# none", ""),
+      ("A=1 # one", "1"), ("A=1\t# one", "1"), ("A=a#b", "a#b"), ("A=a b", "a b"), ("A=a=b", "a=b"),
+      ("A='a # b'", "a # b"), ("A='a\\n'", "a\\n"), ("A=\"a\\n\\\"b\\\\\"", "a\n\"b\\"), ("A=\"x\" # c", "x"),
+      ("A=\"\\$HOME\"", "$HOME"), ("A=$HOME", "$HOME"), ("A='' ", ""), ("A=é", "é"), ("A=1\r", "1"),
+    ])
+  func value(_ line: String, _ value: String) {
+    let dotenv = DotEnv(text: line)
+    #expect(dotenv.variables["A"]?.value == value)
+    #expect(dotenv.faults.isEmpty)
+  }
+
+  @Test("Blank lines and comments count as lines and set nothing")
+  func lines() {
+    let dotenv = DotEnv(text: "\n# A=0\r\n   \n  # B\nA=1\n")
+    #expect(dotenv.variables == ["A": DotEnv.Variable(value: "1", line: 5)])
+    #expect(dotenv.faults.isEmpty)
+  }
+
+  @Test("A comment directly behind a quote is not one", arguments: ["A='x'#c", "A=\"x\"#c", "A=\"x\\", "A=\"x\\\""])
+  func wrongQuotes(_ line: String) {
+    let dotenv = DotEnv(text: line)
+    #expect(dotenv.variables.isEmpty)
+    #expect(dotenv.faults.count == 1)
+  }
+}

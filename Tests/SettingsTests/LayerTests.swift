@@ -1,0 +1,129 @@
+import Foundation
+import Testing
+
+@testable import Settings
+
+@Suite("Flags win over the environment, that over the file, that over defaults")
+struct LayerTests {
+  @Test("Each layer hides the one below it, and the origin of a value says which it was")
+  func precedence() throws {
+    let workspace = try Workspace()
+    let yaml = "listen: { port: 1 }"
+    var environment = Workspace.tls
+    func port(_ settings: GateSettings) -> EffectiveValue? { settings.effective.first { $0.key == "listen.port" } }
+
+    var settings = try workspace.load()
+    #expect(settings.listen.port == 6200)
+    #expect(port(settings) == EffectiveValue(key: "listen.port", text: "6200", origin: .standard))
+
+    settings = try workspace.load(yaml: yaml)
+    #expect(settings.listen.port == 1)
+    #expect(port(settings)?.origin == .file("gate.yaml", line: 1, column: 17))
+
+    settings = try workspace.load(yaml: yaml, dotenv: "SALLYPORT_LISTEN__PORT=2")
+    #expect(settings.listen.port == 2)
+    #expect(port(settings)?.origin == .dotenv(line: 1, variable: "SALLYPORT_LISTEN__PORT"))
+
+    environment["SALLYPORT_LISTEN__PORT"] = "3"
+    settings = try workspace.load(yaml: yaml, environment: environment)
+    #expect(settings.listen.port == 3)
+    #expect(port(settings)?.origin == .environment("SALLYPORT_LISTEN__PORT"))
+
+    let flags = [FlagSetting(flag: "--port", key: "listen.port", text: "4")]
+    settings = try workspace.load(yaml: yaml, environment: environment, flags: flags)
+    #expect(settings.listen.port == 4)
+    #expect(port(settings)?.origin == .flag("--port"))
+  }
+
+  @Test("A variable reaches into a list, and adds to its end")
+  func listsFromVariables() throws {
+    let workspace = try Workspace()
+    let variables = [
+      "SALLYPORT_ROUTES__0__UPSTREAM": "ws://other:1", "SALLYPORT_ROUTES__1__PATH": "/b",
+      "SALLYPORT_ROUTES__1__UPSTREAM": "unix:/run/b.sock",
+    ]
+    let settings = try workspace.load(
+      yaml: "routes: [{ path: /a, upstream: 'ws://one:1' }]",
+      environment: variables.merging(Workspace.tls) { given, _ in given })
+    #expect(
+      settings.routes == [
+        .init(path: "/a", upstream: .webSocket(host: "other", port: 1), forward: .upgrades),
+        .init(path: "/b", upstream: .unix(path: "/run/b.sock"), forward: .upgrades),
+      ])
+  }
+
+  @Test("A whole gate can be configured by variables alone")
+  func variablesAlone() throws {
+    let workspace = try Workspace()
+    let settings = try workspace.load(
+      environment: [
+        "SALLYPORT_APP_ATTEST__APPS__0__TEAM_ID": "AAABBBCCC1", "SALLYPORT_APP_ATTEST__APPS__0__BUNDLE_ID": "a.b",
+        "SALLYPORT_APP_ATTEST__APPS__0__ENVIRONMENTS__0": "development",
+      ].merging(Workspace.tls) { given, _ in given })
+    let app = try #require(settings.appAttest.apps.first)
+    #expect(app.teamID == "AAABBBCCC1" && app.bundleID == "a.b" && app.environments == [.development])
+  }
+
+  @Test(
+    "Variables that are no keys are left alone", arguments: ["SALLYPORT_AUTHORITY", "SALLYPORT_PORT_6200_TCP", "HOME"])
+  func foreignVariables(_ name: String) throws {
+    let workspace = try Workspace()
+    let settings = try workspace.load(environment: [name: "x"].merging(Workspace.tls) { given, _ in given })
+    #expect(!settings.warnings.contains { $0.description.contains(name) })
+  }
+
+  @Test("A key with one underscore for two sets nothing, and is warned of")
+  func lookalike() throws {
+    let workspace = try Workspace()
+    let settings = try workspace.load(
+      environment: ["SALLYPORT_LISTEN_PORT": "1"].merging(Workspace.tls) { given, _ in given })
+    #expect(settings.listen.port == 6200)
+    #expect(
+      settings.warnings.map(\.description).contains(
+        "SALLYPORT_LISTEN_PORT: SALLYPORT_LISTEN_PORT sets nothing (did you mean SALLYPORT_LISTEN__PORT)"))
+  }
+
+  @Test("Paths start from the folder of what names them")
+  func relativePaths() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.certificate, to: "etc/tls/cert.pem")
+    try workspace.write("tls: { cert_file: ./tls/cert.pem }", to: "etc/gate.yaml")
+    let settings = try SettingsLoader(
+      file: "etc/gate.yaml", environment: ["SALLYPORT_TLS__KEY_FILE": "./key.pem"], workingDirectory: workspace.folder
+    ).load()
+    #expect(settings.tls.certificateFile == "\(workspace.folder)/etc/tls/cert.pem")
+    #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
+  }
+
+  @Test("Files of the credentials folder are taken where no file is named, and only there")
+  func credentials() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.certificate, to: "credentials/tls.cert")
+    try workspace.write(Workspace.key, to: "credentials/tls.key", permissions: 0o600)
+    let folder = "\(workspace.folder)/credentials"
+    var settings = try workspace.load(environment: ["CREDENTIALS_DIRECTORY": folder])
+    #expect(settings.tls.keyFile == "\(folder)/tls.key")
+    #expect(
+      settings.effective.first { $0.key == "tls.key_file" }?.origin == .credential("\(folder)/tls.key"))
+    #expect(settings.appAttest.challengeKeysFile == nil)
+
+    settings = try workspace.load(
+      environment: ["CREDENTIALS_DIRECTORY": folder, "SALLYPORT_TLS__KEY_FILE": "key.pem"])
+    #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
+  }
+
+  @Test(
+    "The store stands in the folder for state",
+    arguments: [
+      (["STATE_DIRECTORY": "/s:/t", "XDG_STATE_HOME": "/x"], false, "/s/state.db"),
+      (["XDG_STATE_HOME": "/x"], true, "/var/lib/sallyport/state.db"),
+      (["XDG_STATE_HOME": "/x", "HOME": "/h"], false, "/x/sallyport/state.db"),
+      (["XDG_STATE_HOME": "relative", "HOME": "/h"], false, "/h/.local/state/sallyport/state.db"),
+      ([:], false, "/var/lib/sallyport/state.db"),
+    ])
+  func stateFolder(_ environment: [String: String], _ isRoot: Bool, _ expected: String) throws {
+    var entries = Entries()
+    Completion.addStore(to: &entries, environment: environment, isRoot: isRoot)
+    #expect(entries.values[.root["store"]["url"]]?.text == "sqlite://\(expected)")
+  }
+}

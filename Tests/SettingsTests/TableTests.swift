@@ -1,0 +1,60 @@
+import Testing
+
+@testable import Settings
+
+@Suite("The table of settings is sound")
+struct TableTests {
+  @Test("Each key stands in it once, and says what it does")
+  func keysAreDistinct() {
+    #expect(Set(SettingsTable.keys.map(\.pattern)).count == SettingsTable.keys.count)
+    for key in SettingsTable.keys where key.isAvailable {
+      #expect(key.summary.hasSuffix("."), "\(key.pattern)")
+      #expect(!key.form.isEmpty && !key.kind.isEmpty, "\(key.pattern)")
+    }
+  }
+
+  @Test("Each default is a value of its key")
+  func defaults() {
+    for key in SettingsTable.keys {
+      guard let standard = key.standard else { continue }
+      #expect(key.misfit(standard) == nil, "\(key.pattern)")
+    }
+  }
+
+  @Test("Each key's variable leads back to the key")
+  func variables() {
+    for key in SettingsTable.keys {
+      #expect(EnvironmentName.path(of: key.environmentVariable)?.pattern == key.pattern)
+    }
+    #expect(
+      SettingsTable.keys.first { $0.pattern == "routes[].upstream" }?.environmentVariable
+        == "SALLYPORT_ROUTES__0__UPSTREAM")
+  }
+
+  @Test("A path is read as it is written", arguments: ["a", "a.b", "a[0].b", "a[12].b.c[3]"])
+  func paths(_ text: String) {
+    #expect(SettingPath(text: text)?.text == text)
+  }
+
+  @Test(
+    "What is not a path is refused",
+    arguments: ["", ".", "a.", "a..b", "[0]", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b"])
+  func notPaths(_ text: String) {
+    #expect(SettingPath(text: text) == nil)
+  }
+
+  @Test(
+    "Typing errors are counted by letters",
+    arguments: [
+      ("port", "port", 0), ("prot", "port", 1), ("por", "port", 1), ("ports", "port", 1), ("part", "port", 1),
+      ("", "ab", 2), ("ab", "", 2), ("kitten", "sitting", 3),
+    ])
+  func distance(_ first: String, _ second: String, _ expected: Int) {
+    #expect(Spelling.distance(first, second) == expected)
+  }
+
+  @Test("A word that is far from everything gets no suggestion")
+  func noSuggestion() {
+    #expect(Spelling.nearest(to: "abc", in: ["xyz", "port"]) == nil)
+  }
+}
