@@ -72,8 +72,11 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
 
+    support("TestSupport", []),
+
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests("EndToEndTests", ["TestSupport", "sallyport"]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests("SettingsTests", ["Settings"]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
