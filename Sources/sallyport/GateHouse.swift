@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import Cryptography
-internal import Dispatch
+@preconcurrency internal import Dispatch
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
