@@ -63,13 +63,6 @@ let package = Package(
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
-    target(
-      "AttestTool",
-      [
-        "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ]),
-    executable("attest", ["AttestTool"]),
     executable(
       "sallyport",
       [
@@ -77,13 +70,23 @@ let package = Package(
         "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
+    executable("attest", ["AttestTool"]),
+    target(
+      "AttestTool",
+      [
+        "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
-    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests("ByteCodingTests", ["ByteCoding"]),
+    tests("CBORTests", ["CBOR", "ByteCoding"]),
+    tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests("SettingsTests", ["Settings"]),
+    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )

@@ -49,10 +49,7 @@ static inline uint64_t sallyport_SSL_OP_for_gate(void) {
          SSL_OP_IGNORE_UNEXPECTED_EOF;
 }
 
-/// A new key on P-256, or NULL. `EVP_EC_gen` is a macro over a variadic function.
-static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256"); }
-
-/// A new key on the named curve, or NULL.
+/// A new key on the named curve, or NULL. `EVP_EC_gen` is a macro over a variadic function.
 static inline EVP_PKEY *sallyport_generate_ec(const char *curve) { return EVP_EC_gen(curve); }
 
 /// The public key on P-256 at the uncompressed `point`, or NULL. In C, since the parameters point to one another.

@@ -50,7 +50,9 @@ struct DevCommand: AsyncParsableCommand {
         throw CommandFailure(.cannotCreate, error: error.description, hint: error.hint)
       }
       let config = try writeConfiguration(in: folder, appID: authority.appID)
-      let house = try await GateHouse.open(try RunCommand.load(config: config, flags: []))
+      // Variables and a .env of a gate of one's own say nothing here.
+      let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
+      let house = try await GateHouse.open(try RunCommand.load(loader))
       let url = "wss://localhost:\(house.engine.address.port)/"
       Console.print(
         """

@@ -2,6 +2,7 @@ internal import AppAttest
 internal import AttestGate
 internal import Cryptography
 internal import Dispatch
+internal import FoundationEssentials
 internal import GateService
 internal import Glibc
 internal import JSONLog
@@ -31,6 +32,7 @@ struct GateHouse {
 
     let assembly = try GateAssembly(settings)
     let store = assembly.store
+    if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     await announce(store, with: logger)
     let responder = GateResponder(
       gate: try assembly.gate(), registrar: try assembly.registrar(), challenges: assembly.challenges,
@@ -54,6 +56,18 @@ struct GateHouse {
       engine: engine, store: store,
       housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges), logger: logger, sink: sink,
       drainTimeout: settings.drainTimeout)
+  }
+
+  /// Makes the folder of a store that nobody named. Where that fails, opening the store says what follows.
+  private static func makeStateFolder(_ folder: String, _ logger: Logger) {
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      logger.error(
+        "the state folder cannot be made: name a place with store.url",
+        metadata: ["path": "\(folder)", "reason": "\(error)"])
+    }
   }
 
   private static func announce(_ store: SQLiteStore, with logger: Logger) async {
@@ -105,8 +119,7 @@ struct GateHouse {
     let cleaning = Task { await keepHouse() }
     let signal = await Self.stopSignal()
     logger.info("stopping", metadata: ["signal": "\(signal)"])
-    // Ends that do not answer their Close are cut off long before this.
-    let cut = await engine.drain(timeout: min(drainTimeout, .seconds(9)))
+    let cut = await engine.drain(timeout: drainTimeout)
     engine.stop()
     cleaning.cancel()
     await store.close()

@@ -23,7 +23,7 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let settings = try Self.load(config: config, flags: try flags())
+      let settings = try Self.load(SettingsLoader(file: config, flags: try flags()))
       let house = try await GateHouse.open(settings)
       await house.serve()
     } catch {
@@ -44,9 +44,9 @@ struct RunCommand: AsyncParsableCommand {
     return flags
   }
 
-  static func load(config: String?, flags: [FlagSetting]) throws(CommandFailure) -> GateSettings {
+  static func load(_ loader: SettingsLoader) throws(CommandFailure) -> GateSettings {
     do throws(ConfigurationFaults) {
-      return try SettingsLoader(file: config, flags: flags).load()
+      return try loader.load()
     } catch {
       throw CommandFailure(.configuration, lines: error.description)
     }
