@@ -80,6 +80,12 @@ let package = Package(
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
+    tests(
+      "AttestToolTests",
+      [
+        "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
+        "attest", "sallyport",
+      ]),
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
