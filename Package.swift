@@ -86,7 +86,10 @@ let package = Package(
         "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
         "attest", "sallyport",
       ]),
-    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "AttestClientTests",
+      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine"]),
+    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography"]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),

@@ -56,6 +56,20 @@ extension RunningProgram {
   }
 }
 
+extension TestAuthority {
+  /// What a debug build presents: of version 1, as the guide's own commands make it, or of version 3.
+  func debugIdentity(_ version: CertificateTemplate.Version) throws -> SigningIdentity {
+    guard version == .v1 else { return try clientIdentity(commonName: "Debug", at: .now()) }
+    let key = try ECPrivateKey(.p256)
+    var template = CertificateTemplate(
+      subject: DistinguishedName(.commonName("Debug")), subjectPublicKeyInfo: key.spki,
+      notBefore: tlsAuthority.certificate.notBefore, notAfter: tlsAuthority.certificate.notAfter)
+    template.version = version
+    let certificate = try template.signed(by: tlsAuthority.certificate, key: tlsAuthority.key)
+    return SigningIdentity(certificate: certificate, key: key)
+  }
+}
+
 @Suite("attest and a gate", .serialized)
 struct GateTests {
   @Test("a message goes there and back, and the device is made and registered on the way")
@@ -230,11 +244,15 @@ struct GateTests {
     #expect(nonce.hasSuffix("…") && nonce.count < 60)
   }
 
-  @Test("the certificate of a debug build opens a socket without a device")
-  func debugPath() async throws {
+  @Test(
+    "the certificate of a debug build opens a socket without a device",
+    arguments: [
+      CertificateTemplate.Version.v1, .v3,
+    ])
+  func debugPath(version: CertificateTemplate.Version) async throws {
     let place = try Workplace()
     let maker = try TestAuthority(appID: "AAABBBCCC1.com.example.app", at: .now())
-    let client = try maker.clientIdentity(commonName: "Debug", at: .now())
+    let client = try maker.debugIdentity(version)
     let files = ["ca.pem", "client.crt", "client.key"].map { place.folder + "/" + $0 }
     let texts = [
       try maker.tlsAuthority.certificate.pem, try client.certificate.pem, try client.key.pkcs8PEM,
