@@ -82,7 +82,16 @@ let package = Package(
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
-    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "AttestToolTests",
+      [
+        "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
+        "attest", "sallyport",
+      ]),
+    tests(
+      "AttestClientTests",
+      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine"]),
+    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography"]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
