@@ -59,10 +59,28 @@ let package = Package(
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
 
+    support("GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
+    support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "AttestGateTests",
+      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
+    tests(
+      "GateServiceTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
+        "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+      ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests("SettingsTests", ["Settings"]),
+    tests(
+      "SQLiteStoreTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )
