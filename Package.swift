@@ -13,6 +13,10 @@ func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target 
   .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+func executable(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
 }
@@ -34,6 +38,7 @@ let package = Package(
     .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
   ],
   dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
@@ -58,15 +63,33 @@ let package = Package(
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
+    executable(
+      "sallyport",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "SQLiteStore", "Settings",
+        "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    executable("attest", ["AttestTool"]),
+    target(
+      "AttestTool",
+      [
+        "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
 
     support("GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
     support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
+    tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests(
       "AttestGateTests",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
+    tests("ByteCodingTests", ["ByteCoding"]),
+    tests("CBORTests", ["CBOR", "ByteCoding"]),
+    tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
     tests(
       "GateServiceTests",
       [
@@ -75,6 +98,7 @@ let package = Package(
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests("SettingsTests", ["Settings"]),
+    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests(
       "SQLiteStoreTests",
       [

@@ -10,7 +10,7 @@ public struct AttestationVerifier: Sendable {
 
   private let apps: [[UInt8]: AllowedApp]
   private let chains: ChainValidator
-  private let receipts: ReceiptVerifier
+  let receipts: ReceiptVerifier
 
   private struct AllowedApp: Sendable {
     let appID: AppID
@@ -143,14 +143,18 @@ extension AttestationVerifier {
   }
 
   private func checkReceipt(of claim: AttestationClaim) throws(AttestationRejection) {
-    let expectation = ReceiptExpectation(
-      appID: try app(of: claim).appID, publicKey: try leafKey(of: claim), clientDataHash: claim.clientDataHash,
-      environment: try environment(of: claim))
+    let expectation = try receiptExpectation(for: claim)
     do throws(ReceiptRejection) {
       try receipts.verify(claim.attestation.receipt, for: expectation, at: claim.instant)
     } catch {
       throw .receipt(error)
     }
+  }
+
+  func receiptExpectation(for claim: AttestationClaim) throws(AttestationRejection) -> ReceiptExpectation {
+    ReceiptExpectation(
+      appID: try app(of: claim).appID, publicKey: try leafKey(of: claim), clientDataHash: claim.clientDataHash,
+      environment: try environment(of: claim))
   }
 
   private func leafKey(of claim: AttestationClaim) throws(AttestationRejection) -> [UInt8] {

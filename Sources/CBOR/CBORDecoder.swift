@@ -18,8 +18,9 @@ extension CBORValue {
   ///
   /// Strict, so that no two encodings that are taken stand for the same value, but for the order of a map's keys:
   /// definite lengths, shortest forms, no key twice, nothing behind the item (RFC 8949 section 4.2.1, of which the
-  /// order is not asked). Unassigned simple values are refused. Nothing is allocated for a length before as many bytes
-  /// are there.
+  /// order is not asked). Nothing is allocated for a length before as many bytes are there.
+  ///
+  /// Refused besides, since libcbor knows nothing of them: simple values that are not assigned, and the tags 6 to 20.
   public init(decoding bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits()) throws(CBORError) {
     guard bytes.count <= limits.bytes else { throw .tooLong(bytes.count, limit: limits.bytes) }
     var parser = CBORParser(bytes: Array(bytes), limits: limits)

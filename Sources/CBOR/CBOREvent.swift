@@ -65,8 +65,8 @@ enum CBOREvent {
     table.negint64 = { store(.negative($1), $0) }
     table.byte_string = { store(.bytes(Array(UnsafeBufferPointer(start: $1, count: Int($2)))), $0) }
     table.string = { store(.text(Array(UnsafeBufferPointer(start: $1, count: Int($2)))), $0) }
-    table.array_start = { store(.array(count: UInt64($1)), $0) }
-    table.map_start = { store(.map(count: UInt64($1)), $0) }
+    table.array_start = { store(.array(count: UInt64(truncatingIfNeeded: $1)), $0) }
+    table.map_start = { store(.map(count: UInt64(truncatingIfNeeded: $1)), $0) }
     table.tag = { store(.tag($1), $0) }
     table.float2 = { store(.float(Double($1)), $0) }
     table.float4 = { store(.float(Double($1)), $0) }

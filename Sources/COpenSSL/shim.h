@@ -49,13 +49,25 @@ static inline uint64_t sallyport_SSL_OP_for_gate(void) {
          SSL_OP_IGNORE_UNEXPECTED_EOF;
 }
 
-/// A new key on P-256, or NULL. `EVP_EC_gen` is a macro over a variadic function.
-static inline EVP_PKEY *sallyport_generate_p256(void) { return EVP_EC_gen("P-256"); }
-
-/// A new key on the named curve, or NULL.
+/// A new key on the named curve, or NULL. `EVP_EC_gen` is a macro over a variadic function.
 static inline EVP_PKEY *sallyport_generate_ec(const char *curve) { return EVP_EC_gen(curve); }
-/// `EVP_PKEY_PUBLIC_KEY` is a sum of macros.
-static inline int sallyport_public_key_selection(void) { return EVP_PKEY_PUBLIC_KEY; }
+
+/// The public key on P-256 at the uncompressed `point`, or NULL. In C, since the parameters point to one another.
+static inline EVP_PKEY *sallyport_p256_public_key(const unsigned char *point, size_t size) {
+  OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_PKEY_PARAM_GROUP_NAME, (char *)"prime256v1", 0),
+      OSSL_PARAM_construct_octet_string(OSSL_PKEY_PARAM_PUB_KEY, (void *)point, size),
+      OSSL_PARAM_construct_end(),
+  };
+  EVP_PKEY *key = NULL;
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+  if (context == NULL || EVP_PKEY_fromdata_init(context) != 1 ||
+      EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1) {
+    key = NULL;
+  }
+  EVP_PKEY_CTX_free(context);
+  return key;
+}
 
 /// `XN_FLAG_RFC2253` is a sum of macros.
 static inline unsigned long sallyport_rfc2253_flags(void) { return XN_FLAG_RFC2253; }

@@ -8,7 +8,7 @@ public final class P256PrivateKey: Sendable {
   /// A new key.
   public convenience init() throws(CryptographyError) {
     OpenSSLErrors.clear()
-    guard let handle = sallyport_generate_p256() else {
+    guard let handle = sallyport_generate_ec("P-256") else {
       throw .operationFailed("key generation", reason: OpenSSLErrors.take())
     }
     try self.init(key: PKey(owning: handle))

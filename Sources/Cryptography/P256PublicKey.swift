@@ -18,7 +18,8 @@ public final class P256PublicKey: Sendable {
       throw .malformedPublicKey("an uncompressed P-256 point has 65 bytes and starts with 04")
     }
     OpenSSLErrors.clear()
-    guard let handle = Self.makeHandle(point: x963) else {
+    // Reading the SPKI instead takes OpenSSL several times as long.
+    guard let handle = sallyport_p256_public_key(x963, x963.count) else {
       throw .malformedPublicKey("not a point of P-256 (\(OpenSSLErrors.take()))")
     }
     self.x963 = x963
@@ -55,24 +56,6 @@ public final class P256PublicKey: Sendable {
   static func point(inSPKI spki: some Collection<UInt8>) -> [UInt8]? {
     guard spki.count == spkiPrefix.count + x963Size, spki.starts(with: spkiPrefix) else { return nil }
     return Array(spki.dropFirst(spkiPrefix.count))
-  }
-
-  // Reading the SPKI instead takes OpenSSL several times as long.
-  private static func makeHandle(point: [UInt8]) -> OpaquePointer? {
-    guard let builder = OSSL_PARAM_BLD_new() else { return nil }
-    defer { OSSL_PARAM_BLD_free(builder) }
-    guard OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, "prime256v1", 0) == 1,
-      OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, point.count) == 1,
-      let parameters = OSSL_PARAM_BLD_to_param(builder)
-    else { return nil }
-    defer { OSSL_PARAM_free(parameters) }
-    guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else { return nil }
-    defer { EVP_PKEY_CTX_free(context) }
-    var key: OpaquePointer?
-    guard EVP_PKEY_fromdata_init(context) == 1,
-      EVP_PKEY_fromdata(context, &key, sallyport_public_key_selection(), parameters) == 1
-    else { return nil }
-    return key
   }
 }
 

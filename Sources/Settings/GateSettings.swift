@@ -11,6 +11,9 @@ public struct GateSettings: Sendable, Hashable {
   public var routes: [Route]
   public var session: Session
   public var store: Store
+  /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
+  /// a folder that an operator names has to be there.
+  public var stateFolder: String?
   /// Header fields that the upstream never sees, beside those that are always removed.
   public var strippedHeaders: [String]
   /// How long sessions have to end after a signal to stop.

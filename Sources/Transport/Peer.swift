@@ -47,6 +47,14 @@ extension SocketAddress: CustomStringConvertible {
     }
   }
 
+  /// 0 for a Unix socket.
+  public var port: UInt16 {
+    switch self {
+    case .ipv4(_, let port), .ipv6(_, let port): port
+    case .unix: 0
+    }
+  }
+
   /// The address alone: `192.0.2.1`, `2001:db8::1` (RFC 5952) or the path of a Unix socket.
   public var host: String {
     switch self {

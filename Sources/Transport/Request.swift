@@ -62,21 +62,32 @@ public struct HeaderFields: Sendable, Hashable {
 
   /// Every value of the fields called `name`, in order.
   public func values(of name: String) -> [String] {
-    fields.lazy.filter { Self.isSame($0.name, name) }.map(\.value)
+    var values: [String] = []
+    var next = index(of: name, from: 0)
+    while let index = next {
+      values.append(fields[index].value)
+      next = self.index(of: name, from: index + 1)
+    }
+    return values
   }
 
   /// The value of the first field called `name`.
   public func first(_ name: String) -> String? {
-    fields.first { Self.isSame($0.name, name) }?.value
+    index(of: name, from: 0).map { fields[$0].value }
   }
 
   /// The value of the only field called `name`; a field that came twice is `.repeated`, never a choice among them.
   public func only(_ name: String) -> Occurrence {
-    let values = values(of: name)
-    return switch values.count {
-    case 0: .absent
-    case 1: .once(values[0])
-    default: .repeated
+    guard let index = index(of: name, from: 0) else { return .absent }
+    return self.index(of: name, from: index + 1) == nil ? .once(fields[index].value) : .repeated
+  }
+
+  /// Where the next field called `name` is. Every request is asked for a dozen of names, so this looks at the fields
+  /// in place: to copy them out would count references for each.
+  private func index(of name: String, from start: Int) -> Int? {
+    let length = name.utf8.count
+    return fields.withUnsafeBufferPointer { fields in
+      fields.indices[start...].first { fields[$0].name.utf8.count == length && Self.isSame(fields[$0].name, name) }
     }
   }
 
@@ -88,11 +99,17 @@ public struct HeaderFields: Sendable, Hashable {
 
   /// Whether two field names are the same: ASCII, without regard to case (RFC 9110 section 5.1).
   public static func isSame(_ first: String, _ second: String) -> Bool {
-    first.utf8.count == second.utf8.count
-      && zip(first.utf8, second.utf8).allSatisfy { ($0 | lowerBit($0)) == ($1 | lowerBit($1)) }
+    guard first.utf8.count == second.utf8.count else { return false }
+    let isSame = first.utf8.withContiguousStorageIfAvailable { first in
+      second.utf8.withContiguousStorageIfAvailable { second in
+        first.indices.allSatisfy { lowercase(first[$0]) == lowercase(second[$0]) }
+      }
+    }
+    // Only a text that another language holds is not contiguous.
+    return isSame.flatMap(\.self) ?? zip(first.utf8, second.utf8).allSatisfy { lowercase($0) == lowercase($1) }
   }
 
-  private static func lowerBit(_ character: UInt8) -> UInt8 {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(character) ? 0x20 : 0
+  private static func lowercase(_ character: UInt8) -> UInt8 {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(character) ? character | 0x20 : character
   }
 }

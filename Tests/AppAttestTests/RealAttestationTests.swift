@@ -1,19 +1,139 @@
 import AppAttest
 import ByteCoding
+import Cryptography
 import Testing
 
 @Suite("Attestations from real devices", .enabled(if: Vectors.arePresent, Vectors.absence))
 struct RealAttestationTests {
-  @Test("A real attestation verifies at its instant", arguments: Vectors.attestations)
+  @Test("A real attestation verifies at its instant, and yields its key", arguments: Vectors.attestations)
   func verifies(_ vector: Vectors.Attestation) throws {
-    let app = try #require(AppID(vector.appID))
-    let verifier = AttestationVerifier(
-      apps: [app: [.development, .production]], attestationRoots: [AppleRoots.appAttestation],
-      receiptRoots: [AppleRoots.appleRootG3])
-    let verified = try verifier.verify(
-      AttestationObject(#require(Base64.decode(vector.attestation))), keyID: #require(KeyID(base64: vector.keyId)),
-      clientDataHash: ClientDataHash(bytes: #require(Base64.decode(vector.clientDataHash))),
-      at: #require(Timestamp(rfc3339: vector.verifyAt)))
+    let object = try AttestationObject(vector.bytes)
+    let verified = try vector.verifier().verify(
+      object, keyID: vector.keyID, clientDataHash: vector.hash, at: vector.instant)
+    #expect(verified.key.keyID == (try vector.keyID))
     #expect(verified.key.publicKey == Base64.decode(vector.publicKeyX963))
+    #expect(verified.key.appID == (try vector.app))
+    #expect(verified.key.environment.rawValue == vector.environment)
+    #expect(object.authenticatorData.count == vector.authDataLen)
+    #expect(verified.receipt == object.receipt)
+    #expect(verified.receipt.kind == .attest)
+  }
+
+  @Test("The receipt of a real attestation was made within a second of it", arguments: Vectors.attestations)
+  func receiptIsFresh(_ vector: Vectors.Attestation) throws {
+    let age = try AttestationObject(vector.bytes).receipt.creationTime.since(vector.instant)
+    #expect(age >= .zero && age < .seconds(1))
+  }
+
+  @Test("What iOS 27 says about the app is read by offset, though Apple's sample leaves the flag clear")
+  func readsExtensions() throws {
+    for vector in try Vectors.read().attestations {
+      let verified = try vector.verifier().verify(
+        AttestationObject(vector.bytes), keyID: vector.keyID, clientDataHash: vector.hash, at: vector.instant)
+      let isNew = vector.authDataLen > 164
+      #expect(verified.key.validationCategory == (isNew ? .operatingSystem : nil))
+      #expect(verified.key.bundleVersion == (isNew ? "1" : nil))
+    }
+  }
+
+  @Test("It verifies through the last instant of its leaf and not a second longer", arguments: Vectors.attestations)
+  func expires(_ vector: Vectors.Attestation) throws {
+    let end = try time(vector.leafNotAfter)
+    // The last leaf outlives its receipt, which is refused on its own account.
+    let receiptEnd = try AttestationObject(vector.bytes).receipt.expirationTime
+    if end <= receiptEnd { #expect(try rejection(of: vector, at: end) == nil) }
+    let late = end.advanced(by: .seconds(1))
+    guard case .untrustedChain(.expired(_, end, late)) = try rejection(of: vector, at: late) else {
+      Issue.record("not refused as expired")
+      return
+    }
+  }
+
+  @Test("It does not verify a second before its leaf's start", arguments: Vectors.attestations)
+  func isNotYetValid(_ vector: Vectors.Attestation) throws {
+    let start = try time(vector.leafNotBefore)
+    let early = start.advanced(by: .seconds(-1))
+    guard case .untrustedChain(.notYetValid(_, start, early)) = try rejection(of: vector, at: early) else {
+      Issue.record("not refused as not yet valid")
+      return
+    }
+  }
+
+  @Test("It does not verify today", arguments: Vectors.attestations)
+  func isOver(_ vector: Vectors.Attestation) throws {
+    guard case .untrustedChain(.expired) = try rejection(of: vector, at: .now()) else {
+      Issue.record("not refused as expired")
+      return
+    }
+  }
+
+  @Test("It does not verify for another app", arguments: Vectors.attestations)
+  func refusesOtherApp(_ vector: Vectors.Attestation) throws {
+    let other = try #require(AppID("AAABBBCCC1.com.example.app"))
+    #expect(throws: AttestationRejection.rpIDMismatch(found: try vector.app.hash)) {
+      try vector.verifier(for: other).verify(
+        AttestationObject(vector.bytes), keyID: vector.keyID, clientDataHash: vector.hash, at: vector.instant)
+    }
+  }
+
+  @Test("It does not verify for an app that may not be in its environment", arguments: Vectors.attestations)
+  func refusesOtherEnvironment(_ vector: Vectors.Attestation) throws {
+    let environment = try #require(AttestEnvironment(rawValue: vector.environment))
+    let others = Set(AttestEnvironment.allCases).subtracting([environment])
+    let verifier = AttestationVerifier(
+      apps: [try vector.app: others], attestationRoots: [AppleRoots.appAttestation],
+      receiptRoots: [AppleRoots.appleRootG3])
+    #expect(throws: AttestationRejection.environmentNotAllowed(environment, app: try vector.app)) {
+      try verifier.verify(
+        AttestationObject(vector.bytes), keyID: vector.keyID, clientDataHash: vector.hash, at: vector.instant)
+    }
+  }
+
+  @Test("It does not verify for another key identifier", arguments: Vectors.attestations)
+  func refusesOtherKey(_ vector: Vectors.Attestation) throws {
+    let other = try #require(KeyID(bytes: SHA256.hash([1])))
+    #expect(try rejection(of: vector, keyID: other) == .keyIDMismatch(expected: other))
+  }
+
+  @Test("It does not verify for another client data hash", arguments: Vectors.attestations)
+  func refusesOtherHash(_ vector: Vectors.Attestation) throws {
+    let hash = try vector.hash.bytes
+    let others = [[], Array(hash.dropLast()), hash + [0], SHA256.hash(hash)]
+    for other in others.map(ClientDataHash.init(bytes:)) {
+      guard case .nonceMismatch = try rejection(of: vector, hash: other) else {
+        Issue.record("not refused for its nonce")
+        continue
+      }
+    }
+  }
+
+  @Test("It does not verify under the roots of receipts, nor its receipt under that of attestations")
+  func refusesOtherRoots() throws {
+    let vector = try #require(Vectors.attestations.first)
+    func rejection(attestationRoot: Certificate, receiptRoot: Certificate) throws -> String? {
+      let verifier = AttestationVerifier(
+        apps: [try vector.app: [.development]], attestationRoots: [attestationRoot], receiptRoots: [receiptRoot])
+      let error = #expect(throws: AttestationRejection.self) {
+        try verifier.verify(
+          AttestationObject(vector.bytes), keyID: vector.keyID, clientDataHash: vector.hash, at: vector.instant)
+      }
+      return error?.step
+    }
+    let (attestation, receipt) = (AppleRoots.appAttestation, AppleRoots.appleRootG3)
+    #expect(try rejection(attestationRoot: receipt, receiptRoot: receipt) == "certificate_chain")
+    #expect(try rejection(attestationRoot: attestation, receiptRoot: attestation) == "receipt_certificate_chain")
+  }
+
+  private func rejection(
+    of vector: Vectors.Attestation, keyID: KeyID? = nil, hash: ClientDataHash? = nil, at instant: Timestamp? = nil
+  ) throws -> AttestationRejection? {
+    let (object, verifier) = (try AttestationObject(vector.bytes), try vector.verifier())
+    let (keyID, hash, instant) = (try keyID ?? vector.keyID, try hash ?? vector.hash, try instant ?? vector.instant)
+    do throws(AttestationRejection) {
+      _ = try verifier.verify(object, keyID: keyID, clientDataHash: hash, at: instant)
+      return nil
+    } catch {
+      return error
+    }
   }
 }

@@ -11,6 +11,9 @@ final class RecordingKeyService: AppAttestKeyService {
     case assert([UInt8])
   }
 
+  private static let appID = "AAABBBCCC1.com.example.app"
+  private static let authority = Result { try TestAuthority(appID: appID, at: .now()) }
+
   let isSupported: Bool
   private let device: SimulatedKeyService
   private let calls = Mutex<[Call]>([])
@@ -21,9 +24,8 @@ final class RecordingKeyService: AppAttestKeyService {
   init(isSupported: Bool = true, attestFailures: [KeyServiceError] = [], assertFailures: [KeyServiceError] = []) throws
   {
     self.isSupported = isSupported
-    let app = SimulatedApp(appID: "AAABBBCCC1.com.example.app")
-    let authority = try TestAuthority(appID: app.appID, at: .now())
-    device = SimulatedKeyService(authority: authority, app: app, keys: MemoryKeyStore())
+    let app = SimulatedApp(appID: Self.appID)
+    device = SimulatedKeyService(authority: try Self.authority.get(), app: app, keys: MemoryKeyStore())
     self.attestFailures.withLock { $0 = attestFailures }
     self.assertFailures.withLock { $0 = assertFailures }
   }

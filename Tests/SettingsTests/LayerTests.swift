@@ -112,6 +112,32 @@ struct LayerTests {
     #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
   }
 
+  @Test("Only the folder of a store that nobody named is the gate's to make")
+  func stateFolderToMake() throws {
+    let workspace = try Workspace()
+    let environment = Workspace.tls.merging(["STATE_DIRECTORY": "/s"]) { $1 }
+    let unnamed = try workspace.load(environment: environment)
+    #expect(unnamed.store == .sqlite(path: "/s/state.db") && unnamed.stateFolder == "/s")
+    let named = try workspace.load(yaml: "store: { url: 'sqlite:///a/b.db' }", environment: environment)
+    #expect(named.store == .sqlite(path: "/a/b.db") && named.stateFolder == nil)
+  }
+
+  @Test("A secret that every user can read is warned of, and no other file is")
+  func publicSecrets() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.key, to: "key.pem", permissions: 0o644)
+    try workspace.write("1 00", to: "challenge.keys", permissions: 0o604)
+    let settings = try workspace.load(
+      yaml: "routes: []\napp_attest: { challenge_keys_file: challenge.keys, enforcement: off }")
+    #expect(
+      settings.warnings.map { $0.description.replacingOccurrences(of: workspace.folder, with: "DIR") }.filter {
+        $0.contains("every user")
+      } == [
+        "SALLYPORT_TLS__KEY_FILE: tls.key_file: every user of this machine can read DIR/key.pem",
+        "gate.yaml:2:36: app_attest.challenge_keys_file: every user of this machine can read DIR/challenge.keys",
+      ])
+  }
+
   @Test(
     "The store stands in the folder for state",
     arguments: [

@@ -21,31 +21,53 @@ public struct ASN1Reader: Sendable {
     public let encoding: ArraySlice<UInt8>
   }
 
-  private var rest: ArraySlice<UInt8>
+  private let bytes: [UInt8]
+  private var position: Int
+  private let limit: Int
   private let rules: Rules
 
   public init(_ bytes: some Collection<UInt8>, rules: Rules = .der) {
-    rest = ArraySlice(bytes)
+    self.bytes = Array(bytes)
+    position = 0
+    limit = bytes.count
     self.rules = rules
   }
 
-  public var isAtEnd: Bool { rest.isEmpty }
+  /// A reader of `range` of `bytes`, which has it.
+  private init(bytes: [UInt8], range: Range<Int>, rules: Rules) {
+    self.bytes = bytes
+    position = range.lowerBound
+    limit = range.upperBound
+    self.rules = rules
+  }
+
+  public var isAtEnd: Bool { position == limit }
 
   /// The tag of the next element, if there is one.
-  public var nextTag: ASN1Tag? { rest.first.map(ASN1Tag.init(octet:)) }
+  public var nextTag: ASN1Tag? { isAtEnd ? nil : ASN1Tag(octet: bytes[position]) }
 
   /// The next element, whatever it is.
-  public mutating func next() throws(ASN1Error) -> Element { try next(depth: 0) }
+  public mutating func next() throws(ASN1Error) -> Element {
+    let start = position
+    let (tag, content) = try advance(depth: 0)
+    return Element(tag: tag, content: bytes[content], encoding: bytes[start..<position])
+  }
 
   /// The next element, which must have `tag`.
   public mutating func next(_ tag: ASN1Tag) throws(ASN1Error) -> Element {
-    if let found = nextTag, found != tag { throw .unexpectedTag(expected: tag, found: found) }
+    try expect(tag)
     return try next()
   }
 
   /// A reader of what is in the next element, which must have `tag`; under the same rules unless told otherwise.
   public mutating func enter(_ tag: ASN1Tag, rules: Rules? = nil) throws(ASN1Error) -> ASN1Reader {
-    ASN1Reader(try next(tag).content, rules: rules ?? self.rules)
+    try expect(tag)
+    let rules = rules ?? self.rules
+    // Under stricter rules the element itself has to obey them, too.
+    var reader = ASN1Reader(bytes: bytes, range: position..<limit, rules: rules)
+    let content = try reader.advance(depth: 0).content
+    position = reader.position
+    return ASN1Reader(bytes: bytes, range: content, rules: rules)
   }
 
   /// The next element if it has `tag`, else `nil`: for what is OPTIONAL.
@@ -55,51 +77,56 @@ public struct ASN1Reader: Sendable {
 
   /// States that nothing may follow.
   public func end() throws(ASN1Error) {
-    guard rest.isEmpty else { throw .trailingBytes(rest.count) }
+    guard isAtEnd else { throw .trailingBytes(limit - position) }
   }
 
-  private mutating func next(depth: Int) throws(ASN1Error) -> Element {
+  private func expect(_ tag: ASN1Tag) throws(ASN1Error) {
+    if let found = nextTag, found != tag { throw .unexpectedTag(expected: tag, found: found) }
+  }
+
+  /// Moves behind the next element and says where its content is.
+  private mutating func advance(depth: Int) throws(ASN1Error) -> (tag: ASN1Tag, content: Range<Int>) {
     guard depth <= Self.maximumDepth else { throw .tooDeep }
-    let start = rest
-    guard let octet = rest.popFirst() else { throw .truncated }
-    let tag = ASN1Tag(octet: octet)
+    let tag = ASN1Tag(octet: try octet())
     guard !tag.hasLongForm else { throw .longTag }
     guard let length = try length() else {
       guard rules == .ber, tag.isConstructed else { throw .indefiniteLength }
-      let content = try contentUpToEnd(depth: depth)
-      return Element(tag: tag, content: content, encoding: start[start.startIndex..<rest.startIndex])
+      return (tag, try contentUpToEnd(depth: depth))
     }
-    guard length <= rest.count else { throw .truncated }
-    let content = rest.prefix(length)
-    rest = rest.dropFirst(length)
-    return Element(tag: tag, content: content, encoding: start[start.startIndex..<rest.startIndex])
+    guard length <= limit - position else { throw .truncated }
+    let start = position
+    position += length
+    return (tag, start..<position)
+  }
+
+  private mutating func octet() throws(ASN1Error) -> UInt8 {
+    guard !isAtEnd else { throw .truncated }
+    defer { position += 1 }
+    return bytes[position]
   }
 
   /// The length octets (X.690 section 8.1.3); `nil` if the length is indefinite.
   private mutating func length() throws(ASN1Error) -> Int? {
-    guard let first = rest.popFirst() else { throw .truncated }
+    let first = try octet()
     if first < 0x80 { return Int(first) }
     let octets = Int(first & 0x7F)
     if octets == 0 { return nil }
     guard octets <= 4 else { throw .lengthNotMinimal }
     var length = 0
-    for _ in 0..<octets {
-      guard let octet = rest.popFirst() else { throw .truncated }
-      length = length << 8 | Int(octet)
-    }
+    for _ in 0..<octets { length = length << 8 | Int(try octet()) }
     guard length >= 0x80, length >= 1 << (8 * (octets - 1)) else { throw .lengthNotMinimal }
     return length
   }
 
   /// Skips the elements up to the end-of-contents octets, and those as well.
-  private mutating func contentUpToEnd(depth: Int) throws(ASN1Error) -> ArraySlice<UInt8> {
-    let start = rest
+  private mutating func contentUpToEnd(depth: Int) throws(ASN1Error) -> Range<Int> {
+    let start = position
     while true {
-      let end = rest.startIndex
-      let element = try next(depth: depth + 1)
-      guard element.tag == .endOfContents else { continue }
-      guard element.content.isEmpty else { throw .malformed("end-of-contents octets with content") }
-      return start[start.startIndex..<end]
+      let end = position
+      let (tag, content) = try advance(depth: depth + 1)
+      guard tag == .endOfContents else { continue }
+      guard content.isEmpty else { throw .malformed("end-of-contents octets with content") }
+      return start..<end
     }
   }
 }

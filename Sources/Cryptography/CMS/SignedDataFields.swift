@@ -106,6 +106,8 @@ extension ASN1Reader {
   fileprivate mutating func segmentedOctetString() throws(ASN1Error) -> [UInt8] {
     guard nextTag == .constructedOctetString else { return Array(try octetString()) }
     var segments = try enter(.constructedOctetString)
-    return Array(try segments.all { reader throws(ASN1Error) in try reader.octetString() }.joined())
+    var content: [UInt8] = []
+    while !segments.isAtEnd { content += try segments.octetString() }
+    return content
   }
 }

@@ -70,6 +70,14 @@ struct Assembly {
     refuse(path, violation)
   }
 
+  /// Warns if the file at `key` holds a secret that every user of the machine can read.
+  mutating func warnIfPublic(_ key: Key<String>) {
+    guard let file = value(key), let permissions = FileContent.permissions(of: file), permissions & 0o004 != 0 else {
+      return
+    }
+    warn(path(key), "every user of this machine can read \(file)")
+  }
+
   private func read<Value>(_ key: Key<Value>, _ text: String?) -> Value? {
     guard let text else { return nil }
     do throws(Misfit) {

@@ -18,8 +18,16 @@ extension Assembly {
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, strippedHeaders: strippedHeaders, drainTimeout: drainTimeout, warnings: earlier + warnings,
+      store: store, stateFolder: stateFolder(of: store), strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
+      warnings: earlier + warnings,
       effective: effectiveValues())
+  }
+
+  private func stateFolder(of store: GateSettings.Store) -> String? {
+    guard entries.values[path(Keys.store)]?.origin == .standard else { return nil }
+    return switch store {
+    case .sqlite(let path): FilePath.folder(of: path)
+    }
   }
 
   private func listen() -> GateSettings.Listen? {
@@ -34,9 +42,7 @@ extension Assembly {
     let key = required(Keys.privateKey, hint: Self.certificateHint)
     check(.certificates, Keys.certificate)
     check(.privateKey, Keys.privateKey)
-    if let key, let permissions = FileContent.permissions(of: key), permissions & 0o004 != 0 {
-      warn(path(Keys.privateKey), "every user of this machine can read \(key)")
-    }
+    warnIfPublic(Keys.privateKey)
     guard let certificate, let key, let least = value(Keys.leastVersion) else { return nil }
     return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least)
   }

@@ -48,7 +48,7 @@ enum Keys {
     "app_attest.challenge_keys_file", .file, credential: "challenge_keys",
     "The keys that nonces are made with. Without it the store makes and keeps them.")
   static let counterWindow = Key(
-    "app_attest.counter_window", .integer(0...64), default: "0",
+    "app_attest.counter_window", .integer(0...63), default: "0",
     "How far a counter may lie behind the greatest one seen, each taken once; for devices that open several sockets at once."
   )
 
@@ -79,7 +79,7 @@ enum Keys {
     "The payload of one message, as sent; more closes the session with 1009.")
 
   static let store = Key(
-    "store.url", .store, "Where keys and counters are kept. Without it: `state.db` in the state folder (see below).")
+    "store.url", .store, "Where keys and counters are kept. Without it: `state.db` in the state folder.")
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, "Header fields to keep from the upstream, beside those that always are.")
   static let drainTimeout = Key(

@@ -96,7 +96,8 @@ private enum DuplicateTolerantParser {
     var originals: [String: String] = [:]
     while true {
       do {
-        return (try Parser(yaml: text, encoding: .utf8).singleRoot(), originals)
+        // Types are never asked for, so no rule for them is tried.
+        return (try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot(), originals)
       } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
         let position = YAMLDocument.Position(context.mark)
         let given = "the key \(keys.sorted().first ?? "") is given twice"

@@ -5,14 +5,14 @@ public import Transport
 /// Its methods may be called from any task; the connection closes when the last reference is gone.
 public final class ClientConnection: Sendable {
   let channel: ClientChannelReference
-  let loop: EventLoop
+  private let engine: ClientEngine
 
-  init(channel: ClientChannelReference, loop: EventLoop) {
+  init(channel: ClientChannelReference, engine: ClientEngine) {
     self.channel = channel
-    self.loop = loop
+    self.engine = engine
   }
 
-  deinit { channel.close(in: loop) }
+  deinit { channel.close(in: engine.loop) }
 
   /// Sends a request and waits for the whole answer, at most 1 MiB.
   ///
@@ -58,7 +58,7 @@ public final class ClientConnection: Sendable {
     _ start: @escaping @Sendable (ClientChannel, EventLoop, @escaping ClientChannel.Callback<Value>) -> Void
   ) async throws(ClientFault) -> Value {
     let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, ClientFault>, Never>) in
-      loop.execute { [channel] loop in
+      engine.loop.execute { [channel] loop in
         channel.use { start($0, loop) { continuation.resume(returning: $0) } }
       }
     }

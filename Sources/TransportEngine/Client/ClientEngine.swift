@@ -4,7 +4,7 @@ public import Transport
 /// A loop that opens connections to gates and other servers, for tools and tests: HTTP/1.1 requests, and WebSockets on
 /// the same connection, as real clients do.
 public final class ClientEngine: Sendable {
-  private let loop: EventLoop
+  let loop: EventLoop
 
   /// - Throws: `ClientFault.unreachable` when the system has no descriptors left.
   public init() throws(ClientFault) {
@@ -17,6 +17,7 @@ public final class ClientEngine: Sendable {
     Thread.start { [loop] in loop.run() }
   }
 
+  // Every connection holds its engine: nobody is left to wait for the loop.
   deinit { loop.execute { $0.stop() } }
 
   /// Opens a connection, TLS handshake included.
@@ -28,7 +29,7 @@ public final class ClientEngine: Sendable {
     host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, timeout: Duration = .seconds(10)
   ) async throws(ClientFault) -> ClientConnection {
     let channel = ClientChannel(host: host, port: port, tls: tls, name: name ?? host)
-    let connection = ClientConnection(channel: ClientChannelReference(channel), loop: loop)
+    let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self)
     try await connection.perform { channel, loop, done in
       loop.insert(channel)
       channel.begin(.connection(done), timeout: timeout, in: loop)

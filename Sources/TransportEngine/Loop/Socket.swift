@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Transport
+public import Transport
 
 /// System calls on sockets, with this project's own addresses.
 enum Socket {
@@ -109,7 +109,7 @@ enum Socket {
 
 extension SocketAddress {
   /// The address that `text` spells, without brackets; `nil` for a name.
-  init?(literal text: String, port: UInt16) {
+  public init?(literal text: String, port: UInt16) {
     var v4 = in_addr()
     var v6 = in6_addr()
     if inet_pton(AF_INET, text, &v4) == 1 {

@@ -1,0 +1,59 @@
+public import ArgumentParser
+
+/// The command `attest`: a simulated device on the command line.
+public struct AttestTool: AsyncParsableCommand {
+  public static let configuration = CommandConfiguration(
+    commandName: "attest",
+    abstract: "A simulated iOS device: registers keys with a gate and opens authenticated WebSockets.",
+    discussion: """
+      Example:
+        sallyport dev --upstream ws://127.0.0.1:8080            # prints the folder of its authority
+        attest connect wss://localhost:6200/ --authority DIR    # makes and registers a device, opens a pipe
+
+      The authority can also be named by SALLYPORT_AUTHORITY. What a simulated device proves, it proves to gates that
+      trust this authority, and to no other.
+      """,
+    version: "0.1.0",
+    subcommands: [
+      DeviceCommand.self, RegisterCommand.self, HeadersCommand.self, ConnectCommand.self, EchoCommand.self,
+    ])
+
+  public init() {}
+
+  /// Runs the command that `arguments` name, and says on standard error what went wrong: one line `error:`, and mostly
+  /// one line `hint:`.
+  ///
+  /// - Parameter arguments: without the program's name; `nil` for the process's own.
+  /// - Returns: the exit code, of sysexits.
+  public static func execute(_ arguments: [String]? = nil) async -> Int32 {
+    do {
+      var command = try parseAsRoot(arguments)
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+      return 0
+    } catch let failure as Failure {
+      report(failure)
+      return failure.status.rawValue
+    } catch {
+      return report(error)
+    }
+  }
+
+  /// What the parser has to say: help and version go to standard output, mistakes to standard error.
+  private static func report(_ error: any Error) -> Int32 {
+    guard exitCode(for: error) != .success else {
+      StandardOutput.write(fullMessage(for: error) + "\n")
+      return 0
+    }
+    report(Failure(.usage, message(for: error), hint: "`attest --help` lists the commands, `attest COMMAND --help` its options"))
+    return Status.usage.rawValue
+  }
+
+  private static func report(_ failure: Failure) {
+    StandardError.write("error: \(failure.message)\n")
+    if let hint = failure.hint { StandardError.write("hint: \(hint)\n") }
+  }
+}

@@ -1,0 +1,78 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+internal import Transport
+
+/// SIGINT and SIGTERM as a wish to end in order.
+final class ClosingSignals: Sendable {
+  // Set once, and Dispatch's objects may be used from any thread.
+  nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
+  private let state = Mutex((received: false, waiting: [CheckedContinuation<Void, Never>]()))
+
+  /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
+  init(_ body: @escaping @Sendable () -> Void) {
+    let queue = DispatchQueue(label: "signals")
+    sources = [SIGINT, SIGTERM].map {
+      signal($0, SIG_IGN)
+      return DispatchSource.makeSignalSource(signal: $0, queue: queue)
+    }
+    for source in sources {
+      source.setEventHandler { [weak self] in
+        self?.note()
+        body()
+      }
+      source.resume()
+    }
+  }
+
+  var wereReceived: Bool { state.withLock { $0.received } }
+
+  /// Returns at the first signal.
+  func received() async {
+    await withCheckedContinuation { continuation in
+      let isOver = state.withLock { state in
+        if !state.received { state.waiting.append(continuation) }
+        return state.received
+      }
+      if isOver { continuation.resume() }
+    }
+  }
+
+  func stop() { for source in sources { source.cancel() } }
+
+  private func note() {
+    let waiting = state.withLock { state in
+      state.received = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+}
+
+/// Does something unless it is cancelled in time.
+final class Deadline: Sendable {
+  private let passed = Mutex(false)
+  private let task = Mutex<Task<Void, Never>?>(nil)
+
+  init(after duration: Duration, _ body: @escaping @Sendable () async -> Void) {
+    let task = Task { [weak self] in
+      guard (try? await Task.sleep(for: duration)) != nil else { return }
+      self?.passed.withLock { $0 = true }
+      await body()
+    }
+    self.task.withLock { $0 = task }
+  }
+
+  var hasPassed: Bool { passed.withLock { $0 } }
+  func cancel() { task.withLock { $0?.cancel() } }
+}
+
+/// A value that several threads set and read.
+final class Shared<Value: Sendable>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+  func get() -> Value { value.withLock { $0 } }
+  func set(_ value: Value) { self.value.withLock { $0 = value } }
+}

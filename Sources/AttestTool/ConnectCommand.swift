@@ -1,0 +1,113 @@
+internal import ArgumentParser
+internal import AttestClient
+internal import Transport
+internal import TransportEngine
+
+struct ConnectCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "connect",
+    abstract: "Open an authenticated WebSocket as a pipe between standard input and output.",
+    discussion: """
+      Each line of the input becomes a text message, each message a line of the output. The device is made and
+      registered first if need be. Example:
+        attest connect wss://localhost:6200/ --authority DIR
+        attest connect wss://localhost:6200/ --authority DIR --once hello
+        attest connect wss://localhost:6200/ --ca ca.pem --cert client.crt --key client.key    # debug builds
+      """)
+
+  @OptionGroup var options: GlobalOptions
+
+  @Argument(help: "The socket, like wss://localhost:6200/.")
+  var url: String
+
+  @Option(help: ArgumentHelp("Send one message, print the first answer, and close.", valueName: "message"))
+  var once: String?
+
+  @Flag(help: "Send input as binary messages, as it comes, and write messages without line ends.")
+  var binary = false
+
+  @Flag(help: "Keep on receiving when the input has ended.")
+  var stay = false
+
+  @Option(help: ArgumentHelp("Present this certificate (PEM) instead of an assertion.", valueName: "pem"))
+  var cert: String?
+
+  @Option(help: ArgumentHelp("The certificate's private key (PEM).", valueName: "pem"))
+  var key: String?
+
+  @Flag(help: "Measure a Ping first.")
+  var ping = false
+
+  @Flag(help: "Show the opening handshake on standard error, the assertion shortened.")
+  var showHandshake = false
+
+  @Option(help: ArgumentHelp("How long to wait for the answer of --once.", valueName: "seconds"))
+  var timeout: UInt32 = 10
+
+  func validate() throws {
+    guard (cert == nil) == (key == nil) else { throw ValidationError("--cert and --key belong together") }
+    guard once == nil || !stay else { throw ValidationError("--once and --stay exclude each other") }
+  }
+
+  func run() async throws {
+    let socket = try await open(GateURL(url))
+    if showHandshake { StandardError.write(Handshake.text(of: socket.response)) }
+    let pipe = SocketPipe(socket: socket, isBinary: binary, isJSON: options.json)
+    if ping { try await pipe.measurePing() }
+    if let once {
+      try await pipe.exchange(once, timeout: .seconds(Int64(timeout)))
+    } else {
+      try await pipe.run(staysAfterInput: stay)
+    }
+  }
+
+  private func open(_ address: GateURL) async throws(Failure) -> ClientWebSocket {
+    if cert != nil { return try await openWithCertificate(address) }
+    let work = try await DeviceSession(options, address: address)
+    defer { work.lock.release() }
+    let (transport, shows) = (work.transport, showHandshake)
+    do throws(AttestError) {
+      return try await work.session.open { headers throws(UpgradeError) in
+        if shows { StandardError.write(Handshake.text(of: headers, to: address)) }
+        let fields = headers.fields.map { HeaderFields.Field(name: $0.name, value: $0.value) }
+        return try await transport.openWebSocket(address, headers: HeaderFields(fields))
+      }
+    } catch {
+      throw Failure(error)
+    }
+  }
+
+  /// The path of debug builds: the certificate is the credential, and no device is needed.
+  private func openWithCertificate(_ address: GateURL) async throws(Failure) -> ClientWebSocket {
+    let transport = EngineTransport(
+      engine: try DeviceSession.makeEngine(), tls: try options.makeTLS(certificate: cert, key: key))
+    if showHandshake { StandardError.write(Handshake.text(of: nil, to: address)) }
+    do throws(UpgradeError) {
+      return try await transport.openWebSocket(address, headers: HeaderFields())
+    } catch {
+      switch error {
+      case .transport(let error): throw Failure(error)
+      case .refused(let refusal): throw Failure(.assertionFailed(refusal))
+      }
+    }
+  }
+}
+
+/// What `--show-handshake` writes.
+enum Handshake {
+  static func text(of headers: AssertionHeaders?, to address: GateURL) -> String {
+    var lines = ["> GET \(address.target) HTTP/1.1", "> Host: \(address.hostField)"]
+    if let headers {
+      // Nobody can use it again, and nobody wants to read it.
+      lines.append("> \(AssertionHeaders.keyIDName): \(headers.keyID)")
+      lines.append("> \(AssertionHeaders.dataName): \(headers.data.prefix(24))… (\(headers.data.count) characters)")
+      lines.append("> \(AssertionHeaders.nonceName): \(headers.nonce.prefix(16))…")
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  static func text(of response: Response) -> String {
+    let lines = ["< HTTP/1.1 \(response.status)"] + response.headers.fields.map { "< \($0.name): \($0.value)" }
+    return lines.joined(separator: "\n") + "\n"
+  }
+}

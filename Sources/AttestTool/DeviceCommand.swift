@@ -1,0 +1,124 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import SimulatedDevice
+
+struct DeviceCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "device",
+    abstract: "Make, list, show and remove simulated devices.",
+    discussion: """
+      Example:
+        attest device new phone --authority DIR
+        attest device list
+      """,
+    subcommands: [New.self, List.self, Show.self, Remove.self])
+
+  struct New: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Make a device that runs the authority's app.",
+      discussion: """
+        Example:
+          attest device new phone --authority DIR
+        """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: "1 to 64 of A-Z a-z 0-9 . _ -")
+    var name: String
+
+    @Option(help: "What the device says of how the app was installed; 0 makes a device before iOS 27.")
+    var category: UInt32 = 3
+
+    @Option(help: "What the device says the app's version is.")
+    var bundleVersion = "1"
+
+    func run() throws {
+      let claims = category == 0 ? nil : AppClaims(validationCategory: category, bundleVersion: bundleVersion)
+      let device = Device(
+        name: name, appId: try options.loadAuthority().appID, claims: claims, createdAt: .now())
+      try options.deviceStore().make(device)
+      if options.json { JSONOutput.print(device) } else { StandardOutput.write("\(name)  \(device.appId)\n") }
+    }
+  }
+
+  struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List the devices.",
+      discussion: """
+        Example:
+          attest device list --json
+        """)
+
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+      let store = try options.deviceStore()
+      let devices = try store.names().map { try store.load($0) }
+      if options.json {
+        JSONOutput.print(devices)
+        return
+      }
+      let width = devices.map(\.name.count).max() ?? 0
+      for device in devices {
+        let padding = String(repeating: " ", count: width - device.name.count)
+        StandardOutput.write("\(device.name)\(padding)  \(device.appId)  \(device.createdAt)\n")
+      }
+    }
+  }
+
+  struct Show: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Show a device: its keys' names and counters, and where they are registered.",
+      discussion: """
+        Private keys are never shown. Example:
+          attest device show phone
+        """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: "Which device.")
+    var name: String
+
+    func run() throws {
+      let store = try options.deviceStore()
+      let report = try DeviceReport(store.load(name), in: store)
+      if options.json { JSONOutput.print(report) } else { StandardOutput.write(report.text) }
+    }
+  }
+
+  struct Remove: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "rm",
+      abstract: "Remove a device and its keys.",
+      discussion: """
+        Gates keep its registrations. Example:
+          attest device rm phone
+        """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: "Which device.")
+    var name: String
+
+    func run() throws {
+      try options.deviceStore().remove(name)
+      if options.json { JSONOutput.print(["removed": name]) }
+    }
+  }
+}
+
+extension DeviceReport {
+  /// For people.
+  var text: String {
+    var lines = [
+      "name     \(device.name)", "app      \(device.appId)", "created  \(device.createdAt)", "folder   \(folder)",
+    ]
+    for key in keys {
+      lines.append("key      \(key.keyId)  \(key.isAttested ? "attested" : "new"), counter \(key.signCount)")
+    }
+    for registration in registrations {
+      lines.append("gate     \(registration.gate)  \(registration.keyId ?? "not registered")")
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+}

@@ -1,0 +1,77 @@
+internal import AttestClient
+internal import Foundation
+internal import Transport
+internal import TransportEngine
+
+/// The registration protocol over the engine's client: TLS against the authority that was named, or the system's.
+struct EngineTransport: HTTPTransport {
+  let engine: ClientEngine
+  let tls: ClientTLS
+
+  func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
+    let address: GateURL
+    do throws(Failure) {
+      address = try GateURL(request.url.absoluteString)
+    } catch {
+      throw .unreachable(error.message)
+    }
+    let connection = try await open(address)
+    var headers = HeaderFields()
+    headers.append("Host", address.hostField)
+    for field in request.headers { headers.append(field.name, field.value) }
+    do throws(ClientFault) {
+      let response = try await connection.send(
+        request.method.rawValue, address.target, headers: headers, body: request.body)
+      return HTTPResponse(response)
+    } catch {
+      throw TransportError(error)
+    }
+  }
+
+  /// A connection, TLS included. Nothing was sent if this throws.
+  func open(_ address: GateURL) async throws(TransportError) -> ClientConnection {
+    do throws(ClientFault) {
+      return try await engine.connect(host: address.host, port: address.port, tls: tls)
+    } catch {
+      switch error {
+      case .untrusted(let reason): throw .untrusted(reason)
+      case .unreachable, .timedOut, .lost, .malformed, .refused, .misused: throw .unreachable("\(error)")
+      }
+    }
+  }
+
+  /// An upgraded connection.
+  func openWebSocket(
+    _ address: GateURL, headers: HeaderFields
+  ) async throws(UpgradeError) -> ClientWebSocket {
+    let connection: ClientConnection
+    do throws(TransportError) { connection = try await open(address) } catch { throw .transport(error) }
+    do throws(ClientFault) {
+      return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
+    } catch .refused(let response) {
+      throw .refused(GateRefusal(HTTPResponse(response)))
+    } catch {
+      throw .transport(TransportError(error))
+    }
+  }
+}
+
+extension HTTPResponse {
+  init(_ response: Response) {
+    self.init(
+      status: response.status, headers: response.headers.fields.map { HTTPField($0.name, $0.value) },
+      body: response.body)
+  }
+}
+
+extension TransportError {
+  /// What a fault behind an open connection means: the request may have been carried out.
+  fileprivate init(_ fault: ClientFault) {
+    switch fault {
+    case .unreachable(let reason): self = .unreachable(reason)
+    case .untrusted(let reason): self = .untrusted(reason)
+    case .timedOut, .lost: self = .lost("\(fault)")
+    case .malformed, .misused, .refused: self = .malformed("\(fault)")
+    }
+  }
+}

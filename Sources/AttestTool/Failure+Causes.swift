@@ -1,0 +1,86 @@
+internal import AttestClient
+internal import SimulatedDevice
+
+extension Failure {
+  init(_ error: AttestError) {
+    switch error {
+    case .missingNonce:
+      self.init(.protocolFault, "\(error)", hint: "is it a gate that answers at this address?")
+    case .challengeFailed(let refusal), .registrationFailed(let refusal), .assertionFailed(let refusal):
+      self.init(Self.status(of: refusal), "\(error)\(Self.reference(refusal))", hint: Self.hint(for: refusal))
+    case .keyRevoked(let refusal):
+      self.init(
+        .refused, "\(error)\(Self.reference(refusal))",
+        hint: "an operator can restore it with `sallyport keys restore`; another device: `--device NAME`")
+    case .serviceUnavailable:
+      self.init(.noInput, "\(error)", hint: "`attest register URL` registers it")
+    case .renewedTooRecently:
+      self.init(.retryLater, "\(error)", hint: "does the gate trust this authority and this app?")
+    case .unusableAddress:
+      self.init(.usage, "\(error)", hint: "an address is like wss://localhost:6200/")
+    case .keyService(let error): self.init(error)
+    case .transport(let error): self.init(error)
+    case .store(let error): self.init(error)
+    case .cancelled: self.init(.retryLater, "interrupted")
+    }
+  }
+
+  init(_ error: TransportError) {
+    switch error {
+    case .unreachable: self.init(.unavailable, "\(error)", hint: "is the gate running, and the address right?")
+    case .untrusted:
+      self.init(
+        .protocolFault, "\(error)",
+        hint: "name the gate's authority with --authority DIR, or its TLS root with --ca PEM")
+    case .lost: self.init(.unavailable, "\(error)", hint: "the gate's log may say why")
+    case .malformed: self.init(.protocolFault, "\(error)", hint: "is it a gate that answers at this address?")
+    }
+  }
+
+  init(_ error: KeyServiceError) {
+    switch error {
+    case .invalidKey, .invalidInput, .systemFailure: self.init(.internalError, "\(error)")
+    case .featureUnsupported, .serverUnavailable: self.init(.unavailable, "\(error)")
+    }
+  }
+
+  init(_ error: KeyStoreError) {
+    switch error {
+    case .unreadable: self.init(.noInput, "\(error)")
+    case .unwritable: self.init(.cannotCreate, "\(error)")
+    case .malformed: self.init(.badData, "\(error)", hint: "`attest device rm NAME` removes a damaged device")
+    }
+  }
+
+  init(_ error: AuthorityFolderError) {
+    switch error {
+    case .absent, .unreadable: self.init(.noInput, "\(error)", hint: error.hint)
+    case .incomplete, .malformed: self.init(.badData, "\(error)", hint: error.hint)
+    case .unwritable: self.init(.cannotCreate, "\(error)", hint: error.hint)
+    }
+  }
+
+  private static func reference(_ refusal: GateRefusal) -> String {
+    refusal.requestID.map { " (request \($0))" } ?? ""
+  }
+
+  private static func status(of refusal: GateRefusal) -> Status {
+    switch refusal.code?.rawValue {
+    case "upstream_unavailable", "store_unavailable": .unavailable
+    case "overloaded", "rate_limited": .retryLater
+    default: .refused
+    }
+  }
+
+  private static func hint(for refusal: GateRefusal) -> String? {
+    switch refusal.code?.rawValue {
+    case "not_configured": "the gate has no app configured: see `app_attest.apps`"
+    case "rp_id_mismatch": "the authority's app is not one of the gate's"
+    case "chain_untrusted": "the gate does not trust this authority: see `app_attest.trust`"
+    case "environment_mismatch": "simulated devices are of the environment `development`"
+    case "upstream_unavailable": "is the backend behind the gate running?"
+    case nil: "is it a gate that answers at this address?"
+    default: nil
+    }
+  }
+}

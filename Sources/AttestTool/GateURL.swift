@@ -1,0 +1,66 @@
+internal import Foundation
+internal import Glibc
+
+/// The address of a socket behind a gate: `wss://host:port/path?query`, or `https` for the same.
+struct GateURL: Sendable, Hashable {
+  let url: URL
+  /// Without brackets.
+  let host: String
+  let port: UInt16
+  /// Path and query of the upgrade request.
+  let target: String
+
+  init(_ text: String) throws(Failure) {
+    guard let parts = URLComponents(string: text), let url = parts.url, let scheme = parts.scheme?.lowercased() else {
+      throw Failure(.usage, "not a URL: \(text)", hint: Self.hint)
+    }
+    guard scheme == "wss" || scheme == "https" else {
+      let isPlain = scheme == "ws" || scheme == "http"
+      throw Failure(
+        .usage, isPlain ? "a gate is never spoken to without TLS: \(text)" : "not the address of a gate: \(text)",
+        hint: Self.hint)
+    }
+    guard let host = parts.host.map(Self.withoutBrackets), Self.isHost(host), parts.user == nil, parts.password == nil,
+      parts.fragment == nil, let port = UInt16(exactly: parts.port ?? 443), port > 0
+    else {
+      throw Failure(.usage, "not the address of a gate: \(text)", hint: Self.hint)
+    }
+    self.url = url
+    self.host = host
+    self.port = port
+    let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+    target = path + (parts.percentEncodedQuery.map { "?\($0)" } ?? "")
+  }
+
+  private static let hint = "an address is like wss://localhost:6200/"
+
+  /// The value of the `Host` field.
+  var hostField: String {
+    let name = host.contains(":") ? "[\(host)]" : host
+    return port == 443 ? name : "\(name):\(port)"
+  }
+
+  /// The gate alone: where keys are registered, whatever the path.
+  var gateName: String { "\(host):\(port)" }
+
+  private static func withoutBrackets(_ host: String) -> String {
+    host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+  }
+
+  /// Letters, digits, dots and dashes, or an IPv6 address.
+  private static func isHost(_ host: String) -> Bool {
+    if host.contains(":") {
+      var address = in6_addr()
+      return inet_pton(AF_INET6, host, &address) == 1
+    }
+    return !host.isEmpty
+      && host.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"):
+          true
+        default: false
+        }
+      }
+  }
+}

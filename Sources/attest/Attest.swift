@@ -1,0 +1,7 @@
+internal import AttestTool
+internal import Glibc
+
+@main
+enum Attest {
+  static func main() async { exit(await AttestTool.execute()) }
+}

@@ -1,0 +1,48 @@
+internal import ArgumentParser
+internal import Glibc
+
+/// Why a command ends before its time: what is wrong, and what to do about it.
+struct CommandFailure: Error {
+  /// sysexits(3).
+  enum Status: Int32 {
+    case unavailable = 69
+    case software = 70
+    case cannotBind = 71
+    case cannotCreate = 73
+    case configuration = 78
+  }
+
+  let status: Status
+  /// Whole lines, each with its `error: ` or `hint: `.
+  let lines: String
+
+  init(_ status: Status, lines: String) {
+    self.status = status
+    self.lines = lines
+  }
+
+  init(_ status: Status, error: String, hint: String) {
+    self.init(status, lines: "error: \(error)\nhint: \(hint)")
+  }
+
+  /// Says it on standard error, and gives what the command line parser is to end with.
+  func told() -> ExitCode {
+    Console.error(lines)
+    return ExitCode(status.rawValue)
+  }
+}
+
+/// Lines for people.
+enum Console {
+  static func error(_ text: String) { write(text, to: 2) }
+  static func print(_ text: String) { write(text, to: 1) }
+
+  private static func write(_ text: String, to descriptor: Int32) {
+    var rest = Array((text + "\n").utf8)[...]
+    while !rest.isEmpty {
+      let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if written < 0 && errno != EINTR { return }
+      rest = rest.dropFirst(max(0, written))
+    }
+  }
+}

@@ -1,0 +1,112 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Cryptography
+internal import FoundationEssentials
+internal import Glibc
+internal import Settings
+internal import SimulatedDevice
+internal import Transport
+internal import TransportEngine
+
+/// A gate for trying things: its own authority, simulated roots, one command.
+struct DevCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "dev",
+    abstract: "Serves with an authority of its own, for development: simulated devices are let in, real ones are not.",
+    discussion: """
+      Makes, in a folder, a TLS certificate and the roots that simulated devices are attested by, or uses those that \
+      it made before. The app's environment is development.
+
+      Example:
+
+        sallyport dev --upstream ws://127.0.0.1:8080
+      """)
+
+  @Option(help: "Where admitted sessions go: ws://, wss://, unix:/path or tcp://.")
+  var upstream = "ws://127.0.0.1:8080"
+
+  @Option(help: "The folder of the authority and the gate's state.")
+  var folder: String?
+
+  @Option(help: "The address to listen at.")
+  var address = "127.0.0.1"
+
+  @Option(help: "The port to listen at; 0 takes any free one.")
+  var port: UInt16 = 6200
+
+  @Option(help: "The app that simulated devices run, TEAMID.bundle.id.")
+  var appID = "SALLYPORT1.com.example.app"
+
+  @Option(help: "PEM authority of client certificates of debug builds.")
+  var clientCA: String?
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      let folder = AuthorityFolder(path: Self.absolute(self.folder ?? Self.standardFolder))
+      let authority: TestAuthority
+      do throws(AuthorityFolderError) {
+        authority = try folder.loadOrMake(appID: appID, at: .now())
+      } catch {
+        throw CommandFailure(.cannotCreate, error: error.description, hint: error.hint)
+      }
+      let config = try writeConfiguration(in: folder, appID: authority.appID)
+      // Variables and a .env of a gate of one's own say nothing here.
+      let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
+      let house = try await GateHouse.open(try RunCommand.load(loader))
+      let url = "wss://localhost:\(house.engine.address.port)/"
+      Console.print(
+        """
+        url          \(url)
+        fingerprint  SHA-256 \(Hex.encode(authority.server.certificate.fingerprint))
+        folder       \(folder.path)
+        app          \(authority.appID) (environment development, simulated roots)
+        upstream     \(upstream)
+        next         attest connect \(url) --authority \(folder.path)
+        """)
+      await house.serve()
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private static var standardFolder: String {
+    let environment = ProcessInfo.processInfo.environment
+    let data = environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    return (data ?? (environment["HOME"] ?? "/tmp") + "/.local/share") + "/sallyport/dev"
+  }
+
+  private static func absolute(_ path: String) -> String {
+    path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+  }
+
+  /// The configuration that a gate of one's own would begin with, as a file to look at and to keep.
+  private func writeConfiguration(in folder: AuthorityFolder, appID: String) throws(CommandFailure) -> String {
+    let parts = appID.split(separator: ".", maxSplits: 1)
+    var text = """
+      # Made by sallyport dev, and made again by each start.
+      version: 1
+      listen: { address: \(quoted(address)), port: \(port) }
+      tls: { cert_file: \(quoted(folder.serverCertificatePath)), key_file: \(quoted(folder.serverKeyPath)) }
+      app_attest:
+        apps: [{ team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), environments: [development] }]
+        trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), receipt_root_file: \(quoted(folder.receiptRootPath)) }
+      routes: [{ path: /, upstream: \(quoted(upstream)) }]
+      store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
+
+      """
+    if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
+    let path = folder.path + "/sallyport.yaml"
+    do {
+      try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+    } catch {
+      throw CommandFailure(
+        .cannotCreate, error: "\(path): cannot be written", hint: "choose another folder with --folder")
+    }
+    return path
+  }
+
+  /// A double-quoted scalar of YAML: JSON's string is one.
+  private func quoted(_ text: String) -> String {
+    "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+  }
+}

@@ -1,0 +1,124 @@
+internal import AppAttest
+internal import AttestGate
+internal import Cryptography
+internal import FoundationEssentials
+internal import GateService
+internal import SQLiteStore
+internal import Settings
+internal import Transport
+
+/// The parts of a gate, made from its settings.
+struct GateAssembly {
+  let store: SQLiteStore
+  let challenges: Challenges
+  private let settings: GateSettings
+  private let apps: ServedApps
+
+  init(_ settings: GateSettings) throws(CommandFailure) {
+    self.settings = settings
+    switch settings.store {
+    case .sqlite(let path): store = SQLiteStore(path: path)
+    }
+    guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
+      throw Self.impossible("app_attest.apps")
+    }
+    self.apps = apps
+    if let file = settings.appAttest.challengeKeysFile {
+      challenges = Challenges(ring: try Self.ring(in: file), life: settings.appAttest.challengeTTL)
+    } else {
+      challenges = Challenges(storage: store, life: settings.appAttest.challengeTTL)
+    }
+  }
+
+  func gate() throws(CommandFailure) -> Gate {
+    guard let window = CounterWindow(settings.appAttest.counterWindow) else {
+      throw Self.impossible("app_attest.counter_window")
+    }
+    do throws(CryptographyError) {
+      var rules: [any AdmissionRule] = [
+        try AssertionRule(apps: apps, challenges: challenges, registry: store, window: window)
+      ]
+      if let mtls = settings.debugMTLS {
+        rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
+      }
+      return Gate(rules: rules, enforcement: settings.appAttest.enforcement == .off ? .off : .enforce)
+    } catch {
+      throw CommandFailure(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
+    }
+  }
+
+  func registrar() throws(CommandFailure) -> Registrar {
+    let trust = settings.appAttest.trust
+    let verifier = AttestationVerifier(
+      apps: apps.environments,
+      attestationRoots: try Self.roots(in: trust.attestationRootFile, otherwise: AppleRoots.appAttestation),
+      receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
+    return Registrar(apps: apps, verifier: verifier, challenges: challenges, registry: store)
+  }
+
+  func routes() throws(CommandFailure) -> RouteTable {
+    let routes = settings.routes.compactMap { GateService.Route(path: $0.path, upstream: $0.upstream.upstream) }
+    guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
+      throw Self.impossible("routes")
+    }
+    return table
+  }
+
+  /// The settings were checked, so this is a mistake of the program; it says where.
+  private static func impossible(_ key: String) -> CommandFailure {
+    CommandFailure(.software, error: "\(key): accepted, but of no use", hint: "please report this configuration")
+  }
+
+  private static func ring(in file: String) throws(CommandFailure) -> ChallengeKeyRing {
+    let hint = "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32"
+    guard let bytes = try? Data(contentsOf: URL(filePath: file)) else {
+      throw CommandFailure(.configuration, error: "app_attest.challenge_keys_file: \(file) cannot be read", hint: hint)
+    }
+    do throws(ChallengeKeyRing.FileFault) {
+      return try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
+    } catch {
+      throw CommandFailure(.configuration, error: "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)
+    }
+  }
+
+  private static func roots(in file: String?, otherwise: Certificate) throws(CommandFailure) -> [Certificate] {
+    guard let file else { return [otherwise] }
+    guard let bytes = try? Data(contentsOf: URL(filePath: file)),
+      let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
+    else {
+      throw CommandFailure(
+        .configuration, error: "app_attest.trust: \(file) holds no certificate", hint: "name a PEM file")
+    }
+    return roots
+  }
+}
+
+extension AppPolicy {
+  fileprivate init?(_ app: GateSettings.App) {
+    guard let appID = AppID(teamID: app.teamID, bundleID: app.bundleID) else { return nil }
+    self.init(
+      appID: appID,
+      environments: Set(app.environments.compactMap { AttestEnvironment(rawValue: $0.rawValue) }),
+      categories: CategoryPolicy(
+        allowed: app.allowedCategories.map { Set($0.compactMap { ValidationCategory(name: $0.rawValue) }) },
+        whenMissing: app.missingCategory == .refuse ? .refuse : .accept))
+  }
+}
+
+extension GateSettings.Upstream {
+  var upstream: Upstream {
+    switch self {
+    case .webSocket(let host, let port): .webSocket(host: host, port: port)
+    case .secureWebSocket(let host, let port, let caFile, let serverName):
+      .secureWebSocket(host: host, port: port, tls: UpstreamTLS(caFile: caFile, serverName: serverName))
+    case .unix(let path): .unix(path: path)
+    case .tcp(let host, let port): .tcp(host: host, port: port)
+    }
+  }
+}
+
+extension GateSettings.Session {
+  var limits: SessionLimits {
+    SessionLimits(maxAge: maxAge, idleTimeout: idleTimeout, pingInterval: pingInterval, maxMessage: maxMessage)
+  }
+}

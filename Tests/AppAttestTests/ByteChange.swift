@@ -1,0 +1,27 @@
+import Foundation
+
+/// One byte of something, and what it is combined with (exclusive or) to become another.
+struct ByteChange: CustomStringConvertible {
+  let offset: Int
+  let mask: UInt8
+
+  var description: String { "byte \(offset) ^ 0x\(String(mask, radix: 16))" }
+
+  func applied(to bytes: [UInt8]) -> [UInt8] {
+    var changed = bytes
+    changed[offset] ^= mask
+    return changed
+  }
+
+  /// Every byte, with every mask.
+  static func all(of bytes: [UInt8], values: some Sequence<UInt8>) -> [ByteChange] {
+    bytes.indices.flatMap { offset in values.map { ByteChange(offset: offset, mask: $0) } }
+  }
+
+  /// Every byte, with one mask each that is another one from byte to byte; with all 255 of them, which takes hours, if
+  /// `SALLYPORT_EVERY_VALUE` is set.
+  static func all(of bytes: [UInt8]) -> [ByteChange] {
+    if ProcessInfo.processInfo.environment["SALLYPORT_EVERY_VALUE"] != nil { return all(of: bytes, values: 1...255) }
+    return bytes.indices.map { ByteChange(offset: $0, mask: 1 << UInt8($0 % 8)) }
+  }
+}

@@ -1,0 +1,30 @@
+import ByteCoding
+import Testing
+
+@Suite("Hex")
+struct HexTests {
+  @Test("Every byte is written as two lowercase digits and read again, in either case")
+  func roundTripsBytes() {
+    for byte in UInt8.min...UInt8.max {
+      let text = Hex.encode([byte])
+      #expect(text == (byte < 16 ? "0" : "") + String(byte, radix: 16))
+      #expect(Hex.decode(text) == [byte])
+      #expect(Hex.decode(text.uppercased()) == [byte])
+    }
+  }
+
+  @Test("What was written is read again, at every length", arguments: 0..<70)
+  func roundTrips(_ count: Int) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ 7) }
+    #expect(Hex.encode(bytes).utf8.count == 2 * count)
+    #expect(Hex.decode(Hex.encode(bytes)) == bytes)
+  }
+
+  @Test("RFC 4648's examples", arguments: [("", ""), ("f", "66"), ("fo", "666f"), ("foobar", "666f6f626172")])
+  func examples(_ example: (text: String, hex: String)) {
+    #expect(Hex.encode(Array(example.text.utf8)) == example.hex)
+  }
+
+  @Test("Anything but pairs of digits is refused", arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
+  func refuses(_ text: String) { #expect(Hex.decode(text) == nil) }
+}

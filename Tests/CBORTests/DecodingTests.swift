@@ -1,0 +1,125 @@
+import ByteCoding
+import CBOR
+import Testing
+
+@Suite("Decoding CBOR")
+struct DecodingTests {
+  /// RFC 8949 appendix A, as far as the lengths are definite.
+  static let examples: [(String, CBORValue)] = [
+    ("00", 0), ("01", 1), ("0a", 10), ("17", 23), ("1818", 24), ("1819", 25), ("1864", 100), ("1903e8", 1000),
+    ("1a000f4240", 1_000_000), ("1b000000e8d4a51000", 1_000_000_000_000), ("1bffffffffffffffff", .unsigned(.max)),
+    ("3bffffffffffffffff", .negative(.max)), ("20", -1), ("29", -10), ("3863", -100), ("3903e7", -1000),
+    ("c249010000000000000000", .tagged(2, .bytes([1, 0, 0, 0, 0, 0, 0, 0, 0]))),
+    ("f90000", .float(0)), ("f98000", .float(-0.0)), ("f93c00", .float(1)), ("fb3ff199999999999a", .float(1.1)),
+    ("f93e00", .float(1.5)), ("f97bff", .float(65504)), ("fa47c35000", .float(100_000)),
+    ("fa7f7fffff", .float(3.4028234663852886e+38)), ("fb7e37e43c8800759c", .float(1.0e+300)),
+    ("f90001", .float(5.960464477539063e-8)), ("f90400", .float(0.00006103515625)), ("f9c400", .float(-4)),
+    ("fbc010666666666666", .float(-4.1)), ("f97c00", .float(.infinity)), ("f9fc00", .float(-.infinity)),
+    ("f4", .boolean(false)), ("f5", .boolean(true)), ("f6", .null), ("f7", .undefined),
+    ("c074323031332d30332d32315432303a30343a30305a", .tagged(0, "2013-03-21T20:04:00Z")),
+    ("c11a514b67b0", .tagged(1, 1_363_896_240)), ("d74401020304", .tagged(23, .bytes([1, 2, 3, 4]))),
+    ("d818456449455446", .tagged(24, .bytes([0x64, 0x49, 0x45, 0x54, 0x46]))),
+    ("40", .bytes([])), ("4401020304", .bytes([1, 2, 3, 4])), ("60", ""), ("6161", "a"), ("6449455446", "IETF"),
+    ("62225c", "\"\\"), ("62c3bc", "\u{fc}"), ("63e6b0b4", "\u{6c34}"), ("64f0908591", "\u{10151}"),
+    ("80", .array([])), ("83010203", .array([1, 2, 3])),
+    ("8301820203820405", .array([1, .array([2, 3]), .array([4, 5])])), ("a0", .map([:])),
+    ("a201020304", .map([1: 2, 3: 4])), ("a26161016162820203", .map(["a": 1, "b": .array([2, 3])])),
+    ("826161a161626163", .array(["a", .map(["b": "c"])])),
+  ]
+
+  @Test("The RFC's examples are read as it says, and written as they were", arguments: examples)
+  func readsExamples(_ example: (encoding: String, value: CBORValue)) throws {
+    let bytes = try #require(Hex.decode(example.encoding))
+    #expect(try CBORValue(decoding: bytes) == example.value)
+    #expect(example.value.encoded == bytes)
+  }
+
+  @Test("The one form of what is not a number is read and written")
+  func readsNaN() throws {
+    guard case .float(let number) = try CBORValue(decoding: [0xF9, 0x7E, 0x00]) else {
+      Issue.record("not read as a float")
+      return
+    }
+    #expect(number.isNaN)
+    #expect(CBORValue.float(.nan).encoded == [0xF9, 0x7E, 0x00])
+  }
+
+  static let refusals: [(String, CBORError)] = [
+    ("", .truncated(offset: 0)),
+    // Longer than necessary: numbers, negative numbers, strings, arrays, maps, tags, floats.
+    ("1817", .notShortest(offset: 0)), ("1900ff", .notShortest(offset: 0)), ("1a0000ffff", .notShortest(offset: 0)),
+    ("1b00000000ffffffff", .notShortest(offset: 0)), ("3800", .notShortest(offset: 0)),
+    ("580100", .notShortest(offset: 0)), ("780161", .notShortest(offset: 0)), ("980100", .notShortest(offset: 0)),
+    ("b8010000", .notShortest(offset: 0)), ("d80100", .notShortest(offset: 0)),
+    ("fa3f800000", .notShortest(offset: 0)), ("fb3ff8000000000000", .notShortest(offset: 0)),
+    ("fb47efffffe0000000", .notShortest(offset: 0)), ("f97e01", .notShortest(offset: 0)), ("811817", .notShortest(offset: 1)),
+    // Indefinite lengths, and their end where nothing began.
+    ("5f42010243030405ff", .indefiniteLength(offset: 0)), ("7f6161ff", .indefiniteLength(offset: 0)),
+    ("9fff", .indefiniteLength(offset: 0)), ("bfff", .indefiniteLength(offset: 0)), ("ff", .indefiniteLength(offset: 0)),
+    ("81ff", .indefiniteLength(offset: 1)), ("a1016161ff", .trailingBytes(offset: 4)),
+    // The same key again, next to its twin or not, whatever type it has.
+    ("a201000100", .duplicateKey(offset: 3)), ("a3616101616202616103", .duplicateKey(offset: 7)),
+    ("a2810100810100", .duplicateKey(offset: 4)),
+    // What RFC 8949 reserves, or has not assigned.
+    ("1c", .malformed(offset: 0)), ("3d", .malformed(offset: 0)), ("5e", .malformed(offset: 0)),
+    ("dc00", .malformed(offset: 0)), ("fe", .malformed(offset: 0)), ("f0", .malformed(offset: 0)),
+    ("f818", .malformed(offset: 0)), ("c600", .malformed(offset: 0)), ("d400", .malformed(offset: 0)), ("f8ff", .malformed(offset: 0)), ("8100fc", .trailingBytes(offset: 2)),
+    // Text that is not UTF-8: a lone continuation, an overlong form, a surrogate, a cut one, one beyond the last.
+    ("6180", .invalidText(offset: 0)), ("62c080", .invalidText(offset: 0)), ("63eda080", .invalidText(offset: 0)),
+    ("61c3", .invalidText(offset: 0)), ("64f4908080", .invalidText(offset: 0)),
+    // Lengths beyond the end; the third touches 2 GB in `cbor_load`.
+    ("4401", .truncated(offset: 0)), ("6461", .truncated(offset: 0)), ("9b0000000010000000", .notShortest(offset: 0)), ("9a10000000", .truncated(offset: 0)),
+    ("9bffffffffffffffff", .truncated(offset: 0)), ("bb7fffffffffffffff", .truncated(offset: 0)),
+    ("5bffffffffffffffff", .truncated(offset: 0)), ("7bffffffffffffffff", .truncated(offset: 0)),
+    ("8201", .truncated(offset: 0)), ("a101", .truncated(offset: 0)), ("c1", .truncated(offset: 1)),
+    ("0000", .trailingBytes(offset: 1)), ("a000", .trailingBytes(offset: 1)),
+  ]
+
+  @Test("What breaks a rule is refused, with the rule and the place", arguments: refusals)
+  func refuses(_ example: (encoding: String, error: CBORError)) throws {
+    let bytes = try #require(Hex.decode(example.encoding))
+    #expect(throws: example.error) { try CBORValue(decoding: bytes) }
+  }
+
+  @Test("Keys that only look the same are two, and only the right one is found")
+  func comparesKeysAsBytes() throws {
+    // "K" and the Kelvin sign, which Swift's strings take for equal.
+    let map = try CBORValue(decoding: [0xA2, 0x61, 0x4B, 0x01, 0x63, 0xE2, 0x84, 0xAA, 0x02])
+    guard case .map(let pairs) = map else {
+      Issue.record("not read as a map")
+      return
+    }
+    #expect(pairs["K"] == 1)
+    #expect(pairs["\u{212A}"] == 2)
+    #expect(pairs["k"] == nil)
+  }
+
+  @Test("The longest that is taken is taken, and one byte more is not")
+  func boundsBytes() throws {
+    let limits = CBORLimits(bytes: 10)
+    #expect(try CBORValue(decoding: CBORValue.bytes(Array(repeating: 0, count: 9)).encoded, limits: limits) != .null)
+    #expect(throws: CBORError.tooLong(11, limit: 10)) {
+      try CBORValue(decoding: CBORValue.bytes(Array(repeating: 0, count: 10)).encoded, limits: limits)
+    }
+  }
+
+  @Test("The deepest that is taken is taken, and one level more is not", arguments: [0x81, 0xC1] as [UInt8])
+  func boundsDepth(_ nesting: UInt8) throws {
+    let limits = CBORLimits(depth: 3)
+    #expect(try CBORValue(decoding: Array(repeating: nesting, count: 3) + [0], limits: limits) != .null)
+    #expect(throws: CBORError.tooDeep(offset: 4)) {
+      try CBORValue(decoding: Array(repeating: nesting, count: 4) + [0], limits: limits)
+    }
+    #expect(throws: CBORError.tooDeep(offset: 9)) { try CBORValue(decoding: Array(repeating: nesting, count: 16384)) }
+  }
+
+  @Test("The most items that are taken are taken, and one more is not")
+  func boundsItems() throws {
+    let limits = CBORLimits(items: 4)
+    #expect(try CBORValue(decoding: [0x83, 0, 0, 0], limits: limits) == .array([0, 0, 0]))
+    #expect(throws: CBORError.tooManyItems(limit: 4)) { try CBORValue(decoding: [0x84, 0, 0, 0, 0], limits: limits) }
+    #expect(throws: CBORError.tooManyItems(limit: 4)) {
+      try CBORValue(decoding: [0xA2, 0, 0, 1, 1], limits: limits)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import CBOR
+import Testing
+
+/// A small generator with a seed (SplitMix64), so that a failure can be had again.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+}
+
+@Suite("CBOR and garbage")
+struct GarbageTests {
+  @Test("Random bytes are refused or are what would be written again, but for the order of keys", arguments: 0..<20)
+  func survivesRandomBytes(_ seed: UInt64) {
+    var generator = SplitMix(state: seed)
+    for _ in 0..<500 {
+      let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
+        UInt8.random(in: 0...255, using: &generator)
+      }
+      guard let value = try? CBORValue(decoding: bytes) else { continue }
+      #expect(value.encoded.sorted() == bytes.sorted())
+    }
+  }
+
+  @Test("A damaged encoding is refused or stands for something else", arguments: 0..<100)
+  func survivesDamage(_ seed: UInt64) {
+    var generator = SplitMix(state: seed)
+    let value = CBORValue.random(depth: 4, using: &generator)
+    let bytes = value.encoded
+    for offset in bytes.indices.prefix(400) {
+      var damaged = bytes
+      damaged[offset] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+      guard let other = try? CBORValue(decoding: damaged) else { continue }
+      #expect(other.encoded != bytes)
+    }
+  }
+
+  @Test("A prefix of an encoding is no encoding", arguments: 0..<50)
+  func refusesPrefixes(_ seed: UInt64) {
+    var generator = SplitMix(state: seed)
+    let bytes = CBORValue.random(depth: 4, using: &generator).encoded
+    for count in 0..<min(bytes.count, 1000) {
+      #expect(throws: CBORError.self) { try CBORValue(decoding: bytes.prefix(count)) }
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import ByteCoding
+import Cryptography
+import Foundation
+import SimulatedDevice
+import Testing
+
+/// A folder that is gone when the test ends.
+func withFolder<Value>(_ body: (String) throws -> Value) throws -> Value {
+  let folder = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString)"
+  defer { try? FileManager.default.removeItem(atPath: folder) }
+  return try body(folder)
+}
+
+@Suite("A test authority")
+struct AuthorityTests {
+  static let now = Timestamp(seconds: 1_780_000_000)
+  static let appID = "AAABBBCCC1.com.example.app"
+
+  @Test("has chains that lead to its roots, and to no other")
+  func chains() throws {
+    let authority = try TestAuthority(appID: Self.appID, at: Self.now)
+    let chains: [(leaf: SigningIdentity, intermediates: [SigningIdentity], root: SigningIdentity)] = [
+      (authority.receiptSigner, [authority.receiptIntermediate], authority.receiptRoot),
+      (authority.server, [], authority.tlsAuthority),
+      (try authority.clientIdentity(commonName: "Debug", at: Self.now), [], authority.tlsAuthority),
+    ]
+    for chain in chains {
+      let intermediates = chain.intermediates.map(\.certificate)
+      let validator = ChainValidator(roots: [chain.root.certificate])
+      _ = try validator.validate(leaf: chain.leaf.certificate, intermediates: intermediates, at: Self.now)
+      #expect(throws: ChainRejection.self) {
+        try ChainValidator(roots: [authority.attestationRoot.certificate])
+          .validate(leaf: chain.leaf.certificate, intermediates: intermediates, at: Self.now)
+      }
+    }
+  }
+
+  @Test("comes back from its folder as it was made, once")
+  func roundTrip() throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      let made = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      let loaded = try folder.load()
+      let again = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      for other in [loaded, again] {
+        #expect(other.appID == Self.appID)
+        #expect(identities(of: other).map(\.certificate) == identities(of: made).map(\.certificate))
+        #expect(identities(of: other).map(\.key.spki) == identities(of: made).map(\.key.spki))
+      }
+    }
+  }
+
+  @Test("keeps its private keys to its owner")
+  func modes() throws {
+    try withFolder { path in
+      _ = try AuthorityFolder(path: path).loadOrMake(appID: Self.appID, at: Self.now)
+      let names = try FileManager.default.contentsOfDirectory(atPath: path)
+      #expect(names.count == 15)
+      for name in names {
+        let mode = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")[.posixPermissions] as? Int
+        #expect(mode == (name.hasSuffix(".key") ? 0o600 : 0o644), "\(name)")
+      }
+      #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o700)
+    }
+  }
+
+  @Test("is made by one of several that begin at once")
+  func concurrent() async throws {
+    let path = FileManager.default.temporaryDirectory.path + "/authority-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let fingerprints = try await withThrowingTaskGroup(of: [UInt8].self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          try AuthorityFolder(path: path).loadOrMake(appID: Self.appID, at: Self.now).server.certificate.fingerprint
+        }
+      }
+      return try await group.reduce(into: Set()) { $0.insert($1) }
+    }
+    #expect(fingerprints.count == 1)
+  }
+
+  @Test(
+    "is not used, nor made anew, when a file of it is missing",
+    arguments: [
+      "server.key", "attestation-intermediate.pem", "receipt-signer.key", "authority.json",
+    ])
+  func incomplete(name: String) throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      _ = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      try FileManager.default.removeItem(atPath: "\(path)/\(name)")
+      let expected = AuthorityFolderError.incomplete(path, missing: name)
+      #expect(throws: expected) { try folder.load() }
+      #expect(throws: expected) { try folder.loadOrMake(appID: Self.appID, at: Self.now) }
+      #expect(!FileManager.default.fileExists(atPath: "\(path)/\(name)"))
+    }
+  }
+
+  @Test(
+    "is not used when a file of it is damaged",
+    arguments: [
+      ("server.key", "not a key"), ("tls-ca.pem", ""), ("authority.json", "{}"),
+      ("authority.json", #"{"appId":"A.b","environment":"development","version":2}"#),
+    ])
+  func damaged(name: String, content: String) throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      _ = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      try Data(content.utf8).write(to: URL(fileURLWithPath: "\(path)/\(name)"))
+      let error = #expect(throws: AuthorityFolderError.self) { try folder.load() }
+      guard case .malformed(let reason) = error else {
+        Issue.record("\(String(describing: error))")
+        return
+      }
+      #expect(reason.contains(name.split(separator: ".")[0]))
+    }
+  }
+
+  @Test("is not used with a key of another certificate")
+  func mixed() throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      _ = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      let manager = FileManager.default
+      try manager.removeItem(atPath: "\(path)/server.key")
+      try manager.copyItem(atPath: "\(path)/tls-ca.key", toPath: "\(path)/server.key")
+      #expect(throws: AuthorityFolderError.self) { try folder.load() }
+    }
+  }
+
+  @Test("is absent from a folder that is not there, and from one that is something else's")
+  func absent() throws {
+    try withFolder { path in
+      #expect(throws: AuthorityFolderError.absent(path)) { try AuthorityFolder(path: path).load() }
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+      try Data().write(to: URL(fileURLWithPath: "\(path)/notes.txt"))
+      #expect(throws: AuthorityFolderError.absent(path)) {
+        try AuthorityFolder(path: path).loadOrMake(appID: Self.appID, at: Self.now)
+      }
+    }
+  }
+
+  @Test("replaces its server's certificate in time", arguments: [(300, false), (340, true), (500, true)])
+  func renewal(days: Int64, isRenewed: Bool) throws {
+    try withFolder { path in
+      let folder = AuthorityFolder(path: path)
+      let made = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      let later = Self.now.advanced(by: .seconds(days * 86400))
+      let loaded = try folder.loadOrMake(appID: Self.appID, at: later)
+      #expect((loaded.server.certificate != made.server.certificate) == isRenewed)
+      #expect(loaded.tlsAuthority.certificate == made.tlsAuthority.certificate)
+      #expect(try folder.load().server.certificate == loaded.server.certificate)
+    }
+  }
+
+  private func identities(of authority: TestAuthority) -> [SigningIdentity] {
+    [
+      authority.attestationRoot, authority.attestationIntermediate, authority.receiptRoot,
+      authority.receiptIntermediate, authority.receiptSigner, authority.tlsAuthority, authority.server,
+    ]
+  }
+}
+
+@Suite("Keys in a folder")
+struct FolderKeyStoreTests {
+  @Test("come back as they were saved, each to its owner alone")
+  func roundTrip() throws {
+    try withFolder { path in
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+      let store = FolderKeyStore(folder: path)
+      var key = SimulatedKey(keyID: Base64.encode([UInt8](repeating: 0xFB, count: 32)), privateKeyPEM: "secret")
+      #expect(try store.key(key.keyID) == nil)
+      try store.save(key)
+      key.signCount = 7
+      key.isAttested = true
+      try store.save(key)
+      #expect(try store.key(key.keyID) == key)
+      let names = try FileManager.default.contentsOfDirectory(atPath: path)
+      #expect(names == [String(repeating: "fb", count: 32) + ".json"])
+      let mode = try FileManager.default.attributesOfItem(atPath: "\(path)/\(names[0])")[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+    }
+  }
+
+  @Test("are looked for under their own names alone", arguments: ["", "../x", "AAAA", "not base64"])
+  func strangeNames(keyID: String) throws {
+    #expect(try FolderKeyStore(folder: "/nowhere").key(keyID) == nil)
+  }
+}

@@ -1,0 +1,207 @@
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+extension EngineTests {
+  @Suite("Requests and upgrades", .timeLimit(.minutes(2)))
+  struct ExchangeTests {
+    private func gate(_ listener: RawListener, limits: SessionLimits = SessionLimits()) throws -> TestGate {
+      try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits)
+    }
+
+    /// The answer to one request on a connection that stays open: status line and body.
+    private func answer(_ socket: RawSocket) throws -> (head: String, body: String) {
+      let head = try socket.readHead()
+      let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }?.dropFirst(16)
+      let body = try socket.read(Int(length ?? "0") ?? 0)
+      return (head, String(decoding: body, as: UTF8.self))
+    }
+
+    @Test("several requests and then the upgrade come on one connection, as real clients do")
+    func keepAlive() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      for index in 0..<3 {
+        try client.send("GET /\(index) HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try answer(client).body == "GET /\(index) 0")
+      }
+      try client.send("POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello")
+      #expect(try answer(client).body == "POST /p 5")
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send(TestGate.switching)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
+    }
+
+    @Test("requests that come in one piece are answered in their order")
+    func pipelined() throws {
+      let gate = try gate(try RawListener())
+      let client = try gate.connect()
+      let count = 500
+      try client.send((0..<count).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
+      for index in 0..<count { #expect(try answer(client).body == "GET /\(index) 0") }
+    }
+
+    @Test("a request may come a byte at a time")
+    func bytewise() throws {
+      let gate = try gate(try RawListener())
+      let client = try gate.connect()
+      for byte in Array(
+        "POST /slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n".utf8)
+      {
+        try client.send([byte])
+      }
+      #expect(try answer(client).body == "POST /slow 3")
+    }
+
+    @Test("a client that waits for 100 Continue gets it")
+    func expectation() throws {
+      let gate = try gate(try RawListener())
+      let client = try gate.connect()
+      try client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+      #expect(try client.readHead() == "HTTP/1.1 100 Continue\r\n\r\n")
+      try client.send("ok")
+      #expect(try answer(client).body == "POST / 2")
+    }
+
+    @Test("behind a malformed head nothing is parsed, and the connection closes")
+    func malformed() throws {
+      let gate = try gate(try RawListener())
+      let client = try gate.connect()
+      try client.send("GET / HTTP/1.1\nHost: x\r\n\r\nGET /second HTTP/1.1\r\nHost: x\r\n\r\n")
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 400 "))
+      #expect(!answer.contains("second") && answer.components(of: "HTTP/1.1 ") == 1)
+    }
+
+    @Test("a refused upgrade closes, and bytes behind it are never parsed")
+    func refusedUpgrade() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade() + "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\nX-Own: 1\r\n\r\nno!")
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 403 ") && answer.hasSuffix("no!") && answer.contains("X-Own: 1"))
+      #expect(!answer.contains("smuggled"))
+      #expect(try backend.readToEnd() == [])
+    }
+
+    static let misbehaviours: [(String, String)] = [
+      ("wrong accept", TestGate.switching.replacing("s3pP", "s3pQ")),
+      ("no accept", "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"),
+      ("no upgrade", "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: \(TestGate.accept)\r\n\r\n"),
+      ("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n"),
+      ("bytes before the answer", "xxxx" + TestGate.switching),
+      (
+        "a subprotocol that nobody offered",
+        TestGate.switching.replacing("\r\n\r\n", "\r\nSec-WebSocket-Protocol: x\r\n\r\n")
+      ),
+      (
+        "an endless head",
+        "HTTP/1.1 101 X\r\n" + String(repeating: "X-Long: \(String(repeating: "a", count: 200))\r\n", count: 99)
+      ),
+    ]
+
+    @Test("a backend that does not prove that it understood is a bad gateway", arguments: misbehaviours)
+    func misbehaviour(name: String, answer: String) throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send(answer)
+      #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 502 "))
+    }
+
+    @Test("interim answers before the 101 are passed over")
+    func interim() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + TestGate.switching)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
+    }
+
+    @Test("a backend that hangs up, hangs, or is not there is a bad gateway")
+    func absent() throws {
+      let listener = try RawListener()
+      let patience = SessionLimits(connectTimeout: .milliseconds(400))
+      for behaviour in 0..<3 {
+        let port = behaviour == 2 ? 1 : listener.port
+        let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: port), limits: patience)
+        let client = try gate.connect()
+        try client.send(TestGate.upgrade())
+        let backend = behaviour == 2 ? nil : try listener.accept()
+        if behaviour == 0 { backend?.sendEnd() }
+        #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 502 "))
+        _ = backend
+      }
+    }
+
+    @Test("a TCP service gets the payloads as bytes, and its bytes become binary messages")
+    func bridge() async throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade(extra: "Sec-WebSocket-Protocol: chat, binary\r\n"))
+      let head = try client.readHead()
+      #expect(head.hasPrefix("HTTP/1.1 101 ") && head.contains("Sec-WebSocket-Protocol: binary\r\n"))
+      let service = try listener.accept()
+      let mask = FrameTrackerTests.mask
+      try client.send(
+        FrameTrackerTests.frame(1, Array("GET".utf8), final: false, mask: mask)
+          + FrameTrackerTests.frame(9, [7], mask: mask)
+          + FrameTrackerTests.frame(0, Array(" it".utf8), mask: mask))
+      #expect(try service.read(6) == Array("GET it".utf8))
+      #expect(try client.read(3) == [0x8A, 1, 7])
+      try service.send("done")
+      #expect(try client.read(6) == [0x82, 4] + Array("done".utf8))
+      service.sendEnd()
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1000)
+      _ = try client.read(Int(close[1]) - 2)
+      try client.send(FrameTrackerTests.frame(8, [0x03, 0xE8], mask: mask))
+      #expect(try client.readToEnd() == [])
+      client.sendEnd()
+      #expect(await gate.record.next().bytesFromUpstream == 4)
+    }
+
+    @Test("a TCP service's client that breaks the protocol is told so")
+    func bridgeFault() throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      let service = try listener.accept()
+      try client.send(FrameTrackerTests.frame(1, [1]))
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1002)
+      #expect(try service.readToEnd() == [])
+    }
+  }
+}
+
+extension String {
+  fileprivate func replacing(_ part: String, _ other: String) -> String {
+    var rest = self[...]
+    var result = ""
+    while let range = rest.firstRange(of: part) {
+      result += rest[..<range.lowerBound] + other
+      rest = rest[range.upperBound...]
+    }
+    return result + rest
+  }
+
+  fileprivate func components(of part: String) -> Int { ranges(of: part).count }
+}

@@ -1,0 +1,237 @@
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+private typealias Frames = FrameTrackerTests
+
+/// Frames of the two kinds, as the ends of a session send them.
+private func fromClient(_ opcode: UInt8, _ payload: [UInt8], final: Bool = true) -> [UInt8] {
+  Frames.frame(opcode, payload, final: final, mask: Frames.mask)
+}
+
+private func fromServer(_ opcode: UInt8, _ payload: [UInt8], final: Bool = true) -> [UInt8] {
+  Frames.frame(opcode, payload, final: final)
+}
+
+extension EngineTests {
+  @Suite("Relay", .timeLimit(.minutes(2)))
+  struct RelayTests {
+    private func gate(
+      _ listener: RawListener, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()
+    ) throws -> TestGate {
+      try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits, engineLimits: engineLimits)
+    }
+
+    @Test("frames pass both ways byte for byte, and so do both Close frames and both ends")
+    func faithful() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      let up = fromClient(1, Array("hello".utf8)) + fromClient(8, [0x0F, 0xA1])
+      try client.send(up)
+      #expect(try backend.read(up.count) == up)
+      let down = fromServer(2, Array(repeating: 7, count: 70_000)) + fromServer(8, [0x0F, 0xA1])
+      try backend.send(down)
+      backend.sendEnd()
+      #expect(try client.readToEnd() == down)
+      client.sendEnd()
+      #expect(try backend.readToEnd() == [])
+      let summary = await gate.record.next()
+      #expect(summary.end == .closed(by: .client, code: 4001))
+      #expect(summary.bytesFromClient == UInt64(up.count) && summary.bytesFromUpstream == UInt64(down.count))
+    }
+
+    @Test("a client that has ended its side still gets what the backend sends")
+    func halfClose() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      client.sendEnd()
+      #expect(try backend.readToEnd() == [])
+      let late = fromServer(2, Array(repeating: 1, count: 100_000)) + fromServer(8, [])
+      try backend.send(late)
+      backend.sendEnd()
+      #expect(try client.readToEnd() == late)
+      #expect(await gate.record.next().end == .lost(.client, "the connection was closed"))
+    }
+
+    @Test("what either end says too early is not lost")
+    func early() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      let up = fromClient(1, [1, 2, 3])
+      try client.send(Array(TestGate.upgrade().utf8) + up)
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      let down = fromServer(1, [4, 5])
+      try backend.send(Array(TestGate.switching.utf8) + down)
+      _ = try client.readHead()
+      #expect(try client.read(down.count) == down)
+      #expect(try backend.read(up.count) == up)
+    }
+
+    @Test("a Close of the gate waits for the frame in transit, and goes to both ends")
+    func closeBetweenFrames() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      let frame = fromServer(2, Array(repeating: 9, count: 1000))
+      try backend.send(Array(frame[..<500]))
+      #expect(try client.read(500) == Array(frame[..<500]))
+      gate.record.controls[0].close(.revoked, reason: "revoked")
+      // Nothing was in transit from the client: the backend hears at once, masked as from a client.
+      let told = try backend.read(6 + 2 + 7)
+      #expect(told[0] == 0x88 && told[1] == 0x80 | 9)
+      try backend.send(Array(frame[500...]) + fromServer(2, [1]))
+      let close = GateFrame.close(3003, reason: "revoked", mask: nil)
+      let rest = try client.read(frame.count - 500 + close.count)
+      #expect(rest.suffix(close.count + 4) == [9, 9, 9, 9] + close)
+      #expect(Array(rest.dropLast(close.count)) == Array(frame[500...]))
+      try client.send(fromClient(8, [0x0B, 0xBB]))
+      try backend.send(fromServer(8, [0x0B, 0xBB]))
+      #expect(try client.readToEnd() == [])
+      #expect(try backend.readToEnd() == [])
+      client.sendEnd()
+      backend.sendEnd()
+      #expect(await gate.record.next().end == .closedByGate(3003, reason: "revoked"))
+    }
+
+    @Test("a message longer than the limit ends the session with 1009 before any of its excess is sent")
+    func tooBig() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener, limits: SessionLimits(maxMessage: 100))
+      let (client, backend) = try gate.open(through: listener)
+      let allowed = fromClient(2, Array(repeating: 1, count: 60), final: false)
+      try client.send(allowed + fromClient(0, Array(repeating: 1, count: 41)))
+      #expect(try backend.read(allowed.count) == allowed)
+      #expect(try backend.read(2).first == 0x88)
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && close[2] == 0x03 && close[3] == 0xF1)
+      client.sendEnd()
+      backend.sendEnd()
+      guard case .closedByGate(1009, _) = await gate.record.next().end else {
+        Issue.record("not closed with 1009")
+        return
+      }
+    }
+
+    @Test("a silent end is pinged, its answer is kept from the other end, and a foreign Pong is not")
+    func pings() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener, limits: SessionLimits(pingInterval: .milliseconds(200)))
+      let (client, backend) = try gate.open(through: listener)
+      let ping = try client.read(10)
+      #expect(ping[0] == 0x89 && ping[1] == 8)
+      let foreign = fromClient(10, [1, 2, 3])
+      try client.send(fromClient(10, Array(ping[2...])) + foreign)
+      // The backend is pinged as well, masked; the next thing that it hears is the foreign Pong.
+      var heard = try backend.read(2)
+      while heard == [0x89, 0x88] {
+        _ = try backend.read(12)
+        heard = try backend.read(2)
+      }
+      #expect(try heard + backend.read(foreign.count - 2) == foreign)
+    }
+
+    @Test("an end that answers nothing is given up with 3008")
+    func idle() async throws {
+      let listener = try RawListener()
+      let gate = try gate(
+        listener, limits: SessionLimits(idleTimeout: .milliseconds(400), pingInterval: nil))
+      let (client, backend) = try gate.open(through: listener)
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 3008)
+      _ = try backend.read(1)
+      client.sendEnd()
+      backend.sendEnd()
+      guard case .closedByGate(3008, _) = await gate.record.next().end else {
+        Issue.record("not closed with 3008")
+        return
+      }
+    }
+
+    @Test("a session ends at its greatest age, however busy")
+    func age() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener, limits: SessionLimits(maxAge: .milliseconds(500)))
+      let (client, backend) = try gate.open(through: listener)
+      var heard: [UInt8] = []
+      while !heard.contains(0x88) {
+        try client.send(fromClient(9, []))
+        try backend.send(fromServer(9, []))
+        heard = try client.readSome()
+      }
+      #expect(heard.drop { $0 != 0x88 }.dropFirst(2).prefix(2) == [0x0B, 0xC0])
+    }
+
+    @Test("a backend that goes away without a Close is told to the client as 1014", arguments: [true, false])
+    func backendLost(resets: Bool) async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      try backend.send(fromServer(1, [1]))
+      #expect(try client.read(3).count == 3)
+      if resets { backend.reset() } else { backend.sendEnd() }
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1014)
+      _ = try client.readToEnd()
+      client.sendEnd()
+      guard case .lost(.upstream, _) = await gate.record.next().end else {
+        Issue.record("not lost by the upstream")
+        return
+      }
+    }
+
+    @Test("a client that resets ends the session at the backend too")
+    func clientLost() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      client.reset()
+      #expect(try backend.readToEnd() == [])
+      guard case .lost(.client, _) = await gate.record.next().end else {
+        Issue.record("not lost by the client")
+        return
+      }
+    }
+
+    @Test("draining closes open sessions with 1001 and leaves nobody behind")
+    func drain() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      let idle = try gate.connect()
+      let draining = Task { await gate.engine.drain(timeout: .seconds(8)) }
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
+      try client.send(fromClient(8, [0x03, 0xE9]))
+      _ = try backend.read(8)
+      try backend.send(fromServer(8, [0x03, 0xE9]))
+      _ = try client.readToEnd()
+      client.sendEnd()
+      _ = try backend.readToEnd()
+      backend.sendEnd()
+      #expect(try idle.readToEnd() == [])
+      idle.sendEnd()
+      #expect(await draining.value == 0)
+      #expect(throws: RawSocket.Failure.self) { _ = try gate.connect() }
+    }
+
+    @Test("a reader that stalls stops the writer, and gets every byte in the end")
+    func stall() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let (client, backend) = try gate.open(through: listener)
+      let payload = (0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 11) }
+      let frame = fromServer(2, payload)
+      let sender = Task.detached { try backend.send(frame) }
+      var received: [UInt8] = []
+      while received.count < frame.count { received += try client.readSome(1000 + received.count / 8) }
+      #expect(received == frame)
+      _ = sender
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Synchronization
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+/// An engine without TLS whose responder lets every upgrade through to one upstream, and remembers how sessions ended.
+final class TestGate: Sendable {
+  let engine: Engine
+  let record = SessionRecord()
+
+  init(upstream: Upstream, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()) throws
+  {
+    let responder = OpenResponder(upstream: upstream, limits: limits, record: record)
+    engine = try Engine(
+      listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder, limits: engineLimits)
+  }
+
+  deinit { engine.stop() }
+
+  func connect() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
+
+  static let key = "dGhlIHNhbXBsZSBub25jZQ=="
+  static let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+
+  static func upgrade(_ path: String = "/", extra: String = "") -> String {
+    "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+      + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: \(key)\r\n\(extra)\r\n"
+  }
+
+  static let switching =
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    + "Sec-WebSocket-Accept: \(accept)\r\n\r\n"
+
+  /// A client and a backend with an open session between them.
+  func open(through listener: RawListener) throws -> (client: RawSocket, backend: RawSocket) {
+    let client = try connect()
+    try client.send(Self.upgrade())
+    let backend = try listener.accept()
+    _ = try backend.readHead()
+    try backend.send(Self.switching)
+    let head = try client.readHead()
+    guard head.hasPrefix("HTTP/1.1 101 ") else { throw RawSocket.Failure(description: head) }
+    return (client, backend)
+  }
+}
+
+/// How sessions ended, for tests that wait for it.
+final class SessionRecord: Sendable {
+  private struct State {
+    var summaries: [SessionSummary] = []
+    var controls: [SessionControl] = []
+    var waiting: [CheckedContinuation<SessionSummary, Never>] = []
+  }
+  private let state = Mutex(State())
+
+  func opened(_ control: SessionControl) { state.withLock { $0.controls.append(control) } }
+
+  func closed(_ summary: SessionSummary) {
+    let waiting = state.withLock { state in
+      if state.waiting.isEmpty {
+        state.summaries.append(summary)
+        return nil as CheckedContinuation<SessionSummary, Never>?
+      }
+      return state.waiting.removeFirst()
+    }
+    waiting?.resume(returning: summary)
+  }
+
+  /// The summary of a session, in the order in which they end.
+  func next() async -> SessionSummary {
+    await withCheckedContinuation { continuation in
+      let known = state.withLock { state -> SessionSummary? in
+        if !state.summaries.isEmpty { return state.summaries.removeFirst() }
+        state.waiting.append(continuation)
+        return nil
+      }
+      if let known { continuation.resume(returning: known) }
+    }
+  }
+
+  var controls: [SessionControl] { state.withLock { $0.controls } }
+}
+
+private struct OpenResponder: RequestResponder {
+  let upstream: Upstream
+  let limits: SessionLimits
+  let record: SessionRecord
+
+  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+    guard request.upgrade == nil else {
+      // Tests hold their threads while they wait for a socket: a decision that needed one might wait for a test.
+      return .relay(OpenOrder(upstream: upstream, limits: limits, record: record, request: request))
+    }
+    return .respond(Response(status: 200, body: Array("\(request.method) \(request.path) \(request.body.count)".utf8)))
+  }
+
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
+    .respond(Response(status: 500, closes: true))
+  }
+
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
+    Response(status: 400, body: Array("\(fault)".utf8), closes: true)
+  }
+}
+
+private struct OpenOrder: RelayOrder {
+  let upstream: Upstream
+  let limits: SessionLimits
+  let record: SessionRecord
+  let request: Request
+
+  var upgradeHead: [UInt8] {
+    let fields = request.headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+    return Array("GET \(request.target) HTTP/1.1\r\n\(fields)\r\n".utf8)
+  }
+  var responseHeaders: HeaderFields { HeaderFields([.init(name: "X-Request-Id", value: request.id)]) }
+
+  func response(to fault: UpstreamFault) -> Response {
+    if case .refused(let response) = fault { return response }
+    return Response(status: 502, body: Array("\(fault)".utf8), closes: true)
+  }
+  func opened(_ control: SessionControl) { record.opened(control) }
+  func closed(_ summary: SessionSummary) { record.closed(summary) }
+}
+
+/// The suites that hold their threads: one test at a time, so that others have threads too.
+@Suite("Engine", .serialized)
+struct EngineTests {}
