@@ -104,14 +104,22 @@ struct RegistrationTests {
       (.nonceMismatch, { $0.attestations.alterations.statement = { $0.authenticatorData[36] ^= 1 } }),
       (.counterReplayed, { $0.attestations.alterations.authenticatorData = { $0.signCount = 1 } }),
       (.rpIDMismatch, { $0.attestations.alterations.authenticatorData = { $0.rpIDHash[0] ^= 1 } }),
-      (.environmentMismatch, {
-        $0.attestations.alterations.authenticatorData = { $0.credential?.aaguid = Array("appattest\0\0\0\0\0\0\0".utf8) }
-      }),
+      (
+        .environmentMismatch,
+        {
+          $0.attestations.alterations.authenticatorData = {
+            $0.credential?.aaguid = Array("appattest\0\0\0\0\0\0\0".utf8)
+          }
+        }
+      ),
       (.keyIDMismatch, { $0.attestations.alterations.authenticatorData = { $0.credential?.credentialID[0] ^= 1 } }),
       (.receiptRefused, { $0.attestations.alterations.receipt = { $0[text: 2] = "AAABBBCCC1.com.example.other" } }),
-      (.certExpired, { [now = bench.clock.now] in
-        $0.attestations.alterations.leaf = { $0.notAfter = now.advanced(by: .seconds(-1)) }
-      }),
+      (
+        .certExpired,
+        { [now = bench.clock.now] in
+          $0.attestations.alterations.leaf = { $0.notAfter = now.advanced(by: .seconds(-1)) }
+        }
+      ),
     ]
     for (code, corrupt) in crooks {
       var device = try bench.device()
@@ -126,7 +134,8 @@ struct RegistrationTests {
   func otherRoot() async throws {
     let stranger = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
     let device = try MintedDevice(app: SimulatedApp(appID: GateBench.appID), authority: stranger)
-    #expect(await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))?.code == .chainUntrusted)
+    #expect(
+      await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))?.code == .chainUntrusted)
   }
 
   @Test("An attestation for another challenge, or for the text of this one, is refused")
@@ -154,7 +163,8 @@ struct RegistrationTests {
   @Test(
     "The policy on validation categories decides",
     arguments: [
-      (UInt32?.none, CategoryPolicy.Missing.accept, true), (nil, .refuse, false), (4, .refuse, true), (3, .accept, false),
+      (UInt32?.none, CategoryPolicy.Missing.accept, true), (nil, .refuse, false), (4, .refuse, true),
+      (3, .accept, false),
       (99, .accept, false),
     ])
   func categories(_ category: UInt32?, _ missing: CategoryPolicy.Missing, isAccepted: Bool) async throws {

@@ -8,6 +8,9 @@ public import SimulatedDevice
 public struct GateBench: Sendable {
   public static let appID = "AAABBBCCC1.com.example.app"
 
+  /// Made once: its keys take longer than most tests.
+  private static let sharedAuthority = Result { try TestAuthority(appID: appID, at: ManualClock().now) }
+
   public let clock: ManualClock
   public let folder: TemporaryFolder
   public let store: SQLiteStore
@@ -26,7 +29,7 @@ public struct GateBench: Sendable {
     clock = ManualClock()
     folder = try TemporaryFolder()
     store = SQLiteStore(path: folder.file("state.db"))
-    authority = try TestAuthority(appID: Self.appID, at: clock.now)
+    authority = try Self.sharedAuthority.get()
     challenges = Challenges(ring: .random())
     let apps = try Self.served(apps)
     let registry = registry ?? store
@@ -39,7 +42,8 @@ public struct GateBench: Sendable {
   }
 
   private static func served(_ apps: [AppPolicy]?) throws -> ServedApps {
-    guard let appID = AppID(appID), let served = ServedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])
+    guard let appID = AppID(appID),
+      let served = ServedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])
     else { throw FixtureFault.unexpected }
     return served
   }

@@ -3,6 +3,7 @@ public import AttestGate
 public import ByteCoding
 public import Cryptography
 public import SimulatedDevice
+internal import Synchronization
 
 /// A device with one key, which makes what a test asks for, honest or not.
 public struct MintedDevice: Sendable {
@@ -33,7 +34,8 @@ public struct MintedDevice: Sendable {
   }
 
   /// What these headers come to at the gate.
-  public func claim(over nonce: Nonce, count: UInt32, certificate: VerifiedCertificate? = nil) throws -> AdmissionClaim {
+  public func claim(over nonce: Nonce, count: UInt32, certificate: VerifiedCertificate? = nil) throws -> AdmissionClaim
+  {
     AdmissionClaim(headers: try headers(over: nonce, count: count), certificate: certificate)
   }
 }
@@ -43,6 +45,20 @@ extension AdmissionClaim {
   public init(headers: [AssertionClaim.Name: String], certificate: VerifiedCertificate? = nil) {
     self.init(
       assertion: AssertionClaim { headers[$0].map(AssertionClaim.Part.once) ?? .absent }, certificate: certificate)
+  }
+}
+
+/// Counts a device's signatures.
+public final class SignCounter: Sendable {
+  private let count = Mutex(UInt32(0))
+
+  public init() {}
+
+  public func next() -> UInt32 {
+    count.withLock { count in
+      count += 1
+      return count
+    }
   }
 }
 

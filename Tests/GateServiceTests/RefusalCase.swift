@@ -36,7 +36,7 @@ struct RefusalCase: Sendable, CustomStringConvertible {
 
   /// A registration by a device that `corrupt` has made dishonest.
   static func registering(
-    apps: [AppPolicy]? = nil, registry: (@Sendable (GateBench) -> any KeyRegistry)? = nil,
+    apps: [AppPolicy]? = nil,
     _ corrupt: @escaping @Sendable (inout MintedDevice, GateBench) async throws -> Void
   ) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
     {
@@ -114,22 +114,30 @@ extension RefusalCase {
       let claim = try bench.device().registration(over: nonce, at: bench.clock.now)
       return (try ServiceBench(bench), try .registration(claim))
     },
-    RefusalCase("an upgrade with a forged nonce", 401, "nonce_invalid", badNonce, step: "nonce_code", upgrading { device, bench, _ in
-      let nonce = try #require(Nonce(bytes: try bench.nonce().bytes.dropLast() + [0x55]))
-      return try device.fields(over: nonce, count: 1)
-    }),
-    RefusalCase("an upgrade with a nonce in capitals", 401, "nonce_invalid", badNonce, step: "nonce_form", upgrading { _, _, headers in
-      headers.replacing(.nonce, with: String(repeating: "A", count: 64))
-    }),
-    RefusalCase("an upgrade with a nonce of 60.001 s", 401, "nonce_expired", badNonce, step: "nonce_age", upgrading { _, bench, headers in
-      bench.clock.advance(by: .milliseconds(60_001))
-      return headers
-    }),
-    RefusalCase("an upgrade with a used nonce", 401, "nonce_used", badNonce, step: "nonce_spent", upgrading { device, bench, _ in
-      let nonce = try bench.nonce()
-      _ = try await bench.gate.admit(try device.claim(over: nonce, count: 1))
-      return try device.fields(over: nonce, count: 2)
-    }),
+    RefusalCase(
+      "an upgrade with a forged nonce", 401, "nonce_invalid", badNonce, step: "nonce_code",
+      upgrading { device, bench, _ in
+        let nonce = try #require(Nonce(bytes: try bench.nonce().bytes.enumerated().map { $0 == 31 ? $1 ^ 1 : $1 }))
+        return try device.fields(over: nonce, count: 1)
+      }),
+    RefusalCase(
+      "an upgrade with a nonce in capitals", 401, "nonce_invalid", badNonce, step: "nonce_form",
+      upgrading { _, _, headers in
+        headers.replacing(.nonce, with: String(repeating: "A", count: 64))
+      }),
+    RefusalCase(
+      "an upgrade with a nonce of 60.001 s", 401, "nonce_expired", badNonce, step: "nonce_age",
+      upgrading { _, bench, headers in
+        bench.clock.advance(by: .milliseconds(60_001))
+        return headers
+      }),
+    RefusalCase(
+      "an upgrade with a used nonce", 401, "nonce_used", badNonce, step: "nonce_spent",
+      upgrading { device, bench, _ in
+        let nonce = try bench.nonce()
+        _ = try await bench.gate.admit(try device.claim(over: nonce, count: 1))
+        return try device.fields(over: nonce, count: 2)
+      }),
   ]
 
   static let stores = [

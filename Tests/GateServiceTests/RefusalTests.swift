@@ -10,12 +10,10 @@ import Transport
 
 @Suite("Refusals")
 struct RefusalTests {
-  @Test(
-    "Each refusal has its status, its code and its text, bare",
-    arguments: RefusalCase.all, [nil, "*/*", "text/html, application/*;q=0.9, */*;q=0.8", "application/json;q=0"])
-  func bareText(_ refusal: RefusalCase, accept: String?) async throws {
+  @Test("Each refusal has its status, its code and its text, bare", arguments: RefusalCase.all)
+  func bareText(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
-    let response = try await service.answer(to: request.adding(accept.map { [("Accept", $0)] } ?? []))
+    let response = try await service.answer(to: request.adding([("Accept", "*/*")]))
     #expect(response.status == refusal.status)
     #expect(String(decoding: response.body, as: UTF8.self) == refusal.text)
     #expect(response.headers.values(of: "Content-Type") == ["text/plain; charset=utf-8"])
@@ -23,12 +21,10 @@ struct RefusalTests {
     #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
   }
 
-  @Test(
-    "A client that names application/json gets the same as JSON",
-    arguments: RefusalCase.all, ["application/json", "text/html, Application/JSON; q=0.5"])
-  func json(_ refusal: RefusalCase, accept: String) async throws {
+  @Test("A client that names application/json gets the same as JSON", arguments: RefusalCase.all)
+  func json(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
-    let response = try await service.answer(to: request.adding([("Accept", accept)]))
+    let response = try await service.answer(to: request.adding([("Accept", "application/json")]))
     let object = try JSONDecoder().decode([String: String].self, from: Data(response.body))
     #expect(response.status == refusal.status)
     #expect(object == ["error": refusal.text, "code": refusal.code, "request_id": Request.id])
@@ -36,7 +32,8 @@ struct RefusalTests {
     #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
   }
 
-  @Test("Each refusal leaves one line in the log, with the broken rule and without a secret", arguments: RefusalCase.all)
+  @Test(
+    "Each refusal leaves one line in the log, with the broken rule and without a secret", arguments: RefusalCase.all)
   func logLine(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     _ = try await service.answer(to: request)

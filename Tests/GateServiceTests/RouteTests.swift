@@ -86,8 +86,10 @@ struct RouteTests {
 
   @Test(
     "A route's path begins with a slash and has no empty or dot segment",
-    arguments: [("", nil), ("game", nil), ("//", nil), ("/a//b", nil), ("/../a", nil), ("/./a", nil), ("/", "/"),
-      ("/a/", "/a"), ("/a/b", "/a/b")] as [(String, String?)])
+    arguments: [
+      ("", nil), ("game", nil), ("//", nil), ("/a//b", nil), ("/../a", nil), ("/./a", nil), ("/", "/"),
+      ("/a/", "/a"), ("/a/b", "/a/b"),
+    ] as [(String, String?)])
   func routePaths(_ path: String, normal: String?) {
     #expect(Route(path: path, upstream: .unix(path: "/x"))?.path == normal)
   }

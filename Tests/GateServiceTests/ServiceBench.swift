@@ -61,7 +61,8 @@ extension Request {
     _ method: String, _ path: String, _ headers: [(String, String)] = [], body: String = ""
   ) -> Request {
     Request(
-      id: id, method: method, target: path, path: path, headers: HeaderFields([("Host", "gate.example:6200")] + headers),
+      id: id, method: method, target: path, path: path,
+      headers: HeaderFields([("Host", "gate.example:6200")] + headers),
       body: Array(body.utf8))
   }
 
@@ -117,6 +118,9 @@ final class LogFile: Sendable {
     handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
     sink = LineSink(descriptor: handle.fileDescriptor)
   }
+
+  // What is written after the file is closed would go to whatever has its number then.
+  deinit { sink.flush() }
 
   var logger: Logger { Logger(label: "test") { [sink] in JSONLineHandler(label: $0, sink: sink) } }
 

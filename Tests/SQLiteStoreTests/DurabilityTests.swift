@@ -48,50 +48,6 @@ struct DurabilityTests {
     #expect(try await reopened.challengeKeys(orStoring: .random()) == ring)
   }
 
-  @Test("A crash at any instant loses nothing that was answered: no nonce and no counter is good again")
-  func crash() async throws {
-    let registration = Specimen.registration()
-    _ = try await store.register(registration)
-    for round in 0..<8 {
-      // What is answered before the files are copied must be in the copy, whatever is being written meanwhile.
-      let answered = try await admit(40, of: registration.key, from: UInt32(round * 100))
-      async let meanwhile = admit(40, of: registration.key, from: UInt32(round * 100 + 50))
-      let copy = try copyOfFiles(round)
-      _ = try await meanwhile
-
-      let survivor = SQLiteStore(path: copy)
-      for use in answered {
-        let again = Specimen.use(of: registration.key, .max, over: use.nonce)
-        #expect(try await survivor.admit(again) == .nonceSpent)
-      }
-      let counter = try #require(try await survivor.record(of: registration.key.keyID)?.counter)
-      #expect(counter >= (answered.map(\.counter).max() ?? .zero))
-      await survivor.close()
-    }
-  }
-
-  /// Admits up to `count` uses at once; the result holds those that were answered with yes.
-  private func admit(_ count: UInt32, of key: AttestedKey, from base: UInt32) async throws -> [KeyUse] {
-    try await withThrowingTaskGroup(of: KeyUse?.self) { group in
-      for number in 1...count {
-        group.addTask { [store] in
-          let use = Specimen.use(of: key, base + number)
-          return try await store.admit(use) == .admitted ? use : nil
-        }
-      }
-      return try await group.compactMap { $0 }.reduce(into: []) { $0.append($1) }
-    }
-  }
-
-  /// The database and its log as they stand, without a word to SQLite: what a machine finds after a crash.
-  private func copyOfFiles(_ round: Int) throws -> String {
-    let copy = folder.file("crash-\(round).db")
-    for suffix in ["", "-wal"] {
-      try FileManager.default.copyItem(atPath: store.path + suffix, toPath: copy + suffix)
-    }
-    return copy
-  }
-
   @Test("Nobody else can read the file or its companions: they hold the challenge keys")
   func fileModes() async throws {
     try await store.open()

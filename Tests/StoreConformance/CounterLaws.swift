@@ -5,7 +5,8 @@ internal import Testing
 
 extension StoreLaw {
   static let counters = [
-    StoreLaw("Without a window each counter exceeds the last; gaps are normal, 0 counts as used") { store async throws in
+    StoreLaw("Without a window each counter exceeds the last; gaps are normal, 0 counts as used") {
+      store async throws in
       let key = try await registeredKey(in: store)
       let steps: [(counter: UInt32, stored: UInt32?)] = [
         (0, 0), (1, nil), (1, 1), (0, 1), (5, nil), (4, 5), (5, 5), (6, nil), (.max, nil), (.max, .max), (6, .max),
@@ -31,7 +32,8 @@ extension StoreLaw {
         for _ in 0..<200 {
           let counter = model.plausibleCounter(using: &random)
           let admittance = try await store.admit(Specimen.use(of: key, counter, window: window))
-          let expected = model.admits(counter) ? .admitted : Admittance.counterReplayed(stored: SignCount(model.greatest))
+          let expected =
+            model.admits(counter) ? .admitted : Admittance.counterReplayed(stored: SignCount(model.greatest))
           #expect(admittance == expected, "window \(window), counter \(counter)")
         }
         #expect(try await store.record(of: key.keyID)?.counter == SignCount(model.greatest))

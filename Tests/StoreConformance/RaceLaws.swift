@@ -24,7 +24,8 @@ extension StoreLaw {
         #expect(answers == [.admitted: 1, .counterReplayed(stored: SignCount(9)): 49])
       }
     },
-    StoreLaw("Counters only rise under 200 admissions at once, and the greatest one always gets in") { store async throws in
+    StoreLaw("Counters only rise under 200 admissions at once, and the greatest one always gets in") {
+      store async throws in
       let key = try await registeredKey(in: store)
       let answers = try await tally(200) { number in
         try await store.admit(Specimen.use(of: key, UInt32(200 - number)))
