@@ -19,7 +19,9 @@ public final class LineSink: Sendable {
   private let pending = Mutex(Pending())
   private let queue = DispatchQueue(label: "sallyport.log")
 
-  /// A sink that keeps up to `capacity` bytes. It neither owns nor closes `descriptor`.
+  /// A sink that keeps up to `capacity` bytes.
+  ///
+  /// It neither owns nor closes `descriptor`, which must stay open for as long as lines are written: `flush` first.
   public init(descriptor: CInt, capacity: Int = 1 << 20) {
     self.descriptor = descriptor
     self.capacity = capacity

@@ -20,13 +20,17 @@ struct ChallengeKeyStatements {
 
   private func ring() throws -> ChallengeKeyRing? {
     let rows = try Row.fetchAll(db, sql: "SELECT number, secret, retires_at FROM challenge_keys ORDER BY position")
-    let keys = try rows.map { row in
-      guard let number = row.value("number", as: UInt8.self), let secret = row.bytes("secret"),
-        let key = ChallengeKey(number: number, secret: secret, retiresAt: row.timestamp("retires_at"))
-      else { throw StoreError.corrupt(reason: "a row of challenge_keys is malformed") }
-      return key
+    do throws(MalformedColumn) {
+      return ChallengeKeyRing(keys: try rows.map(Self.key))
+    } catch {
+      throw StoreError.corrupt(reason: "challenge_keys.\(error.name) is malformed")
     }
-    return ChallengeKeyRing(keys: keys)
+  }
+
+  private static func key(in row: Row) throws(MalformedColumn) -> ChallengeKey {
+    let number = try row.read("number") { $0 as UInt8 }
+    let retiresAt = try row.readIfPresent("retires_at", Timestamp.init(milliseconds:))
+    return try row.read("secret") { ChallengeKey(number: number, secret: Array($0 as Data), retiresAt: retiresAt) }
   }
 
   private func insert(_ ring: ChallengeKeyRing) throws {
