@@ -78,15 +78,33 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
 
+    support("GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
+    support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
     tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "AttestGateTests",
+      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
+    tests(
+      "GateServiceTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
+        "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+      ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests("SettingsTests", ["Settings"]),
     tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "SQLiteStoreTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
   ]
 )

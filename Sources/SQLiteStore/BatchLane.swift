@@ -30,6 +30,9 @@ final class BatchLane: Sendable {
     queue = DispatchQueue(label: "sallyport.store.\(access)")
   }
 
+  /// How many jobs wait for the batch that runs now to end.
+  var countOfWaiting: Int { waiting.withLock { $0.jobs.count } }
+
   /// Runs `body` in a transaction and answers once that is committed. What throws in `body` leaves no trace, and no mark
   /// on the other jobs of the batch. `body` may run twice; what its first run did is then rolled back.
   ///

@@ -1,0 +1,297 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import Foundation
+import GateFixtures
+import SQLiteStore
+import SimulatedDevice
+import Testing
+
+@Suite("Admission")
+struct AdmissionTests {
+  private let bench: GateBench
+  private let device: MintedDevice
+  private let certificate = VerifiedCertificate(
+    fingerprint: [UInt8](repeating: 1, count: 32), subject: "CN=MudApp Debug Client")
+
+  init() async throws {
+    bench = try GateBench()
+    device = try await bench.registeredDevice()
+  }
+
+  private func denial(_ claim: AdmissionClaim, at gate: Gate? = nil) async -> Denial? {
+    do throws(Denial) {
+      _ = try await (gate ?? bench.gate).admit(claim)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test("A registered device is let in by a fresh assertion, and the admission says who it is")
+  func honest() async throws {
+    let admission = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 1))
+    guard case .device(let principal) = admission.principal else {
+      Issue.record("not as a device")
+      return
+    }
+    #expect(principal.keyID == device.keyID && principal.appID.text == GateBench.appID)
+    #expect(principal.counter == SignCount(1) && principal.environment == .development)
+    #expect(admission.at == bench.clock.now)
+  }
+
+  @Test("Nobody is let in without credentials")
+  func nothing() async throws {
+    #expect(await denial(AdmissionClaim(headers: [:])) == .noCredentials)
+  }
+
+  @Test("A verified client certificate lets in without an assertion")
+  func debugPath() async throws {
+    let admission = try await bench.gate.admit(AdmissionClaim(headers: [:], certificate: certificate))
+    #expect(admission.principal == .certificate(certificate))
+  }
+
+  @Test("A certificate means nothing where the debug path is off")
+  func debugPathOff() async throws {
+    let bench = try GateBench(certificates: nil)
+    #expect(await denial(AdmissionClaim(headers: [:], certificate: certificate), at: bench.gate) == .noCredentials)
+  }
+
+  @Test("Only certificates with an allowed subject are taken, if some are listed")
+  func subjects() async throws {
+    let bench = try GateBench(certificates: ClientCertificateRule(allowedSubjects: ["CN=Someone"]))
+    let claim = AdmissionClaim(headers: [:], certificate: certificate)
+    #expect(await denial(claim, at: bench.gate) == .certificateRefused(subject: certificate.subject))
+  }
+
+  @Test("An assertion beside a certificate decides alone: a bad one does not fall through", arguments: [true, false])
+  func noFallThrough(isGood: Bool) async throws {
+    let nonce = try bench.nonce()
+    var headers = try device.headers(over: nonce, count: 1)
+    if !isGood { headers[.nonce] = try bench.nonce().text }
+    let claim = AdmissionClaim(headers: headers, certificate: certificate)
+    if isGood {
+      #expect(try await bench.gate.admit(claim).principal.method == "app-attest")
+    } else {
+      #expect(await denial(claim)?.code == .keyRefused)
+    }
+  }
+
+  @Test("Some of the three headers are present and bad, also beside a good certificate", arguments: 1..<7)
+  func partialHeaders(_ selection: Int) async throws {
+    var headers = try device.headers(over: try bench.nonce(), count: 1)
+    let names = AssertionClaim.Name.allCases
+    for (index, name) in names.enumerated() where selection & (1 << index) == 0 { headers[name] = nil }
+    let missing = try #require(names.first { headers[$0] == nil })
+    #expect(await denial(AdmissionClaim(headers: headers, certificate: certificate)) == .partMissing(missing))
+  }
+
+  @Test("A header that came twice is bad, also beside a good certificate", arguments: AssertionClaim.Name.allCases)
+  func repeatedHeader(_ name: AssertionClaim.Name) async throws {
+    let headers = try device.headers(over: try bench.nonce(), count: 1)
+    let assertion = AssertionClaim { $0 == name ? .repeated : headers[$0].map(AssertionClaim.Part.once) ?? .absent }
+    #expect(await denial(AdmissionClaim(assertion: assertion, certificate: certificate)) == .partRepeated(name))
+  }
+
+  @Test("A header that is not written as it must be is refused")
+  func malformedHeaders() async throws {
+    let good = try device.headers(over: try bench.nonce(), count: 1)
+    let faults: [(AssertionClaim.Name, [String], Denial.Code)] = [
+      (.keyID, ["", "x", "AAAA", device.keyID.base64 + " "], .malformedHeader),
+      (.data, ["*", "AAA", "\u{0}"], .malformedHeader),
+      (.data, ["", "AAAA", Base64.encode(SecureRandom.bytes(5000))], .malformedAssertion),
+      (.nonce, ["", "x", String(repeating: "F", count: 64)], .nonceInvalid),
+    ]
+    for (name, values, code) in faults {
+      for value in values {
+        var headers = good
+        headers[name] = value
+        #expect(await denial(AdmissionClaim(headers: headers))?.code == code, "\(name): \(value)")
+      }
+    }
+  }
+
+  @Test("An assertion is good once: the same again is a used nonce")
+  func replay() async throws {
+    let claim = try device.claim(over: try bench.nonce(), count: 1)
+    _ = try await bench.gate.admit(claim)
+    #expect(await denial(claim) == .nonceUsed)
+  }
+
+  @Test("Of 50 upgrades at once with one assertion, one gets in")
+  func race() async throws {
+    let claim = try device.claim(over: try bench.nonce(), count: 1)
+    let admitted = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<50 { group.addTask { await denial(claim) == nil } }
+      return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+    }
+    #expect(admitted == 1)
+  }
+
+  @Test("A counter that was seen is refused and leaves the nonce alone; gaps are normal")
+  func counters() async throws {
+    let nonce = try bench.nonce()
+    _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 5))
+    for count: UInt32 in [5, 4, 1] {
+      let found = await denial(try device.claim(over: nonce, count: count))
+      #expect(found?.code == .counterReplayed && found?.step == "assertion_counter")
+    }
+    #expect(await denial(try device.claim(over: nonce, count: 0))?.code == .counterReplayed)
+    #expect(await denial(try device.claim(over: nonce, count: 900)) == nil)
+  }
+
+  @Test("With a counter window, sockets that overtake one another all get in, once each")
+  func window() async throws {
+    let bench = try GateBench(window: try #require(CounterWindow(4)))
+    let device = try await bench.registeredDevice()
+    for count: UInt32 in [5, 3, 4, 1, 2] {
+      #expect(await denial(try device.claim(over: try bench.nonce(), count: count), at: bench.gate) == nil)
+    }
+    for count: UInt32 in 0...5 {
+      let again = try device.claim(over: try bench.nonce(), count: count)
+      #expect(await denial(again, at: bench.gate)?.code == .counterReplayed)
+    }
+  }
+
+  @Test("An unknown key and a wrong signature look alike from outside; the log tells them apart")
+  func keyRefused() async throws {
+    let stranger = try bench.device()
+    let unknown = try #require(await denial(try stranger.claim(over: try bench.nonce(), count: 1)))
+    var headers = try stranger.headers(over: try bench.nonce(), count: 1)
+    headers[.keyID] = device.keyID.base64
+    let unsigned = try #require(await denial(AdmissionClaim(headers: headers)))
+    #expect(unknown.code == .keyRefused && unsigned.code == .keyRefused)
+    #expect(unknown.step == "key_unknown" && unsigned.step == "assertion_signature")
+  }
+
+  @Test("A wrong signature does not burn a stranger's nonce")
+  func nonceBurning() async throws {
+    let nonce = try bench.nonce()
+    let thief = try await bench.registeredDevice()
+    var headers = try thief.headers(over: nonce, count: 1)
+    headers[.keyID] = device.keyID.base64
+    #expect(await denial(AdmissionClaim(headers: headers))?.code == .keyRefused)
+    #expect(await denial(try device.claim(over: nonce, count: 1)) == nil)
+  }
+
+  @Test("A signature over another nonce, over the text of this one, or hashed once is refused")
+  func otherMessages() async throws {
+    let nonce = try bench.nonce()
+    for hash in [SHA256.hash(Array(nonce.text.utf8)), try bench.nonce().clientDataHash.bytes, nonce.bytes] {
+      let assertion = try device.assertions.assertion(by: device.key, clientDataHash: hash, signCount: 1)
+      let headers: [AssertionClaim.Name: String] = [
+        .keyID: device.keyID.base64, .data: Base64.encode(assertion), .nonce: nonce.text,
+      ]
+      #expect(await denial(AdmissionClaim(headers: headers))?.code == .keyRefused)
+    }
+  }
+
+  @Test("An assertion for another app is refused")
+  func otherApp() async throws {
+    var device = device
+    device.assertions = AssertionMint(app: SimulatedApp(appID: "AAABBBCCC1.com.example.other"))
+    #expect(await denial(try device.claim(over: try bench.nonce(), count: 1))?.code == .rpIDMismatch)
+  }
+
+  @Test("The nonce is good until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
+  func boundary(_ milliseconds: Int, isGood: Bool) async throws {
+    let claim = try device.claim(over: try bench.nonce(), count: 1)
+    let age = Duration.milliseconds(milliseconds)
+    bench.clock.advance(by: age)
+    #expect(await denial(claim) == (isGood ? nil : .nonceRefused(.expired(age: age))))
+  }
+
+  @Test("A nonce spent stays spent when it is forgotten and the clock goes back")
+  func clockBack() async throws {
+    let nonce = try bench.nonce()
+    let issue = bench.clock.now
+    _ = try await bench.gate.admit(try device.claim(over: nonce, count: 1))
+    bench.clock.advance(by: .seconds(71))
+    try await NonceHousekeeping(
+      registry: bench.store, challenges: bench.challenges, clock: bench.clock.wallClock
+    ).run()
+    bench.clock.advance(by: issue.since(bench.clock.now))
+    #expect(await denial(try device.claim(over: nonce, count: 2)) == .nonceUsed)
+  }
+
+  @Test("A revoked key is refused although it is remembered; restored, it is let in")
+  func revocation() async throws {
+    _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 1))
+    let appID = try #require(AppID(GateBench.appID))
+    _ = try await bench.store.revoke(device.keyID, at: bench.clock.now)
+    let nonce = try bench.nonce()
+    #expect(await denial(try device.claim(over: nonce, count: 2)) == .keyRevoked(appID))
+    _ = try await bench.store.restore(device.keyID)
+    #expect(await denial(try device.claim(over: nonce, count: 2)) == nil)
+  }
+
+  @Test("What the assertion says of the app's source counts, before what the attestation said")
+  func categories() async throws {
+    let appID = try #require(AppID(GateBench.appID))
+    let policy = CategoryPolicy(allowed: [.testFlight, .appStore], whenMissing: .accept)
+    let bench = try GateBench(apps: [AppPolicy(appID: appID, environments: [.development], categories: policy)])
+    var device = try await bench.registeredDevice(claims: AppClaims(validationCategory: 2))
+    for (count, (category, isGood)) in [(UInt32(4), true), (3, false), (2, true)].enumerated() {
+      let app = SimulatedApp(appID: GateBench.appID, claims: AppClaims(validationCategory: category))
+      device.assertions = AssertionMint(app: app)
+      let found = await denial(try device.claim(over: try bench.nonce(), count: UInt32(count) + 1), at: bench.gate)
+      #expect(found == (isGood ? nil : .categoryRefused(ValidationCategory(rawValue: category), appID)))
+    }
+  }
+
+  @Test("A key of an app that is configured no longer, or not for its environment, is refused")
+  func changedConfiguration() async throws {
+    let appID = try #require(AppID(GateBench.appID))
+    let other = try #require(AppID("AAABBBCCC1.com.example.other"))
+    for (policy, expected) in [
+      (AppPolicy(appID: other, environments: [.development]), Denial.appNotServed(appID)),
+      (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, appID)),
+    ] {
+      let apps = try #require(ServedApps([policy]))
+      let rule = try AssertionRule(apps: apps, challenges: bench.challenges, registry: bench.store)
+      let gate = Gate(rules: [rule], clock: bench.clock.wallClock)
+      #expect(await denial(try device.claim(over: try bench.nonce(), count: 1), at: gate) == expected)
+    }
+  }
+
+  @Test("Without an app an assertion cannot be judged")
+  func notConfigured() async throws {
+    let bench = try GateBench(apps: [])
+    #expect(await denial(try device.claim(over: try bench.nonce(), count: 1), at: bench.gate) == .notConfigured)
+    #expect(await denial(AdmissionClaim(headers: [:]), at: bench.gate) == .noCredentials)
+  }
+
+  @Test("An open gate lets everyone in and spends nothing")
+  func open() async throws {
+    let bench = try GateBench(enforcement: .off)
+    #expect(try await bench.gate.admit(AdmissionClaim(headers: [:])).principal == .anyone)
+    let claim = try device.claim(over: try bench.nonce(), count: 1)
+    #expect(try await bench.gate.admit(claim).principal == .anyone)
+  }
+
+  @Test("A store that cannot be had refuses, and answers once it can")
+  func storeFault() async throws {
+    let folder = bench.folder.file("later")
+    let late = try GateBench(registry: SQLiteStore(path: folder + "/state.db"))
+    let claim = try device.claim(over: try late.nonce(), count: 1)
+    #expect(await denial(claim, at: late.gate)?.code == .storeUnavailable)
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    #expect(await denial(claim, at: late.gate) == .unknownKey)
+  }
+
+  @Test("More keys than are remembered are all let in")
+  func forgottenKeys() async throws {
+    let appID = try #require(AppID(GateBench.appID))
+    let apps = try #require(ServedApps([AppPolicy(appID: appID, environments: [.development])]))
+    let rule = try AssertionRule(apps: apps, challenges: bench.challenges, registry: bench.store, recentKeys: 2)
+    let gate = Gate(rules: [rule], clock: bench.clock.wallClock)
+    var devices: [MintedDevice] = []
+    for _ in 0..<7 { devices.append(try await bench.registeredDevice()) }
+    for count: UInt32 in 1...3 {
+      for device in devices {
+        #expect(await denial(try device.claim(over: try bench.nonce(), count: count), at: gate) == nil)
+      }
+    }
+  }
+}

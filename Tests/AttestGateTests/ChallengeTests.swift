@@ -1,0 +1,168 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import GateFixtures
+import Testing
+
+@Suite("Challenges")
+struct ChallengeTests {
+  private let now = Timestamp(seconds: 1_800_000_000, nanoseconds: 250_000_000)
+  private let challenges = Challenges(ring: .random())
+
+  private func issue(at instant: Timestamp? = nil, by issuer: Challenges? = nil) throws -> Nonce {
+    let challenge = (issuer ?? challenges).issue(at: instant ?? now)
+    return try #require(challenge).nonce
+  }
+
+  private func fault(_ nonce: Nonce, at instant: Timestamp, by judge: Challenges? = nil) -> NonceFault? {
+    do throws(NonceFault) {
+      try (judge ?? challenges).check(nonce, at: instant)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test("A nonce is 64 lowercase hex digits: key, milliseconds, random bytes, and the code over them")
+  func form() throws {
+    let key = try #require(ChallengeKey(number: 7, secret: SecureRandom.bytes(32)))
+    let ring = try #require(ChallengeKeyRing(keys: [key]))
+    let challenges = Challenges(ring: ring)
+    let challenge = try #require(challenges.issue(at: now))
+    let bytes = try #require(Hex.decode(challenge.nonce.text))
+    #expect(challenge.nonce.text.count == 64 && challenge.nonce.text == challenge.nonce.text.lowercased())
+    #expect(bytes[0] == 7)
+    #expect(bytes[1..<7].reduce(0) { $0 << 8 | Int64($1) } == now.milliseconds)
+    let code = HMACSHA256.authenticate(Array("sallyport nonce v1".utf8) + bytes[..<16], key: key.secret)
+    #expect(Array(bytes[16...]) == Array(code[..<16]))
+    #expect(challenge.expiresAt == now.advanced(by: .seconds(60)))
+    #expect(challenge.nonce.clientDataHash.bytes == SHA256.hash(bytes))
+  }
+
+  @Test(
+    "A text that is not 64 lowercase hex digits is no nonce",
+    arguments: [
+      "", "00", String(repeating: "0", count: 63), String(repeating: "0", count: 65), String(repeating: "A", count: 64),
+      "+5" + String(repeating: "0", count: 62), String(repeating: "0", count: 63) + "g",
+      " " + String(repeating: "0", count: 63), String(repeating: "é", count: 32),
+    ])
+  func malformed(_ text: String) { #expect(Nonce(text: text) == nil) }
+
+  @Test("No two nonces are the same, even of one millisecond")
+  func unique() throws {
+    let nonces = try (0..<1000).map { _ in try issue() }
+    #expect(Set(nonces).count == 1000)
+  }
+
+  @Test(
+    "A nonce is good from its issue until 60.000 s later, and from 5.000 s before it, for clocks that differ",
+    arguments: [
+      (Duration.zero, true), (.milliseconds(59_999), true), (.seconds(60), true),
+      (.seconds(60) + .nanoseconds(1), false), (.milliseconds(60_001), false), (.seconds(3600), false),
+      (.seconds(-5), true), (.seconds(-5) - .nanoseconds(1), false), (.seconds(-3600), false),
+    ])
+  func life(_ age: Duration, isGood: Bool) throws {
+    let nonce = try issue()
+    let found = fault(nonce, at: now.advanced(by: age))
+    let expected: NonceFault? = isGood ? nil : age > .zero ? .expired(age: age) : .fromTheFuture(ahead: .zero - age)
+    #expect(found == expected)
+  }
+
+  @Test("Another life is kept to the millisecond", arguments: [1, 30, 300])
+  func otherLife(_ seconds: Int) throws {
+    let challenges = Challenges(ring: .random(), life: .seconds(seconds))
+    let challenge = try #require(challenges.issue(at: now))
+    #expect(challenge.expiresAt == now.advanced(by: .seconds(seconds)))
+    #expect(fault(challenge.nonce, at: challenge.expiresAt, by: challenges) == nil)
+    #expect(fault(challenge.nonce, at: challenge.expiresAt.advanced(by: .milliseconds(1)), by: challenges) != nil)
+  }
+
+  @Test("A nonce with any one bit of any byte changed is refused", arguments: 0..<32)
+  func tampered(_ index: Int) throws {
+    let nonce = try issue()
+    for bit in 0..<8 {
+      var bytes = nonce.bytes
+      bytes[index] ^= 1 << bit
+      let changed = try #require(Nonce(bytes: bytes))
+      let expected: NonceFault = index == 0 ? .unknownKey(bytes[0]) : .forged
+      #expect(fault(changed, at: now) == expected)
+    }
+  }
+
+  @Test("A nonce of another gate is refused, also under the same key number")
+  func otherKey() throws {
+    let (first, second) = (SecureRandom.bytes(32), SecureRandom.bytes(32))
+    let rings = try [first, second].map { secret in
+      let key = try #require(ChallengeKey(number: 1, secret: secret))
+      return try #require(ChallengeKeyRing(keys: [key]))
+    }
+    let nonce = try issue(by: Challenges(ring: rings[0]))
+    #expect(fault(nonce, at: now, by: Challenges(ring: rings[0])) == nil)
+    #expect(fault(nonce, at: now, by: Challenges(ring: rings[1])) == .forged)
+  }
+
+  @Test("After a rotation the new key issues, and nonces of the old one stay good for the overlap")
+  func rotation() throws {
+    let old = ChallengeKeyRing.random()
+    let new = old.rotated(at: now, overlap: .seconds(5), life: .seconds(60))
+    let (before, after) = (Challenges(ring: old), Challenges(ring: new))
+    let early = try issue(at: now.advanced(by: .seconds(5)), by: before)
+    let late = try issue(at: now.advanced(by: .milliseconds(5001)), by: before)
+    let own = try issue(by: after)
+    #expect(fault(early, at: now.advanced(by: .seconds(30)), by: after) == nil)
+    #expect(fault(late, at: now.advanced(by: .seconds(30)), by: after) == .retiredKey(late.bytes[0]))
+    #expect(own.bytes[0] != early.bytes[0])
+    #expect(fault(own, at: now, by: before) == .unknownKey(own.bytes[0]))
+  }
+
+  @Test("A retired key is dropped once no nonce of it can be good, and numbers do not clash in a thousand rotations")
+  func manyRotations() throws {
+    var ring = ChallengeKeyRing.random()
+    for step in 0..<1000 {
+      let instant = now.advanced(by: .seconds(step * 30))
+      ring = ring.rotated(at: instant, overlap: .seconds(5), life: .seconds(60))
+      #expect(ring.keys.count <= 4)
+      #expect(Set(ring.keys.map(\.number)).count == ring.keys.count)
+      #expect(ring.keys.first?.retiresAt == nil)
+    }
+    for _ in 0..<1000 { ring = ring.rotated(at: now, overlap: .seconds(5), life: .seconds(60)) }
+    #expect(ring.keys.count <= 255)
+    #expect(Set(ring.keys.map(\.number)).count == ring.keys.count)
+  }
+
+  @Test("A key file lists keys, the first one issues")
+  func keyFile() throws {
+    let (first, second) = (SecureRandom.bytes(32), SecureRandom.bytes(32))
+    let ring = try ChallengeKeyRing(text: "# keys\n\n200 \(Hex.encode(first))\n3\t\(Hex.encode(second))\r\n")
+    #expect(ring.keys.map(\.number) == [200, 3])
+    #expect(ring.keys.map(\.secret) == [first, second])
+    let nonce = try issue(by: Challenges(ring: ring))
+    #expect(nonce.bytes[0] == 200)
+  }
+
+  @Test(
+    "A key file with a fault is refused with its line",
+    arguments: [
+      ("", ChallengeKeyRing.FileFault.noKeys), ("# nothing\n", .noKeys),
+      ("1 \(String(repeating: "0", count: 62))", .malformedLine(1)),
+      ("1 \(String(repeating: "0", count: 64)) x", .malformedLine(1)),
+      ("#\n256 \(String(repeating: "0", count: 64))", .malformedLine(2)),
+      ("1 \(String(repeating: "0", count: 64))\n1 \(String(repeating: "1", count: 64))", .repeatedNumber(1)),
+    ])
+  func faultyKeyFile(_ text: String, _ fault: ChallengeKeyRing.FileFault) {
+    #expect(throws: fault) { try ChallengeKeyRing(text: text) }
+  }
+
+  @Test("Without keys nothing is issued; once the storage can be had, everything is as if it always could")
+  func lateStorage() async throws {
+    let bench = try GateBench()
+    let challenges = Challenges(storage: bench.store)
+    #expect(challenges.issue(at: now) == nil)
+    try await challenges.prepare()
+    let nonce = try issue(by: challenges)
+    let other = Challenges(storage: bench.store)
+    try await other.prepare()
+    #expect(fault(nonce, at: now, by: other) == nil)
+  }
+}

@@ -1,0 +1,187 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import GateFixtures
+import SQLiteStore
+import SimulatedDevice
+import Testing
+
+@Suite("Registration")
+struct RegistrationTests {
+  private let bench: GateBench
+  init() throws { bench = try GateBench() }
+
+  private func denial(_ claim: RegistrationClaim, by registrar: Registrar? = nil) async -> Denial? {
+    do throws(Denial) {
+      _ = try await (registrar ?? bench.registrar).register(claim)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test("An honest device is registered: key, app, receipt and counter 0 are stored")
+  func honest() async throws {
+    let device = try bench.device(claims: AppClaims(validationCategory: 3, bundleVersion: "7"))
+    let registered = try await bench.register(device)
+    let record = try #require(try await bench.store.record(of: device.keyID))
+    #expect(registered.appID.text == GateBench.appID && !registered.isRepetition)
+    #expect(record.key.publicKey == device.key.publicKey.x963)
+    #expect(record.key.environment == .development && record.key.validationCategory == .development)
+    #expect(record.counter == .zero)
+    #expect(try await bench.store.receipt(of: device.keyID) != nil)
+  }
+
+  @Test("The same request is answered again, however late, and does not touch the counter")
+  func idempotent() async throws {
+    let device = try bench.device()
+    let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
+    _ = try await bench.registrar.register(claim)
+    _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 4))
+    for wait in [0, 59, 3600, 86_400 * 30] {
+      bench.clock.advance(by: .seconds(wait))
+      #expect(try await bench.registrar.register(claim).isRepetition)
+    }
+    #expect(try await bench.store.record(of: device.keyID)?.counter == SignCount(4))
+  }
+
+  @Test("The same request after the key was revoked is refused")
+  func revoked() async throws {
+    let device = try bench.device()
+    let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
+    let registered = try await bench.registrar.register(claim)
+    _ = try await bench.store.revoke(device.keyID, at: bench.clock.now)
+    #expect(await denial(claim) == .keyRevoked(registered.appID))
+  }
+
+  @Test("A second registration of a key never replaces it")
+  func secondRegistration() async throws {
+    let device = try await bench.registeredDevice()
+    let before = try await bench.store.record(of: device.keyID)
+    let second = try device.registration(over: try bench.nonce(), at: bench.clock.now)
+    #expect(await denial(second) == .keyExists)
+    #expect(try await bench.store.record(of: device.keyID) == before)
+  }
+
+  @Test("A nonce that registered one device registers no other and admits nobody")
+  func oneNonce() async throws {
+    let (first, second, nonce) = (try bench.device(), try bench.device(), try bench.nonce())
+    _ = try await bench.registrar.register(try first.registration(over: nonce, at: bench.clock.now))
+    #expect(await denial(try second.registration(over: nonce, at: bench.clock.now)) == .nonceUsed)
+    await #expect(throws: Denial.nonceUsed) { try await bench.gate.admit(try first.claim(over: nonce, count: 1)) }
+  }
+
+  @Test("The nonce is good until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
+  func boundary(_ milliseconds: Int, isGood: Bool) async throws {
+    let (device, nonce) = (try bench.device(), try bench.nonce())
+    let claim = try device.registration(over: nonce, at: bench.clock.now)
+    let age = Duration.milliseconds(milliseconds)
+    bench.clock.advance(by: age)
+    #expect(await denial(claim) == (isGood ? nil : .nonceRefused(.expired(age: age))))
+  }
+
+  @Test("A value that is not written as it must be is named")
+  func malformedValues() async throws {
+    let good = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
+    for keyID in ["", "AAAA", good.keyID + "=", "\n" + good.keyID, String(good.keyID.dropLast())] {
+      let claim = RegistrationClaim(keyID: keyID, attestation: good.attestation, nonce: good.nonce)
+      #expect(await denial(claim)?.code == .malformedValue, "\(keyID)")
+    }
+    for attestation in ["", "*", good.attestation + "=", " " + good.attestation] {
+      let claim = RegistrationClaim(keyID: good.keyID, attestation: attestation, nonce: good.nonce)
+      #expect(await denial(claim)?.code == .malformedValue)
+    }
+    let claim = RegistrationClaim(keyID: good.keyID, attestation: good.attestation, nonce: good.nonce.uppercased())
+    #expect(await denial(claim) == .nonceMalformed)
+  }
+
+  @Test("A bad attestation is refused and spends nothing: its nonce is good for a better one")
+  func badAttestation() async throws {
+    let (nonce, honest) = (try bench.nonce(), try bench.device())
+    let crooks: [(Denial.Code, @Sendable (inout MintedDevice) throws -> Void)] = [
+      (.malformedAttestation, { $0.attestations.alterations.statement = { $0.trailer = [0] } }),
+      (.nonceMismatch, { $0.attestations.alterations.statement = { $0.authenticatorData[36] ^= 1 } }),
+      (.counterReplayed, { $0.attestations.alterations.authenticatorData = { $0.signCount = 1 } }),
+      (.rpIDMismatch, { $0.attestations.alterations.authenticatorData = { $0.rpIDHash[0] ^= 1 } }),
+      (.environmentMismatch, {
+        $0.attestations.alterations.authenticatorData = { $0.credential?.aaguid = Array("appattest\0\0\0\0\0\0\0".utf8) }
+      }),
+      (.keyIDMismatch, { $0.attestations.alterations.authenticatorData = { $0.credential?.credentialID[0] ^= 1 } }),
+      (.receiptRefused, { $0.attestations.alterations.receipt = { $0[text: 2] = "AAABBBCCC1.com.example.other" } }),
+      (.certExpired, { [now = bench.clock.now] in
+        $0.attestations.alterations.leaf = { $0.notAfter = now.advanced(by: .seconds(-1)) }
+      }),
+    ]
+    for (code, corrupt) in crooks {
+      var device = try bench.device()
+      try corrupt(&device)
+      #expect(await denial(try device.registration(over: nonce, at: bench.clock.now))?.code == code)
+      #expect(try await bench.store.record(of: device.keyID) == nil)
+    }
+    #expect(await denial(try honest.registration(over: nonce, at: bench.clock.now)) == nil)
+  }
+
+  @Test("An attestation under another root is refused")
+  func otherRoot() async throws {
+    let stranger = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
+    let device = try MintedDevice(app: SimulatedApp(appID: GateBench.appID), authority: stranger)
+    #expect(await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))?.code == .chainUntrusted)
+  }
+
+  @Test("An attestation for another challenge, or for the text of this one, is refused")
+  func otherChallenge() async throws {
+    let (device, nonce) = (try bench.device(), try bench.nonce())
+    for hash in [try bench.nonce().clientDataHash.bytes, SHA256.hash(Array(nonce.text.utf8))] {
+      let object = try device.attestations.attestation(of: device.key, clientDataHash: hash, at: bench.clock.now)
+      let claim = RegistrationClaim(
+        keyID: device.keyID.base64, attestation: Base64.encode(object), nonce: nonce.text)
+      #expect(await denial(claim)?.code == .nonceMismatch)
+    }
+  }
+
+  @Test(
+    "A receipt is fresh up to 5 minutes before and after now",
+    arguments: [(-300, true), (-301, false), (300, true), (301, false), (0, true)])
+  func receiptFreshness(_ seconds: Int, isFresh: Bool) async throws {
+    var device = try bench.device()
+    let created = bench.clock.now.advanced(by: .seconds(seconds))
+    device.attestations.alterations.receipt = { $0[text: 12] = created.description }
+    let found = await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))
+    #expect(found == (isFresh ? nil : .receiptNotFresh(created: created, now: bench.clock.now)))
+  }
+
+  @Test(
+    "The policy on validation categories decides",
+    arguments: [
+      (UInt32?.none, CategoryPolicy.Missing.accept, true), (nil, .refuse, false), (4, .refuse, true), (3, .accept, false),
+      (99, .accept, false),
+    ])
+  func categories(_ category: UInt32?, _ missing: CategoryPolicy.Missing, isAccepted: Bool) async throws {
+    let appID = try #require(AppID(GateBench.appID))
+    let policy = CategoryPolicy(allowed: [.appStore, .testFlight], whenMissing: missing)
+    let bench = try GateBench(apps: [AppPolicy(appID: appID, environments: [.development], categories: policy)])
+    let device = try bench.device(claims: category.map { AppClaims(validationCategory: $0) })
+    let found = await denial(
+      try device.registration(over: try bench.nonce(), at: bench.clock.now), by: bench.registrar)
+    let expected = Denial.categoryRefused(category.map(ValidationCategory.init(rawValue:)), appID)
+    #expect(found == (isAccepted ? nil : expected))
+  }
+
+  @Test("Without an app nothing can be registered")
+  func notConfigured() async throws {
+    let bench = try GateBench(apps: [])
+    let claim = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
+    #expect(await denial(claim, by: bench.registrar) == .notConfigured)
+  }
+
+  @Test("Fifty times the same request at once: one key, nobody is refused")
+  func race() async throws {
+    let claim = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
+    let repetitions = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for _ in 0..<50 { group.addTask { [bench] in try await bench.registrar.register(claim).isRepetition } }
+      return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+    }
+    #expect(repetitions == 49)
+  }
+}

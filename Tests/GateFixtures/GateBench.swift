@@ -1,0 +1,76 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+public import SQLiteStore
+public import SimulatedDevice
+
+/// A whole gate without its network: a development authority, a store in a folder of its own, and a clock to turn.
+public struct GateBench: Sendable {
+  public static let appID = "AAABBBCCC1.com.example.app"
+
+  public let clock: ManualClock
+  public let folder: TemporaryFolder
+  public let store: SQLiteStore
+  public let authority: TestAuthority
+  public let challenges: Challenges
+  public let registrar: Registrar
+  public let gate: Gate
+
+  /// - Parameters:
+  ///   - apps: `nil` for one app in the development environment.
+  ///   - registry: `nil` for the bench's own store.
+  public init(
+    apps: [AppPolicy]? = nil, enforcement: Gate.Enforcement = .enforce, window: CounterWindow = .none,
+    certificates: ClientCertificateRule? = ClientCertificateRule(), registry: (any KeyRegistry)? = nil
+  ) throws {
+    clock = ManualClock()
+    folder = try TemporaryFolder()
+    store = SQLiteStore(path: folder.file("state.db"))
+    authority = try TestAuthority(appID: Self.appID, at: clock.now)
+    challenges = Challenges(ring: .random())
+    let apps = try Self.served(apps)
+    let registry = registry ?? store
+    registrar = Registrar(
+      apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: registry,
+      clock: clock.wallClock)
+    let assertions = try AssertionRule(apps: apps, challenges: challenges, registry: registry, window: window)
+    let rules: [(any AdmissionRule)?] = [assertions, certificates]
+    gate = Gate(rules: rules.compactMap { $0 }, enforcement: enforcement, clock: clock.wallClock)
+  }
+
+  private static func served(_ apps: [AppPolicy]?) throws -> ServedApps {
+    guard let appID = AppID(appID), let served = ServedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])
+    else { throw FixtureFault.unexpected }
+    return served
+  }
+
+  private static func verifier(for apps: ServedApps, trusting authority: TestAuthority) -> AttestationVerifier {
+    AttestationVerifier(
+      apps: apps.environments, attestationRoots: [authority.attestationRoot.certificate],
+      receiptRoots: [authority.receiptRoot.certificate])
+  }
+
+  public func nonce() throws -> Nonce {
+    guard let challenge = challenges.issue(at: clock.now) else { throw FixtureFault.unexpected }
+    return challenge.nonce
+  }
+
+  /// A device whose key is not registered.
+  public func device(
+    environment: SimulatedEnvironment = .development, claims: AppClaims? = nil, appID: String = GateBench.appID
+  ) throws -> MintedDevice {
+    try MintedDevice(app: SimulatedApp(appID: appID, environment: environment, claims: claims), authority: authority)
+  }
+
+  /// A device whose key is.
+  public func registeredDevice(claims: AppClaims? = nil) async throws -> MintedDevice {
+    let device = try device(claims: claims)
+    try await register(device)
+    return device
+  }
+
+  @discardableResult
+  public func register(_ device: MintedDevice) async throws -> RegisteredKey {
+    try await registrar.register(try device.registration(over: try nonce(), at: clock.now))
+  }
+}

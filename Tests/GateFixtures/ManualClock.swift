@@ -1,0 +1,17 @@
+public import AttestGate
+public import ByteCoding
+internal import Synchronization
+
+/// A clock that moves when a test says so.
+public final class ManualClock: Sendable {
+  private let instant: Mutex<Timestamp>
+
+  public init(_ instant: Timestamp = Timestamp(seconds: 1_800_000_000)) { self.instant = Mutex(instant) }
+
+  public var now: Timestamp { instant.withLock { $0 } }
+
+  public func advance(by duration: Duration) { instant.withLock { $0 = $0.advanced(by: duration) } }
+
+  /// What the gate reads.
+  public var wallClock: WallClock { WallClock { self.now } }
+}

@@ -1,0 +1,49 @@
+public import AppAttest
+public import AttestGate
+public import ByteCoding
+public import Cryptography
+public import SimulatedDevice
+
+/// A device with one key, which makes what a test asks for, honest or not.
+public struct MintedDevice: Sendable {
+  public let key: P256PrivateKey
+  public let keyID: KeyID
+  public var attestations: AttestationMint
+  public var assertions: AssertionMint
+
+  public init(app: SimulatedApp, authority: TestAuthority) throws {
+    key = try P256PrivateKey()
+    guard let keyID = KeyID(bytes: SHA256.hash(key.publicKey.x963)) else { throw FixtureFault.unexpected }
+    self.keyID = keyID
+    attestations = AttestationMint(authority: authority, app: app)
+    assertions = AssertionMint(app: app)
+  }
+
+  /// What the device posts to register its key at `instant`.
+  public func registration(over nonce: Nonce, at instant: Timestamp) throws -> RegistrationClaim {
+    let object = try attestations.attestation(of: key, clientDataHash: nonce.clientDataHash.bytes, at: instant)
+    return RegistrationClaim(keyID: keyID.base64, attestation: Base64.encode(object), nonce: nonce.text)
+  }
+
+  /// The three headers of an upgrade.
+  public func headers(over nonce: Nonce, count: UInt32) throws -> [AssertionClaim.Name: String] {
+    let assertion = try assertions.assertion(
+      by: key, clientDataHash: nonce.clientDataHash.bytes, signCount: count)
+    return [.keyID: keyID.base64, .data: Base64.encode(assertion), .nonce: nonce.text]
+  }
+
+  /// What these headers come to at the gate.
+  public func claim(over nonce: Nonce, count: UInt32, certificate: VerifiedCertificate? = nil) throws -> AdmissionClaim {
+    AdmissionClaim(headers: try headers(over: nonce, count: count), certificate: certificate)
+  }
+}
+
+extension AdmissionClaim {
+  /// A claim with each of these headers once.
+  public init(headers: [AssertionClaim.Name: String], certificate: VerifiedCertificate? = nil) {
+    self.init(
+      assertion: AssertionClaim { headers[$0].map(AssertionClaim.Part.once) ?? .absent }, certificate: certificate)
+  }
+}
+
+public enum FixtureFault: Error { case unexpected }

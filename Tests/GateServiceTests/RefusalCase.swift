@@ -1,0 +1,164 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import GateFixtures
+import GateService
+import SQLiteStore
+import SimulatedDevice
+import Testing
+import Transport
+
+/// One way of being refused, from a gate that has just been set up.
+struct RefusalCase: Sendable, CustomStringConvertible {
+  let description: String
+  let status: Int
+  let code: String
+  let text: String
+  let step: String
+  let attempt: @Sendable () async throws -> (service: ServiceBench, request: Request)
+
+  init(
+    _ description: String, _ status: Int, _ code: String, _ text: String, step: String,
+    _ attempt: @escaping @Sendable () async throws -> (service: ServiceBench, request: Request)
+  ) {
+    self.description = description
+    self.status = status
+    self.code = code
+    self.text = text
+    self.step = step
+    self.attempt = attempt
+  }
+
+  static let all = requests + nonces + registrations + admissions + stores
+
+  static let badNonce = "Invalid or expired nonce"
+
+  /// A registration by a device that `corrupt` has made dishonest.
+  static func registering(
+    apps: [AppPolicy]? = nil, registry: (@Sendable (GateBench) -> any KeyRegistry)? = nil,
+    _ corrupt: @escaping @Sendable (inout MintedDevice, GateBench) async throws -> Void
+  ) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
+    {
+      let bench = try GateBench(apps: apps)
+      var device = try bench.device()
+      try await corrupt(&device, bench)
+      return (try ServiceBench(bench), try .registration(device.registration(over: bench.nonce(), at: bench.clock.now)))
+    }
+  }
+
+  /// An upgrade by a registered device; `change` makes its headers from honest ones.
+  static func upgrading(
+    _ change: @escaping @Sendable (MintedDevice, GateBench, [(String, String)]) async throws -> [(String, String)]
+  ) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
+    {
+      let bench = try GateBench()
+      let device = try await bench.registeredDevice()
+      let headers = try device.fields(over: bench.nonce(), count: 1)
+      return (try ServiceBench(bench), .upgrade(try await change(device, bench, headers)))
+    }
+  }
+
+  /// A request that needs nothing.
+  static func asking(_ request: Request) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
+    { (try ServiceBench(GateBench()), request) }
+  }
+}
+
+extension [(String, String)] {
+  func replacing(_ name: AssertionClaim.Name, with value: String) -> Self {
+    filter { $0.0 != name.rawValue } + [(name.rawValue, value)]
+  }
+
+  func without(_ name: AssertionClaim.Name) -> Self { filter { $0.0 != name.rawValue } }
+}
+
+extension RefusalCase {
+  static let requests = [
+    RefusalCase(
+      "a path that nothing serves", 404, "not_found", "There is nothing at this path", step: "path",
+      asking(.plain("GET", "/attest/other"))),
+    RefusalCase(
+      "a POST for a challenge", 405, "method_not_allowed", "Use GET here", step: "method",
+      asking(.plain("POST", "/attest/challenge"))),
+    RefusalCase(
+      "a GET for a registration", 405, "method_not_allowed", "Use POST here", step: "method",
+      asking(.plain("GET", "/attest/register"))),
+    RefusalCase(
+      "an ordinary request on a route", 426, "upgrade_required",
+      "Only WebSockets are served here: send an opening handshake", step: "upgrade", asking(.plain("GET", "/"))),
+    RefusalCase(
+      "a page of another host", 403, "origin_refused", "Pages of another host may not open a WebSocket here",
+      step: "origin", asking(.upgrade([("Origin", "https://evil.example")]))),
+    RefusalCase(
+      "a body that is no JSON", 400, "malformed_json", "The body must be JSON", step: "json_syntax",
+      asking(.plain("POST", "/attest/register", body: "{"))),
+    RefusalCase(
+      "a body that is no object", 400, "malformed_json", "The body must be a JSON object", step: "json_type",
+      asking(.plain("POST", "/attest/register", body: "[]"))),
+    RefusalCase(
+      "a body without a nonce", 400, "malformed_json", "nonce is missing", step: "json_member",
+      asking(.plain("POST", "/attest/register", body: #"{"keyId":"","attestation":""}"#))),
+    RefusalCase(
+      "a body with a number", 400, "malformed_json", "keyId must be a string", step: "json_type",
+      asking(.plain("POST", "/attest/register", body: #"{"keyId":1,"attestation":"","nonce":""}"#))),
+    RefusalCase(
+      "a body with null", 400, "malformed_json", "attestation must be a string", step: "json_type",
+      asking(.plain("POST", "/attest/register", body: #"{"keyId":"","attestation":null,"nonce":""}"#))),
+  ]
+
+  static let nonces = [
+    RefusalCase("a registration with a stranger's nonce", 401, "nonce_invalid", badNonce, step: "nonce_key_unknown") {
+      let bench = try GateBench()
+      let nonce = try #require(Nonce(bytes: try bench.nonce().bytes.enumerated().map { $0 == 0 ? $1 ^ 1 : $1 }))
+      let claim = try bench.device().registration(over: nonce, at: bench.clock.now)
+      return (try ServiceBench(bench), try .registration(claim))
+    },
+    RefusalCase("an upgrade with a forged nonce", 401, "nonce_invalid", badNonce, step: "nonce_code", upgrading { device, bench, _ in
+      let nonce = try #require(Nonce(bytes: try bench.nonce().bytes.dropLast() + [0x55]))
+      return try device.fields(over: nonce, count: 1)
+    }),
+    RefusalCase("an upgrade with a nonce in capitals", 401, "nonce_invalid", badNonce, step: "nonce_form", upgrading { _, _, headers in
+      headers.replacing(.nonce, with: String(repeating: "A", count: 64))
+    }),
+    RefusalCase("an upgrade with a nonce of 60.001 s", 401, "nonce_expired", badNonce, step: "nonce_age", upgrading { _, bench, headers in
+      bench.clock.advance(by: .milliseconds(60_001))
+      return headers
+    }),
+    RefusalCase("an upgrade with a used nonce", 401, "nonce_used", badNonce, step: "nonce_spent", upgrading { device, bench, _ in
+      let nonce = try bench.nonce()
+      _ = try await bench.gate.admit(try device.claim(over: nonce, count: 1))
+      return try device.fields(over: nonce, count: 2)
+    }),
+  ]
+
+  static let stores = [
+    RefusalCase(
+      "a registration without a store", 503, "store_unavailable", "Keys cannot be looked up now: try again later",
+      step: "store_unreachable"
+    ) {
+      let bench = try GateBench(registry: SQLiteStore(path: "/nonexistent/state.db"))
+      let claim = try bench.device().registration(over: bench.nonce(), at: bench.clock.now)
+      return (try ServiceBench(bench), try .registration(claim))
+    },
+    RefusalCase(
+      "an upgrade while too many wait", 503, "overloaded", "Too much to do now: try again later",
+      step: "store_overloaded"
+    ) {
+      let folder = try TemporaryFolder()
+      let bench = try GateBench(registry: SQLiteStore(path: folder.file("state.db"), mostWaiting: 0))
+      let headers = try bench.device().fields(over: bench.nonce(), count: 1)
+      return (try ServiceBench(bench), .upgrade(headers))
+    },
+    RefusalCase(
+      "a registration without an app", 503, "not_configured", "Server not configured for App Attest",
+      step: "not_configured", registering(apps: []) { _, _ in }),
+    RefusalCase(
+      "an upgrade without an app", 503, "not_configured", "Server not configured for App Attest",
+      step: "not_configured"
+    ) {
+      let bench = try GateBench(apps: [])
+      return (try ServiceBench(bench), .upgrade(try bench.device().fields(over: bench.nonce(), count: 1)))
+    },
+  ]
+}

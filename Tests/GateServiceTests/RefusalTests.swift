@@ -1,0 +1,130 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GateFixtures
+import GateService
+import SimulatedDevice
+import Testing
+import Transport
+
+@Suite("Refusals")
+struct RefusalTests {
+  @Test(
+    "Each refusal has its status, its code and its text, bare",
+    arguments: RefusalCase.all, [nil, "*/*", "text/html, application/*;q=0.9, */*;q=0.8", "application/json;q=0"])
+  func bareText(_ refusal: RefusalCase, accept: String?) async throws {
+    let (service, request) = try await refusal.attempt()
+    let response = try await service.answer(to: request.adding(accept.map { [("Accept", $0)] } ?? []))
+    #expect(response.status == refusal.status)
+    #expect(String(decoding: response.body, as: UTF8.self) == refusal.text)
+    #expect(response.headers.values(of: "Content-Type") == ["text/plain; charset=utf-8"])
+    #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
+    #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
+  }
+
+  @Test(
+    "A client that names application/json gets the same as JSON",
+    arguments: RefusalCase.all, ["application/json", "text/html, Application/JSON; q=0.5"])
+  func json(_ refusal: RefusalCase, accept: String) async throws {
+    let (service, request) = try await refusal.attempt()
+    let response = try await service.answer(to: request.adding([("Accept", accept)]))
+    let object = try JSONDecoder().decode([String: String].self, from: Data(response.body))
+    #expect(response.status == refusal.status)
+    #expect(object == ["error": refusal.text, "code": refusal.code, "request_id": Request.id])
+    #expect(response.headers.values(of: "Content-Type") == ["application/json"])
+    #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
+  }
+
+  @Test("Each refusal leaves one line in the log, with the broken rule and without a secret", arguments: RefusalCase.all)
+  func logLine(_ refusal: RefusalCase) async throws {
+    let (service, request) = try await refusal.attempt()
+    _ = try await service.answer(to: request)
+    let lines = try service.log.lines
+    let line = try #require(lines.first)
+    #expect(lines.count == 1)
+    #expect(line["message"] == "refused")
+    #expect(line["request_id"] == Request.id && line["client"] == "192.0.2.7" && line["path"] == request.path)
+    #expect(line["code"] == refusal.code && line["step"] == refusal.step)
+    #expect(line["status"] == String(refusal.status))
+    let text = try service.log.text
+    for secret in try secrets(of: request) { #expect(!text.contains(secret)) }
+  }
+
+  /// What a log must not hold, in any spelling: nonce, assertion, attestation and key id.
+  private func secrets(of request: Request) throws -> [String] {
+    var values = AssertionClaim.Name.allCases.flatMap { request.headers.values(of: $0.rawValue) }
+    if let body = try? JSONDecoder().decode([String: String].self, from: Data(request.body)) { values += body.values }
+    let hex = values.compactMap { Base64.decode($0).map { Hex.encode($0) } }
+    return (values + hex).filter { $0.utf8.count >= 16 }
+  }
+
+  @Test("A refusal that concerns a known key names its app and a hash of it")
+  func context() async throws {
+    let bench = try GateBench()
+    let device = try await bench.registeredDevice()
+    let service = try ServiceBench(bench)
+    let headers = try device.fields(over: bench.nonce(), count: 0)
+    #expect(try await service.answer(to: .upgrade(headers)).status == 401)
+    let line = try #require(try service.log.lines.first)
+    #expect(line["app"] == GateBench.appID)
+    #expect(line["key"] == KeyHash(of: device.keyID).short)
+  }
+
+  @Test("Each code that the gate's rules know is reached by one of these cases, or below")
+  func everyCode() {
+    let elsewhere: Set<Denial.Code> = [.certificateRefused]
+    let reached = Set(RefusalCase.all.map(\.code)).union(elsewhere.map(\.rawValue))
+    #expect(Denial.Code.allCases.filter { !reached.contains($0.rawValue) }.isEmpty)
+  }
+
+  @Test("A certificate whose subject is not allowed is refused by name")
+  func certificateSubject() async throws {
+    let bench = try GateBench(certificates: ClientCertificateRule(allowedSubjects: ["CN=Someone"]))
+    let service = try ServiceBench(bench)
+    let certificate = PeerCertificate(der: [1], fingerprint: [2], subject: "CN=Another")
+    let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 1), verifiedCertificate: certificate)
+    let response = try await service.answer(to: .upgrade(), from: peer)
+    #expect(response.status == 403)
+    #expect(response.headers.first("X-Attest-Error") == "certificate_refused")
+    #expect(String(decoding: response.body, as: UTF8.self) == "This client certificate's subject is not accepted")
+    #expect(try service.log.lines.first?["detail"] == "CN=Another")
+  }
+
+  @Test(
+    "What never became a request is answered too",
+    arguments: [
+      (RequestFault.malformedHead(rule: "a space in a name"), 400, "malformed_head"),
+      (.headTooLarge(rule: "more than 100 fields"), 431, "head_too_large"),
+      (.bodyTooLarge(limit: 65536), 413, "body_too_large"),
+      (.malformedBody(rule: "a chunk"), 400, "malformed_body"),
+      (.malformedUpgrade(rule: "no key"), 400, "malformed_upgrade"),
+      (.unsupportedWebSocketVersion, 426, "websocket_version"),
+      (.tooSlow, 408, "request_timeout"),
+    ])
+  func faults(_ fault: RequestFault, status: Int, code: String) throws {
+    let service = try ServiceBench(GateBench())
+    let response = service.responder.response(to: fault, id: Request.id, from: ServiceBench.peer)
+    #expect(response.status == status)
+    #expect(response.headers.values(of: "X-Attest-Error") == [code])
+    #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
+    let line = try #require(try service.log.lines.first)
+    #expect(line["code"] == code && line["request_id"] == Request.id && line["client"] == "192.0.2.7")
+  }
+
+  @Test("A client with an old version of WebSocket learns which one is spoken")
+  func versions() throws {
+    let service = try ServiceBench(GateBench())
+    let response = service.responder.response(to: .unsupportedWebSocketVersion, id: "1", from: ServiceBench.peer)
+    #expect(response.headers.first("Sec-WebSocket-Version") == "13")
+  }
+
+  @Test("A wrong method learns the right one", arguments: ["PUT", "HEAD", "get", "OPTIONS"])
+  func methods(_ method: String) async throws {
+    let service = try ServiceBench(GateBench())
+    for (path, allowed) in [("/attest/challenge", "GET"), ("/attest/register", "POST")] {
+      let response = try await service.answer(to: .plain(method, path))
+      #expect(response.status == 405 && response.headers.first("Allow") == allowed)
+    }
+  }
+}

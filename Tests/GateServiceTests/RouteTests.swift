@@ -1,0 +1,158 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GateFixtures
+import GateService
+import SQLiteStore
+import SimulatedDevice
+import Testing
+import Transport
+
+@Suite("Routes")
+struct RouteTests {
+  private let service: ServiceBench
+  init() throws { service = try ServiceBench(GateBench()) }
+
+  @Test("A challenge is answered at once, with strings alone, and is not to be kept")
+  func challenge() throws {
+    guard
+      case .respond(let response) = service.responder.respondAtOnce(
+        to: .plain("GET", "/attest/challenge"), from: ServiceBench.peer)
+    else { throw ServiceBench.Unexpected.relayed }
+    let reply = try JSONDecoder().decode([String: String].self, from: Data(response.body))
+    let nonce = try #require(reply["nonce"].flatMap { Nonce(text: $0) })
+    #expect(response.status == 200)
+    #expect(Set(reply.keys) == ["nonce", "expires"])
+    #expect(reply["expires"] == String(service.bench.clock.now.milliseconds + 60_000))
+    #expect(try service.bench.challenges.check(nonce, at: service.bench.clock.now) == ())
+    #expect(response.headers.first("Cache-Control") == "no-store")
+    #expect(response.headers.first("Content-Type") == "application/json")
+    #expect(response.headers.first("X-Request-Id") == Request.id)
+    #expect(response.headers.first("X-Attest-Error") == nil)
+  }
+
+  @Test("A registration answers 200, and 200 again; its JSON may have escaped slashes and further members")
+  func registration() async throws {
+    let device = try service.bench.device()
+    let claim = try device.registration(over: service.bench.nonce(), at: service.bench.clock.now)
+    let request = try Request.registration(claim)
+    #expect(String(decoding: request.body, as: UTF8.self).contains(#"\/"#))
+    for _ in 0..<2 {
+      let response = try await service.answer(to: request)
+      #expect(response.status == 200)
+      #expect(response.headers.first("X-Request-Id") == Request.id)
+      #expect(response.headers.first("X-Attest-Error") == nil)
+    }
+    let more = String(decoding: request.body.dropLast(), as: UTF8.self) + #", "device": {"name": 1}}"#
+    #expect(try await service.answer(to: .plain("POST", "/attest/register", body: more)).status == 200)
+    #expect(try service.log.lines.map { $0["message"] } == ["key registered", "key registered", "key registered"])
+    #expect(try !service.log.text.contains(device.keyID.base64))
+  }
+
+  @Test(
+    "The longest route that covers whole segments of the path is taken",
+    arguments: [
+      ("/", false), ("/game", true), ("/game/", true), ("/game/eu/1", true), ("/games", false), ("/Game", false),
+      ("/other/game", false), ("/attestation", false), ("/.well-known/sallyports", false),
+    ])
+  func longestRoute(_ path: String, isGame: Bool) async throws {
+    let device = try await service.bench.registeredDevice()
+    let headers = try device.fields(over: service.bench.nonce(), count: 1)
+    let order = try await service.order(for: .upgrade(headers, path: path))
+    #expect(order.upstream == (isGame ? .unix(path: "/run/game.sock") : .webSocket(host: "127.0.0.1", port: 8080)))
+  }
+
+  @Test(
+    "The gate's own paths win over every route",
+    arguments: ["/attest", "/attest/", "/attest/verify", "/attest/challenge/x", "/.well-known/sallyport/jwks.json"])
+  func reserved(_ path: String) async throws {
+    let device = try await service.bench.registeredDevice()
+    let headers = try device.fields(over: service.bench.nonce(), count: 1)
+    #expect(try await service.answer(to: .upgrade(headers, path: path)).status == 404)
+  }
+
+  @Test("Without a route there is nothing to be had")
+  func noRoute() async throws {
+    let bench = service.bench
+    let responder = GateResponder(
+      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges,
+      routes: try #require(RouteTable([])), logger: service.log.logger)
+    guard case .respond(let response) = responder.respondAtOnce(to: .upgrade(), from: ServiceBench.peer) else {
+      throw ServiceBench.Unexpected.relayed
+    }
+    #expect(response.status == 404)
+  }
+
+  @Test(
+    "A route's path begins with a slash and has no empty or dot segment",
+    arguments: [("", nil), ("game", nil), ("//", nil), ("/a//b", nil), ("/../a", nil), ("/./a", nil), ("/", "/"),
+      ("/a/", "/a"), ("/a/b", "/a/b")] as [(String, String?)])
+  func routePaths(_ path: String, normal: String?) {
+    #expect(Route(path: path, upstream: .unix(path: "/x"))?.path == normal)
+  }
+
+  @Test("Two routes with one path are no table")
+  func twins() throws {
+    let route = try #require(Route(path: "/a", upstream: .unix(path: "/x")))
+    let twin = try #require(Route(path: "/a/", upstream: .unix(path: "/y")))
+    #expect(RouteTable([route, twin]) == nil)
+  }
+
+  @Test(
+    "An origin is foreign unless its host is the one that was asked; none at all is not foreign",
+    arguments: [
+      ([], true), (["https://gate.example:6200"], true), (["https://gate.example"], true),
+      (["HTTPS://GATE.EXAMPLE"], true), (["http://gate.example:80"], true), (["https://evil.example"], false),
+      (["null"], false), ([""], false), (["gate.example"], false), (["https://gate.example.evil.example"], false),
+      (["https://evil.example/gate.example"], false), (["https://gate.example@evil.example"], false),
+      (["https://gate.example", "https://gate.example"], false), (["https://gate.example:x"], false),
+      (["https://"], false), (["https://[::1]"], false),
+    ])
+  func origins(_ origins: [String], isWelcome: Bool) async throws {
+    let device = try await service.bench.registeredDevice()
+    let headers = try device.fields(over: service.bench.nonce(), count: 1) + origins.map { ("Origin", $0) }
+    switch await service.disposition(of: .upgrade(headers)) {
+    case .relay: #expect(isWelcome)
+    case .respond(let response): #expect(!isWelcome && response.headers.first("X-Attest-Error") == "origin_refused")
+    case .converse: Issue.record("the gate does not converse")
+    }
+  }
+
+  @Test("An origin with an IPv6 host is compared without its port")
+  func ipv6Origin() async throws {
+    let device = try await service.bench.registeredDevice()
+    for (origin, isWelcome) in [("https://[2001:db8::1]", true), ("https://[2001:db8::2]:6200", false)] {
+      let headers = try device.fields(over: service.bench.nonce(), count: isWelcome ? 1 : 2)
+      let request = Request(
+        id: Request.id, method: "GET", target: "/", path: "/",
+        headers: HeaderFields([("Host", "[2001:db8::1]:6200"), ("Origin", origin)] + headers),
+        upgrade: UpgradeIntent(key: "k"))
+      if case .relay = await service.disposition(of: request) {
+        #expect(isWelcome)
+      } else {
+        #expect(!isWelcome)
+      }
+    }
+  }
+
+  @Test("A gate whose keys are in a store that is late answers its first challenge as soon as it can")
+  func lateStore() async throws {
+    let bench = service.bench
+    let folder = bench.folder.file("later")
+    let challenges = Challenges(storage: SQLiteStore(path: folder + "/state.db"))
+    let responder = GateResponder(
+      gate: bench.gate, registrar: bench.registrar, challenges: challenges, routes: try #require(RouteTable([])),
+      logger: service.log.logger)
+    let request = Request.plain("GET", "/attest/challenge")
+    for isThere in [false, true] {
+      if isThere { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false) }
+      #expect(responder.respondAtOnce(to: request, from: ServiceBench.peer) == nil)
+      guard case .respond(let response) = await responder.respond(to: request, from: ServiceBench.peer) else {
+        throw ServiceBench.Unexpected.relayed
+      }
+      #expect(response.status == (isThere ? 200 : 503))
+    }
+    #expect(responder.respondAtOnce(to: request, from: ServiceBench.peer) != nil)
+  }
+}

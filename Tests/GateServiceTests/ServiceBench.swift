@@ -1,0 +1,139 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GateFixtures
+import GateService
+import JSONLog
+import Logging
+import SQLiteStore
+import SimulatedDevice
+import Testing
+import Transport
+
+/// The gate's service on a bench: requests in, answers and log lines out.
+struct ServiceBench: Sendable {
+  let bench: GateBench
+  let responder: GateResponder
+  let log: LogFile
+
+  init(_ bench: GateBench, stripHeaders: Set<String> = []) throws {
+    self.bench = bench
+    log = try LogFile(path: bench.folder.file("log"))
+    let all = try #require(Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)))
+    let game = try #require(Route(path: "/game", upstream: .unix(path: "/run/game.sock")))
+    let routes = try #require(RouteTable([all, game]))
+    responder = GateResponder(
+      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, routes: routes,
+      stripHeaders: stripHeaders, logger: log.logger, clock: bench.clock.wallClock)
+  }
+
+  static let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 40000))
+
+  func disposition(of request: Request, from peer: Peer = ServiceBench.peer) async -> Disposition {
+    if let answer = responder.respondAtOnce(to: request, from: peer) { return answer }
+    return await responder.respond(to: request, from: peer)
+  }
+
+  func answer(to request: Request, from peer: Peer = ServiceBench.peer) async throws -> Response {
+    guard case .respond(let response) = await disposition(of: request, from: peer) else {
+      throw Unexpected.relayed
+    }
+    return response
+  }
+
+  func order(for request: Request, from peer: Peer = ServiceBench.peer) async throws -> any RelayOrder {
+    switch await disposition(of: request, from: peer) {
+    case .relay(let order): return order
+    case .respond(let response): throw Unexpected.refused(String(decoding: response.body, as: UTF8.self))
+    case .converse: throw Unexpected.conversed
+    }
+  }
+
+  enum Unexpected: Error { case relayed, refused(String), conversed }
+}
+
+extension Request {
+  static let id = "0123456789abcdef0123456789abcdef"
+
+  /// An ordinary request.
+  static func plain(
+    _ method: String, _ path: String, _ headers: [(String, String)] = [], body: String = ""
+  ) -> Request {
+    Request(
+      id: id, method: method, target: path, path: path, headers: HeaderFields([("Host", "gate.example:6200")] + headers),
+      body: Array(body.utf8))
+  }
+
+  /// An opening handshake.
+  static func upgrade(
+    _ headers: [(String, String)] = [], path: String = "/", query: String = ""
+  ) -> Request {
+    let handshake = [
+      ("Host", "gate.example:6200"), ("Connection", "Upgrade"), ("Upgrade", "websocket"),
+      ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Sec-WebSocket-Version", "13"),
+    ]
+    return Request(
+      id: id, method: "GET", target: path + query, path: path, headers: HeaderFields(handshake + headers),
+      upgrade: UpgradeIntent(key: "dGhlIHNhbXBsZSBub25jZQ=="))
+  }
+
+  /// The request that registers a key.
+  static func registration(_ claim: RegistrationClaim, _ headers: [(String, String)] = []) throws -> Request {
+    let members = ["keyId": claim.keyID, "attestation": claim.attestation, "nonce": claim.nonce]
+    // As the guide's client does it: with a backslash before each slash.
+    let body = try JSONSerialization.data(withJSONObject: members)
+    return .plain("POST", "/attest/register", headers, body: String(decoding: body, as: UTF8.self))
+  }
+
+  func adding(_ headers: [(String, String)]) -> Request {
+    var all = self.headers
+    for (name, value) in headers { all.append(name, value) }
+    return Request(
+      id: Self.id, method: method, target: target, path: path, headers: all, body: body, upgrade: upgrade)
+  }
+}
+
+extension HeaderFields {
+  init(_ pairs: [(String, String)]) { self.init(pairs.map { Field(name: $0.0, value: $0.1) }) }
+}
+
+extension MintedDevice {
+  /// The assertion headers as a client sends them.
+  func fields(over nonce: Nonce, count: UInt32) throws -> [(String, String)] {
+    try headers(over: nonce, count: count).map { ($0.key.rawValue, $0.value) }
+  }
+}
+
+/// A log that the real handler writes.
+final class LogFile: Sendable {
+  private let path: String
+  private let handle: FileHandle
+  private let sink: LineSink
+
+  init(path: String) throws {
+    self.path = path
+    try Data().write(to: URL(fileURLWithPath: path))
+    handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    sink = LineSink(descriptor: handle.fileDescriptor)
+  }
+
+  var logger: Logger { Logger(label: "test") { [sink] in JSONLineHandler(label: $0, sink: sink) } }
+
+  var text: String {
+    get throws {
+      sink.flush()
+      return try String(contentsOfFile: path, encoding: .utf8)
+    }
+  }
+
+  /// The lines so far; each is one JSON object.
+  var lines: [[String: String]] {
+    get throws {
+      try text.split(separator: "\n").map { line in
+        let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+        return try #require(object as? [String: Any]).mapValues { "\($0)" }
+      }
+    }
+  }
+}

@@ -1,0 +1,200 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import GateFixtures
+import GateService
+import SimulatedDevice
+import Testing
+import Transport
+
+@Suite("To the upstream")
+struct UpstreamTests {
+  private let service: ServiceBench
+  private let device: MintedDevice
+
+  init() async throws {
+    let bench = try GateBench()
+    service = try ServiceBench(bench, stripHeaders: ["X-Internal"])
+    device = try await bench.registeredDevice()
+  }
+
+  private func order(_ headers: [(String, String)] = [], query: String = "") async throws -> any RelayOrder {
+    let proof = try device.fields(over: service.bench.nonce(), count: UInt32.random(in: 1...2_000_000))
+    return try await service.order(for: .upgrade(headers + proof, query: query))
+  }
+
+  /// Request line and fields of the head that the upstream gets.
+  private func head(_ headers: [(String, String)] = [], query: String = "") async throws -> (line: String, HeaderFields) {
+    try parse(try await order(headers, query: query).upgradeHead)
+  }
+
+  private func parse(_ head: [UInt8]) throws -> (line: String, HeaderFields) {
+    let text = String(decoding: head, as: UTF8.self)
+    #expect(text.hasSuffix("\r\n\r\n"))
+    var lines = text.dropLast(4).split(separator: "\r\n", omittingEmptySubsequences: false)
+    let first = String(lines.removeFirst())
+    return (
+      first,
+      HeaderFields(
+        try lines.map { line in
+          let colon = try #require(line.firstIndex(of: ":"))
+          return (String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " }))
+        })
+    )
+  }
+
+  @Test("The upstream learns who was let in, from the gate alone")
+  func identity() async throws {
+    let (line, fields) = try await head([("X-Custom", "kept"), ("Cookie", "a=b")], query: "?room=7&x=%2F")
+    #expect(line == "GET /?room=7&x=%2F HTTP/1.1")
+    let expected = [
+      ("Host", "gate.example:6200"), ("Connection", "Upgrade"), ("Upgrade", "websocket"),
+      ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Sec-WebSocket-Version", "13"), ("X-Custom", "kept"),
+      ("Cookie", "a=b"), ("X-Attest-Key-Id", KeyHash(of: device.keyID).text), ("X-Attest-App", GateBench.appID),
+      ("X-Attest-Method", "app-attest"), ("X-Request-Id", Request.id), ("X-Forwarded-For", "192.0.2.7"),
+      ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "gate.example:6200"),
+    ]
+    for (name, value) in expected { #expect(fields.values(of: name) == [value], "\(name)") }
+    #expect(fields.fields.count == expected.count)
+  }
+
+  static let spoofs = [
+    "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method", "X-Attest-Assertion", "X-Attest-Anything",
+    "X-App-Assert-Other", "X-App-Anything", "X-SSL-Client-Verify", "X-Client-Cert", "X-Client-IP", "SSL-Client-Cert",
+    "Client-Cert", "Client-Cert-Chain", "Client-Certificate", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto",
+    "X-Forwarded-Host", "X-Forwarded-User", "X-Forwarded-Client-Cert", "X-Real-IP", "X-Original-URL",
+    "X-Original-Forwarded-For", "X-Rewrite-URL", "X-Remote-User", "X-Remote-Addr", "Remote-User", "Remote-Groups",
+    "X-Auth-Request-User", "X-Auth-Token", "X-Authenticated-User", "True-Client-IP", "X-Request-Id", "traceparent",
+    "tracestate", "X-Internal", "X_Attest_Key_Id", "X-Attest_App", "Remote_User", "Anything_Else", "X_Custom",
+    "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Transfer-Encoding", "Content-Length",
+  ]
+
+  @Test(
+    "No value of a client's arrives under a name that the gate speaks by: as it is written, in any case, or twice",
+    arguments: spoofs)
+  func spoofing(_ name: String) async throws {
+    let mixed = String(name.enumerated().map { $0.offset.isMultiple(of: 2) ? Character($0.element.lowercased()) : Character($0.element.uppercased()) })
+    for spelling in [name, name.lowercased(), name.uppercased(), mixed] {
+      for copies in 1...2 {
+        let (_, fields) = try await head(Array(repeating: (spelling, "spoofed"), count: copies))
+        #expect(!fields.fields.contains { $0.value.contains("spoofed") }, "\(spelling)")
+      }
+    }
+  }
+
+  @Test("What Connection names is removed, in any case and from several fields")
+  func connectionOptions() async throws {
+    let (_, fields) = try await head([
+      ("Connection", "keep-alive, X-Session-User ,x-other"), ("connection", "\tX-Third"), ("X-Session-User", "spoofed"),
+      ("X-OTHER", "spoofed"), ("x-third", "spoofed"), ("X-Fourth", "kept"),
+    ])
+    #expect(!fields.fields.contains { $0.value == "spoofed" })
+    #expect(fields.first("X-Fourth") == "kept")
+    #expect(fields.values(of: "Connection") == ["Upgrade"])
+  }
+
+  @Test("Connection cannot take away what the handshake needs, nor what the gate says")
+  func connectionAttack() async throws {
+    let (_, fields) = try await head([
+      ("Connection", "Host, Sec-WebSocket-Key, Sec-WebSocket-Version, X-Attest-Key-Id, X-Forwarded-For, X-Request-Id")
+    ])
+    for name in ["Host", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "X-Attest-Key-Id", "X-Forwarded-For", "X-Request-Id"] {
+      #expect(fields.values(of: name).count == 1, "\(name)")
+    }
+  }
+
+  @Test("Names that only resemble the gate's own go through", arguments: ["X-Attestation", "X-Application", "Remote", "X-Authority", "Clients", "Authorization", "Origin2"])
+  func kept(_ name: String) async throws {
+    let (_, fields) = try await head([(name, "kept"), (name, "kept too")])
+    #expect(fields.values(of: name) == ["kept", "kept too"])
+  }
+
+  @Test("Neither key id nor assertion nor nonce reaches the upstream")
+  func secrets() async throws {
+    let proof = try device.fields(over: service.bench.nonce(), count: 3_000_000)
+    let order = try await service.order(for: .upgrade(proof))
+    let text = String(decoding: order.upgradeHead, as: UTF8.self)
+    for (_, value) in proof { #expect(!text.contains(value)) }
+  }
+
+  @Test("A debug build is announced as such, without a key")
+  func certificate() async throws {
+    let certificate = PeerCertificate(der: [1], fingerprint: [2], subject: "CN=MudApp Debug Client")
+    let peer = Peer(address: .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 1), verifiedCertificate: certificate)
+    let order = try await service.order(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer)
+    let (_, fields) = try parse(order.upgradeHead)
+    #expect(fields.values(of: "X-Attest-Method") == ["mtls"])
+    #expect(fields.first("X-Attest-Key-Id") == nil && fields.first("X-Attest-App") == nil)
+    #expect(fields.values(of: "X-Forwarded-For") == ["::1"])
+  }
+
+  @Test("An open gate says that it knows nobody, and still lets no client speak for it")
+  func open() async throws {
+    let service = try ServiceBench(GateBench(enforcement: .off))
+    let peer = Peer(address: .unix(""))
+    let order = try await service.order(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer)
+    let (_, fields) = try parse(order.upgradeHead)
+    #expect(fields.values(of: "X-Attest-Method") == ["none"])
+    #expect(fields.first("X-Attest-Key-Id") == nil)
+    #expect(fields.values(of: "X-Forwarded-For") == ["unknown"])
+  }
+
+  @Test("The 101 carries the request's id")
+  func responseHeaders() async throws {
+    #expect(try await order().responseHeaders.fields == [.init(name: "X-Request-Id", value: Request.id)])
+  }
+
+  @Test(
+    "An upstream that cannot be had is a 502, and the log says why",
+    arguments: [
+      (UpstreamFault.unreachable("connection refused"), "upstream_connect", "connection refused"),
+      (.timedOut, "upstream_time", nil), (.misbehaved("no Sec-WebSocket-Accept"), "upstream_protocol", "no Sec-WebSocket-Accept"),
+    ] as [(UpstreamFault, String, String?)])
+  func unavailable(_ fault: UpstreamFault, step: String, detail: String?) async throws {
+    let response = try await order().response(to: fault)
+    #expect(response.status == 502)
+    #expect(response.headers.first("X-Attest-Error") == "upstream_unavailable")
+    #expect(response.headers.first("X-Request-Id") == Request.id)
+    #expect(!String(decoding: response.body, as: UTF8.self).contains("refused"))
+    let line = try #require(try service.log.lines.last)
+    #expect(line["code"] == "upstream_unavailable" && line["step"] == step && line["detail"] == detail)
+  }
+
+  @Test("An upstream's own refusal is passed on, without words that only the gate may say")
+  func upstreamRefusal() async throws {
+    let refusal = Response(
+      status: 418,
+      headers: HeaderFields([
+        ("Content-Type", "text/x"), ("x-attest-error", "spoofed"), ("X-ATTEST-Key-Id", "spoofed"),
+        ("X_Attest_Error", "spoofed"), ("X-Request-Id", "spoofed"), ("Connection", "X-Hop, close"), ("X-Hop", "spoofed"),
+        ("Transfer-Encoding", "spoofed"), ("Content-Length", "spoofed"), ("Retry-After", "9"),
+      ]), body: Array("teapot".utf8))
+    let response = try await order().response(to: .refused(refusal))
+    #expect(response.status == 418 && response.body == refusal.body)
+    #expect(
+      response.headers
+        == HeaderFields([("Content-Type", "text/x"), ("Retry-After", "9"), ("X-Request-Id", Request.id)]))
+    let line = try #require(try service.log.lines.last)
+    #expect(line["code"] == "upstream_refused" && line["request_id"] == Request.id && line["status"] == "418")
+  }
+
+  @Test("A session leaves two lines: that it was opened, and what it came to")
+  func sessionLines() async throws {
+    let order = try await order(query: "?token=secret")
+    order.opened(SessionControl { _, _ in })
+    order.closed(
+      SessionSummary(
+        end: .closedByGate(3008, reason: "too old"), bytesFromClient: 12, bytesFromUpstream: 34,
+        duration: .milliseconds(1500)))
+    let lines = try service.log.lines
+    #expect(lines.map { $0["message"] } == ["session opened", "session closed"])
+    for line in lines {
+      #expect(line["request_id"] == Request.id && line["app"] == GateBench.appID && line["method"] == "app-attest")
+      #expect(line["key"] == KeyHash(of: device.keyID).short && line["route"] == "/" && line["path"] == "/")
+    }
+    let end = try #require(lines.last)
+    #expect(end["end"] == "closed_by_gate" && end["close_code"] == "3008" && end["detail"] == "too old")
+    #expect(end["bytes_from_client"] == "12" && end["bytes_from_upstream"] == "34" && end["duration_ms"] == "1500")
+    #expect(try !service.log.text.contains("secret"))
+  }
+}

@@ -1,0 +1,15 @@
+import GateFixtures
+import SQLiteStore
+import StoreConformance
+import Testing
+
+@Suite("The SQLite store keeps the laws of every store")
+struct ConformanceTests {
+  @Test("Law", arguments: StoreLaw.all)
+  func law(_ law: StoreLaw) async throws {
+    let folder = try TemporaryFolder()
+    let store = SQLiteStore(path: folder.file("state.db"))
+    try await law.check(store)
+    await store.close()
+  }
+}

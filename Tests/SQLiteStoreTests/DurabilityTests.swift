@@ -1,0 +1,129 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GRDB
+import GateFixtures
+import StoreConformance
+import Testing
+
+@testable import SQLiteStore
+
+@Suite("What the SQLite store has answered survives")
+struct DurabilityTests {
+  private let folder: TemporaryFolder
+  private let store: SQLiteStore
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = SQLiteStore(path: folder.file("state.db"))
+  }
+
+  @Test("Each commit is flushed: WAL, and synchronous is FULL although GRDB sets NORMAL")
+  func synchronousIsFull() async throws {
+    let (journal, synchronous) = try await store.writes.run { db in
+      (try String.fetchOne(db, sql: "PRAGMA journal_mode"), try Int.fetchOne(db, sql: "PRAGMA synchronous"))
+    }
+    #expect(journal == "wal")
+    #expect(synchronous == 2)
+  }
+
+  @Test("Keys, counters, nonces, revocations and challenge keys are there after closing and opening again")
+  func reopening() async throws {
+    let (registration, nonce, ring) = (Specimen.registration(), Specimen.nonce(), ChallengeKeyRing.random())
+    let revoked = Specimen.registration()
+    _ = try await store.challengeKeys(orStoring: ring)
+    _ = try await store.register(registration)
+    _ = try await store.register(revoked)
+    _ = try await store.revoke(revoked.key.keyID, at: Specimen.now)
+    _ = try await store.admit(Specimen.use(of: registration.key, 5, over: nonce))
+    await store.close()
+
+    let reopened = SQLiteStore(path: store.path)
+    #expect(try await reopened.admit(Specimen.use(of: registration.key, 6, over: nonce)) == .nonceSpent)
+    #expect(
+      try await reopened.admit(Specimen.use(of: registration.key, 5)) == .counterReplayed(stored: SignCount(5)))
+    #expect(try await reopened.admit(Specimen.use(of: revoked.key, 1)) == .revoked)
+    #expect(try await reopened.receipt(of: registration.key.keyID) == registration.receipt)
+    #expect(try await reopened.challengeKeys(orStoring: .random()) == ring)
+  }
+
+  @Test("A crash at any instant loses nothing that was answered: no nonce and no counter is good again")
+  func crash() async throws {
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    for round in 0..<8 {
+      // What is answered before the files are copied must be in the copy, whatever is being written meanwhile.
+      let answered = try await admit(40, of: registration.key, from: UInt32(round * 100))
+      async let meanwhile = admit(40, of: registration.key, from: UInt32(round * 100 + 50))
+      let copy = try copyOfFiles(round)
+      _ = try await meanwhile
+
+      let survivor = SQLiteStore(path: copy)
+      for use in answered {
+        let again = Specimen.use(of: registration.key, .max, over: use.nonce)
+        #expect(try await survivor.admit(again) == .nonceSpent)
+      }
+      let counter = try #require(try await survivor.record(of: registration.key.keyID)?.counter)
+      #expect(counter >= (answered.map(\.counter).max() ?? .zero))
+      await survivor.close()
+    }
+  }
+
+  /// Admits up to `count` uses at once; the result holds those that were answered with yes.
+  private func admit(_ count: UInt32, of key: AttestedKey, from base: UInt32) async throws -> [KeyUse] {
+    try await withThrowingTaskGroup(of: KeyUse?.self) { group in
+      for number in 1...count {
+        group.addTask { [store] in
+          let use = Specimen.use(of: key, base + number)
+          return try await store.admit(use) == .admitted ? use : nil
+        }
+      }
+      return try await group.compactMap { $0 }.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  /// The database and its log as they stand, without a word to SQLite: what a machine finds after a crash.
+  private func copyOfFiles(_ round: Int) throws -> String {
+    let copy = folder.file("crash-\(round).db")
+    for suffix in ["", "-wal"] {
+      try FileManager.default.copyItem(atPath: store.path + suffix, toPath: copy + suffix)
+    }
+    return copy
+  }
+
+  @Test("Nobody else can read the file or its companions: they hold the challenge keys")
+  func fileModes() async throws {
+    try await store.open()
+    for suffix in ["", "-wal", "-shm"] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: store.path + suffix)
+      #expect(attributes[.posixPermissions] as? Int == 0o600, "\(suffix)")
+    }
+  }
+
+  @Test("A hundred calls that wait together share few commits, and each is answered")
+  func groupCommit() async throws {
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    let counter = CommitCounter()
+    try await store.writes.run { $0.add(transactionObserver: counter, extent: .databaseLifetime) }
+    let hold = await LaneHold(store.writes)
+    async let answers = StoreLaw.tally(100) { [store] number in
+      try await store.admit(Specimen.use(of: registration.key, UInt32(number) + 1, window: 63))
+    }
+    await hold.release(behind: 100)
+    #expect(try await answers.values.reduce(0, +) == 100)
+    // The observer's own transaction, the one that held the lane, and one for all the others.
+    #expect(counter.commits <= 3)
+  }
+}
+
+private final class CommitCounter: TransactionObserver, @unchecked Sendable {
+  // Guarded by the database's own queue, and read when that is at rest.
+  private(set) var commits = 0
+
+  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
+  func databaseDidChange(with event: DatabaseEvent) {}
+  func databaseDidCommit(_ db: Database) { commits += 1 }
+  func databaseDidRollback(_ db: Database) {}
+}

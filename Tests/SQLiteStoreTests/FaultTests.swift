@@ -1,0 +1,152 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GRDB
+import GateFixtures
+import StoreConformance
+import Testing
+
+@testable import SQLiteStore
+
+@Suite("The SQLite store refuses while something is wrong, and works again by itself")
+struct FaultTests {
+  private let folder: TemporaryFolder
+  private let store: SQLiteStore
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = SQLiteStore(path: folder.file("state.db"), busyTimeout: 0.05)
+  }
+
+  /// What a registration comes to: an answer, or the store's fault.
+  private func register(_ registration: Registration = Specimen.registration()) async -> Result<Insertion, StoreError> {
+    do throws(StoreError) {
+      return .success(try await store.register(registration))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  @Test("A folder that is not there yet")
+  func missingFolder() async throws {
+    let store = SQLiteStore(path: folder.file("later/state.db"))
+    await #expect(throws: StoreError.unreachable(reason: "No such file or directory")) { try await store.open() }
+    try FileManager.default.createDirectory(atPath: folder.file("later"), withIntermediateDirectories: false)
+    try await store.open()
+  }
+
+  @Test("A file that is no database")
+  func otherFile() async throws {
+    try Data(repeating: 0x2A, count: 4096).write(to: URL(fileURLWithPath: store.path))
+    guard case .failure(.corrupt) = await register() else {
+      Issue.record("taken for a database")
+      return
+    }
+    try FileManager.default.removeItem(atPath: store.path)
+    #expect(await register() == .success(.inserted))
+  }
+
+  @Test("A file that another process keeps locked")
+  func locked() async throws {
+    try await store.open()
+    var configuration = Configuration()
+    configuration.allowsUnsafeTransactions = true
+    let other = try DatabaseQueue(path: store.path, configuration: configuration)
+    try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+    #expect(await register() == .failure(.locked))
+    try await other.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+    #expect(await register() == .success(.inserted))
+  }
+
+  @Test("A full disk")
+  func full() async throws {
+    try await store.open()
+    let pages = try await store.writes.run { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+    try await store.writes.run { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+    let registration = Specimen.registration()
+    #expect(await register(registration) == .failure(.full))
+    #expect(try await store.record(of: registration.key.keyID) == nil)
+    try await store.writes.run { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+    #expect(await register(registration) == .success(.inserted))
+  }
+
+  @Test("A connection that may only read is given up, and the next one is asked")
+  func readOnly() async throws {
+    try await store.writes.run { try $0.execute(sql: "PRAGMA query_only = ON") }
+    #expect(await register() == .failure(.readOnly))
+    #expect(await register() == .success(.inserted))
+  }
+
+  @Test("A file from a newer version is left alone")
+  func newerSchema() async throws {
+    try await store.writes.run { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('9 of the future')") }
+    await store.close()
+    let older = SQLiteStore(path: store.path)
+    await #expect(throws: StoreError.unreachable(reason: "the store was written by a newer version")) {
+      try await older.open()
+    }
+  }
+
+  @Test(
+    "A damaged row is a fault of the store, not the end of the process",
+    arguments: [
+      "app_id = 'nonsense'", "app_id = x'00'", "environment = 'moon'", "category = 'x'", "registered_at = 'x'",
+    ])
+  func damagedRow(_ damage: String) async throws {
+    let registration = Specimen.registration()
+    _ = await register(registration)
+    try await store.writes.run { try $0.execute(sql: "UPDATE attested_keys SET \(damage)") }
+    await #expect(throws: StoreError.corrupt(reason: "a row of attested_keys is malformed")) {
+      try await store.record(of: registration.key.keyID)
+    }
+    // Others are not affected.
+    #expect(await register() == .success(.inserted))
+  }
+
+  @Test("A job that breaks a rule of the schema fails alone in its batch")
+  func culpritAlone() async throws {
+    let hold = await LaneHold(store.writes)
+    async let good = StoreLaw.tally(20) { [store] _ in try await store.register(Specimen.registration()) }
+    let bad = Task { [store] in
+      try await store.writes.run { try $0.execute(sql: "INSERT INTO nonce_watermark VALUES (2, 0)") }
+    }
+    await hold.release(behind: 21)
+    #expect(try await good == [.inserted: 20])
+    await #expect(throws: StoreError.self) { try await bad.value }
+  }
+
+  @Test("Calls beyond the bound are refused at once; those that wait are served")
+  func overload() async throws {
+    let store = SQLiteStore(path: folder.file("small.db"), mostWaiting: 3)
+    try await store.open()
+    let hold = await LaneHold(store.writes)
+    async let waiting = StoreLaw.tally(3) { _ in try await store.register(Specimen.registration()) }
+    while store.writes.countOfWaiting < 3 { await Task.yield() }
+    await #expect(throws: StoreError.overloaded) { try await store.register(Specimen.registration()) }
+    await hold.release(behind: 3)
+    #expect(try await waiting == [.inserted: 3])
+    #expect(try await store.register(Specimen.registration()) == .inserted)
+  }
+
+  @Test("A closed store refuses")
+  func closed() async throws {
+    try await store.open()
+    await store.close()
+    #expect(await register() == .failure(.closed))
+  }
+
+  @Test("Errors do not carry the values of a statement: nonces and key ids stay out of logs")
+  func errorsWithoutArguments() async throws {
+    let nonce = Specimen.nonce()
+    do {
+      try await store.writes.run { db in
+        try db.execute(
+          sql: "INSERT INTO nonce_watermark (id, issued_at) VALUES (2, ?)", arguments: [nonce.text])
+      }
+      Issue.record("the schema let it in")
+    } catch {
+      #expect(!"\(error)".contains(nonce.text))
+    }
+  }
+}

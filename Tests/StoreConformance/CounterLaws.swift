@@ -1,0 +1,99 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Testing
+
+extension StoreLaw {
+  static let counters = [
+    StoreLaw("Without a window each counter exceeds the last; gaps are normal, 0 counts as used") { store async throws in
+      let key = try await registeredKey(in: store)
+      let steps: [(counter: UInt32, stored: UInt32?)] = [
+        (0, 0), (1, nil), (1, 1), (0, 1), (5, nil), (4, 5), (5, 5), (6, nil), (.max, nil), (.max, .max), (6, .max),
+      ]
+      for (counter, stored) in steps {
+        let expected = stored.map { Admittance.counterReplayed(stored: SignCount($0)) } ?? .admitted
+        #expect(try await store.admit(Specimen.use(of: key, counter)) == expected, "counter \(counter)")
+      }
+    },
+    StoreLaw("A replayed counter spends nothing") { store async throws in
+      let key = try await registeredKey(in: store)
+      let nonce = Specimen.nonce()
+      #expect(try await store.admit(Specimen.use(of: key, 5)) == .admitted)
+      #expect(
+        try await store.admit(Specimen.use(of: key, 5, over: nonce)) == .counterReplayed(stored: SignCount(5)))
+      #expect(try await store.admit(Specimen.use(of: key, 6, over: nonce)) == .admitted)
+    },
+    StoreLaw("Within a window each counter is good once, behind it never") { store async throws in
+      for window in [0, 1, 2, 8, 31, 62, 63] {
+        let key = try await registeredKey(in: store)
+        var model = WindowModel(size: window)
+        var random = SplitMix(seed: UInt64(window))
+        for _ in 0..<200 {
+          let counter = model.plausibleCounter(using: &random)
+          let admittance = try await store.admit(Specimen.use(of: key, counter, window: window))
+          let expected = model.admits(counter) ? .admitted : Admittance.counterReplayed(stored: SignCount(model.greatest))
+          #expect(admittance == expected, "window \(window), counter \(counter)")
+        }
+        #expect(try await store.record(of: key.keyID)?.counter == SignCount(model.greatest))
+      }
+    },
+    StoreLaw("A window made larger does not open what had left the smaller one") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 10, window: 2)) == .admitted)
+      for counter: UInt32 in 1...7 {
+        let admittance = try await store.admit(Specimen.use(of: key, counter, window: 63))
+        #expect(admittance == .counterReplayed(stored: SignCount(10)), "counter \(counter)")
+      }
+      #expect(try await store.admit(Specimen.use(of: key, 8, window: 63)) == .admitted)
+    },
+    StoreLaw("A window made smaller refuses at once what only the larger one allowed") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
+      #expect(try await store.admit(Specimen.use(of: key, 7, window: 2)) == .counterReplayed(stored: SignCount(10)))
+      #expect(try await store.admit(Specimen.use(of: key, 8, window: 2)) == .admitted)
+    },
+    StoreLaw("A late counter does not move the greatest one back") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
+      #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
+      #expect(try await store.record(of: key.keyID)?.counter == SignCount(10))
+      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .counterReplayed(stored: SignCount(10)))
+    },
+  ]
+}
+
+/// What a window is, said with a set instead of bits.
+private struct WindowModel {
+  let size: Int
+  private(set) var greatest: UInt32 = 0
+  private var used: Set<UInt32> = [0]
+
+  init(size: Int) { self.size = size }
+
+  mutating func admits(_ counter: UInt32) -> Bool {
+    guard !used.contains(counter), Int(counter) >= Int(greatest) - size else { return false }
+    used.insert(counter)
+    greatest = max(greatest, counter)
+    return true
+  }
+
+  /// Mostly near the edges of the window, sometimes far ahead.
+  func plausibleCounter(using random: inout SplitMix) -> UInt32 {
+    let reach = UInt32(size + 3)
+    let ahead = UInt32.random(in: 0...19, using: &random) == 0 ? UInt32.random(in: 0...200, using: &random) : 2
+    return UInt32.random(in: (greatest - min(greatest, reach))...(greatest + ahead), using: &random)
+  }
+}
+
+/// The same numbers for the same seed, so that a failure can be repeated (Steele, Lea and Flood, 2014).
+struct SplitMix: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

@@ -1,0 +1,77 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Testing
+
+extension StoreLaw {
+  static let nonces = [
+    StoreLaw("A nonce that was forgotten stays spent, whatever clocks say later") { store async throws in
+      let key = try await registeredKey(in: store)
+      let (first, second) = (Specimen.nonce(), Specimen.nonce())
+      #expect(try await store.admit(Specimen.use(of: key, 1, over: first)) == .admitted)
+      try await store.forgetNonces(issuedBy: Specimen.now)
+      #expect(try await store.admit(Specimen.use(of: key, 2, over: first)) == .nonceSpent)
+      #expect(try await store.register(Specimen.registration(over: first)) == .nonceSpent)
+      // Issued in the same millisecond: it could be one that was forgotten.
+      #expect(try await store.admit(Specimen.use(of: key, 3, over: second)) == .nonceSpent)
+    },
+    StoreLaw("A nonce issued after those that were forgotten is good") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 1)) == .admitted)
+      try await store.forgetNonces(issuedBy: Specimen.now)
+      let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .milliseconds(1)))
+      #expect(try await store.admit(Specimen.use(of: key, 2, over: later)) == .admitted)
+    },
+    StoreLaw("Forgetting leaves the younger ones spent, each for itself") { store async throws in
+      let key = try await registeredKey(in: store)
+      let later = Specimen.now.advanced(by: .seconds(1))
+      let (spent, fresh) = (Specimen.nonce(issuedAt: later), Specimen.nonce(issuedAt: later))
+      #expect(try await store.admit(Specimen.use(of: key, 1, over: spent)) == .admitted)
+      try await store.forgetNonces(issuedBy: Specimen.now)
+      #expect(try await store.admit(Specimen.use(of: key, 2, over: spent)) == .nonceSpent)
+      #expect(try await store.admit(Specimen.use(of: key, 2, over: fresh)) == .admitted)
+    },
+    StoreLaw("Forgetting by an earlier instant, or by nothing, takes nothing back") { store async throws in
+      let key = try await registeredKey(in: store)
+      let nonce = Specimen.nonce()
+      #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
+      for offset in [0, -60, 60] {
+        try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(offset)))
+        #expect(try await store.admit(Specimen.use(of: key, 2, over: nonce)) == .nonceSpent)
+      }
+    },
+    StoreLaw("A clock that ran far ahead for a while locks nobody out") { store async throws in
+      let key = try await registeredKey(in: store)
+      try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(1_000_000_000)))
+      let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(1)))
+      #expect(try await store.admit(Specimen.use(of: key, 1, over: later)) == .admitted)
+    },
+    StoreLaw("The same registration is recognised after its nonce was forgotten") { store async throws in
+      let registration = Specimen.registration()
+      _ = try await store.register(registration)
+      try await store.forgetNonces(issuedBy: Specimen.now)
+      #expect(try await store.register(registration) == .sameRequest)
+    },
+  ]
+
+  static let challengeKeys = [
+    StoreLaw("The first ring is kept, and everyone gets it") { store async throws in
+      let first = ChallengeKeyRing.random()
+      #expect(try await store.challengeKeys(orStoring: first) == first)
+      #expect(try await store.challengeKeys(orStoring: .random()) == first)
+    },
+    StoreLaw("Of 50 nodes that start at once all get the same ring") { store async throws in
+      let rings = try await tally(50) { _ in try await store.challengeKeys(orStoring: .random()) }
+      #expect(rings.count == 1)
+    },
+    StoreLaw("A ring that is put in the place of another keeps its order and its dates") { store async throws in
+      _ = try await store.challengeKeys(orStoring: .random())
+      let ring = ChallengeKeyRing.random()
+        .rotated(at: Specimen.now, overlap: .seconds(5), life: .seconds(60))
+        .rotated(at: Specimen.now.advanced(by: .seconds(1)), overlap: .seconds(5), life: .seconds(60))
+      try await store.replaceChallengeKeys(with: ring)
+      #expect(ring.keys.count == 3)
+      #expect(try await store.challengeKeys(orStoring: .random()) == ring)
+    },
+  ]
+}

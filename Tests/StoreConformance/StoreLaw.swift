@@ -1,0 +1,19 @@
+public import AttestGate
+
+/// One promise of the gate's storage, tried on a real store.
+///
+/// Every store passes all of them: `@Test(arguments: StoreLaw.all) func law(_ law: StoreLaw) { try await law.check(store) }`
+public struct StoreLaw: Sendable, CustomStringConvertible {
+  public typealias Store = any KeyRegistry & ChallengeKeyStorage
+
+  public let description: String
+  /// Tries the law on a store that is empty.
+  public let check: @Sendable (Store) async throws -> Void
+
+  init(_ description: String, _ check: @escaping @Sendable (Store) async throws -> Void) {
+    self.description = description
+    self.check = check
+  }
+
+  public static let all = registrations + admissions + counters + races + nonces + challengeKeys
+}
