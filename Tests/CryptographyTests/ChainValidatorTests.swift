@@ -108,6 +108,8 @@ struct ChainValidatorTests {
       $0.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.digitalSignature, .keyCertSign])]
     })
     #expect(authority.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
+    let mild = try SmallPKI(leaf: { $0.extensions[0] = .basicConstraints(isAuthority: true) })
+    #expect(mild.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
     let mute = try SmallPKI(leaf: { $0.extensions[1] = .keyUsage([.keyEncipherment]) })
     #expect(mute.rejection() == .leafMustNotSign(subject: "CN=Leaf"))
     #expect(try SmallPKI(leaf: { $0.extensions = [] }).rejection() == nil)
