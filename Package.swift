@@ -77,19 +77,29 @@ let package = Package(
         "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-
+    support("TestSupport", []),
     support("GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
     support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
-    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography"]),
-    tests("AttestClientTests", ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
+    tests(
+      "AttestClientTests",
+      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine"]),
     tests(
       "AttestGateTests",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
+    tests(
+      "AttestToolTests",
+      [
+        "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
+        "attest", "sallyport",
+      ]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
+    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
+    tests("EndToEndTests", ["TestSupport", "sallyport", "attest"]),
     tests(
       "GateServiceTests",
       [
@@ -97,14 +107,16 @@ let package = Package(
         "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
-    tests("SettingsTests", ["Settings"]),
-    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests(
       "SQLiteStoreTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    tests("SettingsTests", ["Settings"]),
+    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests(
+      "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice"]),
   ]
 )

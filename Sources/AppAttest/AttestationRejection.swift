@@ -83,7 +83,7 @@ extension AttestationRejection {
   /// The word for the broken rule in logs; for receipts it says which of theirs: `receipt_signature`.
   public var step: String {
     switch self {
-    case .receipt(let rejection): "receipt_\(rejection.step)"
+    case .receipt(let rejection): AttestationVerifier.receiptPrefix + rejection.step
     default: brokenStep.rawValue
     }
   }

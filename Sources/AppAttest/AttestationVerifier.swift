@@ -30,6 +30,9 @@ public struct AttestationVerifier: Sendable {
     receipts = ReceiptVerifier(roots: receiptRoots)
   }
 
+  /// The apps whose keys it lets in.
+  public var appIDs: [AppID] { apps.values.map(\.appID) }
+
   /// The key that `attestation` proves, at `instant`.
   ///
   /// - Parameters:

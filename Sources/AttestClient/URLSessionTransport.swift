@@ -10,7 +10,7 @@ internal import Foundation
 public struct URLSessionTransport: HTTPTransport {
   private let session: URLSession
 
-  /// `session` decides about timeouts, proxies and pinning; redirects are not followed whatever its delegate says.
+  /// `session` decides about timeouts, proxies and pinning; no redirect leads to an answer, whatever its delegate says.
   public init(session: URLSession = .shared) { self.session = session }
 
   public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
@@ -22,6 +22,8 @@ public struct URLSessionTransport: HTTPTransport {
     do {
       let (body, answer) = try await session.data(for: message, delegate: RedirectRefusal())
       guard let answer = answer as? HTTPURLResponse else { throw TransportError.malformed("not HTTP") }
+      // Outside of Apple's systems the delegate is not asked: then what answered is at least told from the gate.
+      guard answer.url == request.url else { throw TransportError.malformed("redirected elsewhere") }
       let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
       return HTTPResponse(status: answer.statusCode, headers: headers, body: [UInt8](body))
     } catch let error as TransportError {
@@ -43,7 +45,8 @@ private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
 }
 
 extension TransportError {
-  fileprivate init(_ error: any Error) {
+  /// What an error of `URLSession` means for the request.
+  init(_ error: any Error) {
     guard let error = error as? URLError else {
       self = .lost(String(describing: error))
       return

@@ -48,7 +48,9 @@ public struct AttestTool: AsyncParsableCommand {
       StandardOutput.write(fullMessage(for: error) + "\n")
       return 0
     }
-    report(Failure(.usage, message(for: error), hint: "`attest --help` lists the commands, `attest COMMAND --help` its options"))
+    report(
+      Failure(
+        .usage, message(for: error), hint: "`attest --help` lists the commands, `attest COMMAND --help` its options"))
     return Status.usage.rawValue
   }
 

@@ -26,8 +26,12 @@ struct ConnectCommand: AsyncParsableCommand {
   @Flag(help: "Send input as binary messages, as it comes, and write messages without line ends.")
   var binary = false
 
-  @Flag(help: "Keep on receiving when the input has ended.")
+  @Flag(help: "Keep on receiving when the input has ended, until the server closes.")
   var stay = false
+
+  @Option(
+    help: ArgumentHelp("How long the server must be silent, when the input has ended, to close.", valueName: "seconds"))
+  var linger = 1.0
 
   @Option(help: ArgumentHelp("Present this certificate (PEM) instead of an assertion.", valueName: "pem"))
   var cert: String?
@@ -47,23 +51,25 @@ struct ConnectCommand: AsyncParsableCommand {
   func validate() throws {
     guard (cert == nil) == (key == nil) else { throw ValidationError("--cert and --key belong together") }
     guard once == nil || !stay else { throw ValidationError("--once and --stay exclude each other") }
+    guard (0...86400).contains(linger) else { throw ValidationError("--linger takes 0 to 86400 seconds") }
   }
 
   func run() async throws {
-    let socket = try await open(GateURL(url))
+    let engine = try DeviceSession.makeEngine()
+    let socket = try await open(GateURL(url), through: engine)
     if showHandshake { StandardError.write(Handshake.text(of: socket.response)) }
-    let pipe = SocketPipe(socket: socket, isBinary: binary, isJSON: options.json)
+    let pipe = SocketPipe(engine: engine, socket: socket, isBinary: binary, isJSON: options.json)
     if ping { try await pipe.measurePing() }
     if let once {
       try await pipe.exchange(once, timeout: .seconds(Int64(timeout)))
     } else {
-      try await pipe.run(staysAfterInput: stay)
+      try await pipe.run(linger: stay ? nil : .seconds(linger))
     }
   }
 
-  private func open(_ address: GateURL) async throws(Failure) -> ClientWebSocket {
-    if cert != nil { return try await openWithCertificate(address) }
-    let work = try await DeviceSession(options, address: address)
+  private func open(_ address: GateURL, through engine: ClientEngine) async throws(Failure) -> ClientWebSocket {
+    if cert != nil { return try await openWithCertificate(address, through: engine) }
+    let work = try await DeviceSession(options, address: address, engine: engine)
     defer { work.lock.release() }
     let (transport, shows) = (work.transport, showHandshake)
     do throws(AttestError) {
@@ -78,9 +84,10 @@ struct ConnectCommand: AsyncParsableCommand {
   }
 
   /// The path of debug builds: the certificate is the credential, and no device is needed.
-  private func openWithCertificate(_ address: GateURL) async throws(Failure) -> ClientWebSocket {
-    let transport = EngineTransport(
-      engine: try DeviceSession.makeEngine(), tls: try options.makeTLS(certificate: cert, key: key))
+  private func openWithCertificate(
+    _ address: GateURL, through engine: ClientEngine
+  ) async throws(Failure) -> ClientWebSocket {
+    let transport = EngineTransport(engine: engine, tls: try options.makeTLS(certificate: cert, key: key))
     if showHandshake { StandardError.write(Handshake.text(of: nil, to: address)) }
     do throws(UpgradeError) {
       return try await transport.openWebSocket(address, headers: HeaderFields())

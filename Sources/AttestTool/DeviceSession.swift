@@ -13,7 +13,7 @@ struct DeviceSession {
   let lock: FileLock
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
-  init(_ options: GlobalOptions, address: GateURL) async throws(Failure) {
+  init(_ options: GlobalOptions, address: GateURL, engine: ClientEngine) async throws(Failure) {
     let authority = try options.loadAuthority()
     let tls = try options.makeTLS()
     let store = try options.deviceStore()
@@ -30,7 +30,7 @@ struct DeviceSession {
     device = try store.load(name)
     lock = try await store.lock(name)
     self.address = address
-    transport = EngineTransport(engine: try Self.makeEngine(), tls: tls)
+    transport = EngineTransport(engine: engine, tls: tls)
     let keys = SimulatedKeyService(
       authority: authority, app: device.app, keys: FolderKeyStore(folder: store.keysFolder(name)))
     do throws(AttestError) {

@@ -65,7 +65,7 @@ struct DeviceStore: Sendable {
     let bytes: [UInt8]
     do throws(PrivateFile.Fault) {
       bytes = try PrivateFile.read(folder(name) + "/device.json")
-    } catch where error.isAbsence {
+    } catch  where error.isAbsence {
       throw Failure(
         .noInput, "there is no device \(name)",
         hint: "`attest device list` shows those there are, `attest device new \(name)` makes it")
@@ -102,7 +102,7 @@ struct DeviceStore: Sendable {
     for _ in 0..<200 {
       do throws(PrivateFile.Fault) {
         return try FileLock(path: folder(name), waits: false)
-      } catch where error.code == EWOULDBLOCK {
+      } catch  where error.code == EWOULDBLOCK {
         try? await Task.sleep(for: .milliseconds(50))
       } catch {
         throw Failure(.noInput, "\(error)")
@@ -114,7 +114,7 @@ struct DeviceStore: Sendable {
   private func lockNow(_ name: String) throws(Failure) -> FileLock {
     do throws(PrivateFile.Fault) {
       return try FileLock(path: folder(name), waits: false)
-    } catch where error.code == EWOULDBLOCK {
+    } catch  where error.code == EWOULDBLOCK {
       throw Self.inUse(name)
     } catch {
       throw Failure(.noInput, "\(error)")

@@ -16,7 +16,7 @@ struct RegisterCommand: AsyncParsableCommand {
   var url: String
 
   func run() async throws {
-    let work = try await DeviceSession(options, address: GateURL(url))
+    let work = try await DeviceSession(options, address: GateURL(url), engine: DeviceSession.makeEngine())
     let keyID: String
     do throws(AttestError) { keyID = try await work.session.registerIfNeeded() } catch { throw Failure(error) }
     work.lock.release()
@@ -45,7 +45,7 @@ struct HeadersCommand: AsyncParsableCommand {
   var url: String
 
   func run() async throws {
-    let work = try await DeviceSession(options, address: GateURL(url))
+    let work = try await DeviceSession(options, address: GateURL(url), engine: DeviceSession.makeEngine())
     let headers: AssertionHeaders
     do throws(AttestError) {
       try await work.session.registerIfNeeded()

@@ -4,6 +4,8 @@ internal import TransportEngine
 
 /// Carries messages between a WebSocket and the standard streams.
 struct SocketPipe: Sendable {
+  /// Runs the socket's loop, as long as somebody holds it.
+  let engine: ClientEngine
   let socket: ClientWebSocket
   let isBinary: Bool
   let isJSON: Bool
@@ -35,35 +37,49 @@ struct SocketPipe: Sendable {
 
   /// Runs until both sides have ended, or the server closes.
   ///
-  /// When the input ends, the socket is closed, and what the server still sends before its own Close is written; with
-  /// `staysAfterInput` it is the server's to close. SIGINT and SIGTERM close the socket.
-  func run(staysAfterInput: Bool) async throws(Failure) {
+  /// When the input has ended and nothing has come for `linger`, the socket is closed: few servers answer what they
+  /// were asked once they have been sent a Close. Without `linger` it is the server's to close. SIGINT and SIGTERM
+  /// close the socket.
+  func run(linger: Duration?) async throws(Failure) {
     let signals = ClosingSignals { Task { await socket.close() } }
     defer { signals.stop() }
     if StandardInput.isTerminal { StandardError.write("connected; each line is a message, Ctrl-D ends\n") }
     let fault = Shared<Failure?>(nil)
+    let lastMessage = Shared(ContinuousClock.now)
     // Not a child task: it may be waiting for a person when the server has closed, and nobody waits for it then.
     Task {
       do throws(Failure) {
         try await sendInput()
-        if !staysAfterInput { await socket.close() }
+        guard let linger else { return }
+        await silence(of: linger, since: lastMessage)
       } catch {
         fault.set(error)
-        await socket.close()
       }
+      await socket.close()
     }
-    while true {
-      switch try await next() {
-      case .message(let message):
-        guard write(message) else {
-          await socket.close()
-          return
-        }
-      case .ended(let ending):
-        if signals.wereReceived { return }
-        if let failure = fault.get() ?? Self.failure(ending) { throw failure }
-        return
-      }
+    while case .message(let message) = try await next(ending: fault, signals) {
+      lastMessage.set(.now)
+      // Nobody reads any more, as behind `| head`: that is an end like any other.
+      guard write(message) else { return await socket.close() }
+    }
+  }
+
+  /// The next message, or `ended` for an end in order; other ends are thrown.
+  private func next(ending fault: Shared<Failure?>, _ signals: ClosingSignals) async throws(Failure)
+    -> ClientWebSocket.Event
+  {
+    let event = try await next()
+    guard case .ended(let ending) = event, !signals.wereReceived else { return event }
+    if let failure = fault.get() ?? Self.failure(ending) { throw failure }
+    return event
+  }
+
+  /// Returns when nothing has come for `duration`, counted from now on.
+  private func silence(of duration: Duration, since lastMessage: Shared<ContinuousClock.Instant>) async {
+    var end = ContinuousClock.now + duration
+    while .now < end {
+      guard (try? await Task.sleep(until: end)) != nil else { return }
+      end = max(end, lastMessage.get() + duration)
     }
   }
 

@@ -45,7 +45,7 @@ public final class Certificate: Sendable {
   /// The subject's name as RFC 2253 writes it. Anything may stand in it: text for people and logs.
   public var subject: String {
     // RFC 2253 section 2.4 has this form for what has no text.
-    NameText.rfc2253( fields.subject) ?? "#" + Hex.encode(fields.subject)
+    NameText.rfc2253(fields.subject) ?? "#" + Hex.encode(fields.subject)
   }
 }
 

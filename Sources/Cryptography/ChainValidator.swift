@@ -51,7 +51,9 @@ public struct ChainValidator: Sendable {
       throw .issuerIsNoAuthority(subject: issuer.certificate.subject)
     }
     for leaf in chain.prefix(1) {
-      guard X509_check_ca(leaf.pointer) != 1 else { throw .leafIsAuthority(subject: leaf.certificate.subject) }
+      guard X509_get_extension_flags(leaf.pointer) & UInt32(EXFLAG_CA) == 0 else {
+        throw .leafIsAuthority(subject: leaf.certificate.subject)
+      }
       // All bits are set where the extension is absent.
       guard X509_get_key_usage(leaf.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0 else {
         throw .leafMustNotSign(subject: leaf.certificate.subject)

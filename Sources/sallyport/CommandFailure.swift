@@ -5,6 +5,10 @@ internal import Glibc
 struct CommandFailure: Error {
   /// sysexits(3).
   enum Status: Int32 {
+    /// A check found problems.
+    case problemsFound = 1
+    case usage = 64
+    case noInput = 66
     case unavailable = 69
     case software = 70
     case cannotBind = 71

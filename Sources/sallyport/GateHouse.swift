@@ -1,7 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import Cryptography
-internal import Dispatch
+@preconcurrency internal import Dispatch
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
@@ -150,6 +150,8 @@ struct GateHouse {
         source.setEventHandler { continuation.yield(name) }
         source.resume()
       }
+      // Until then the stream holds the sources: a source that nobody holds hears nothing.
+      continuation.onTermination = { _ in for (source, _) in sources { source.cancel() } }
     }
     for await name in stream { return name }
     return "end"

@@ -12,7 +12,28 @@ struct Sallyport: AsyncParsableCommand {
         sallyport dev --upstream ws://127.0.0.1:8080
       """,
     version: Version.text,
-    subcommands: [RunCommand.self, DevCommand.self])
+    subcommands: [RunCommand.self, DevCommand.self, VerifyCommand.self])
+
+  static func main() async {
+    do {
+      var command = try parseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+    } catch {
+      end(with: error)
+    }
+  }
+
+  /// Ends as the parser would, but says what is wrong with a command line as everything else does that goes wrong.
+  private static func end(with error: any Error) -> Never {
+    guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+    let help = fullMessage(for: error).split(separator: "\n").last.map { $0.drop { $0 == " " } } ?? ""
+    Console.error("error: \(message(for: error))\nhint: \(help)")
+    exit(withError: ExitCode.validationFailure)
+  }
 }
 
 enum Version {

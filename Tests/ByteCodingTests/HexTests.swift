@@ -25,6 +25,7 @@ struct HexTests {
     #expect(Hex.encode(Array(example.text.utf8)) == example.hex)
   }
 
-  @Test("Anything but pairs of digits is refused", arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
+  @Test(
+    "Anything but pairs of digits is refused", arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
   func refuses(_ text: String) { #expect(Hex.decode(text) == nil) }
 }

@@ -9,7 +9,8 @@ struct TimestampTests {
     ("1996-12-19T16:39:57-08:00", 851_042_397, 0), ("1990-12-31T23:59:60Z", 662_688_000, 0),
     ("1990-12-31T15:59:60-08:00", 662_688_000, 0), ("1937-01-01T12:00:27.87+00:20", -1_041_337_173, 870_000_000),
     ("2000-02-29t00:00:00z", 951_782_400, 0), ("0000-01-01T00:00:00Z", -62_167_219_200, 0),
-    ("9999-12-31T23:59:59.999999999Z", 253_402_300_799, 999_999_999), ("2020-11-21T22:13:02.1Z", 1_605_996_782, 100_000_000),
+    ("9999-12-31T23:59:59.999999999Z", 253_402_300_799, 999_999_999),
+    ("2020-11-21T22:13:02.1Z", 1_605_996_782, 100_000_000),
     ("2020-11-27T22:41:40.46Z", 1_606_516_900, 460_000_000), ("1969-12-31T23:59:59.5Z", -1, 500_000_000),
   ]
 
@@ -77,7 +78,9 @@ struct TimestampTests {
   @Test("Moving by a duration and measuring it are each other's inverse")
   func moves() {
     let start = Timestamp(seconds: 100, nanoseconds: 250_000_000)
-    for duration: Duration in [.zero, .milliseconds(1), .seconds(-1), .nanoseconds(-1), .seconds(86400), .milliseconds(-750)] {
+    for duration: Duration in [
+      .zero, .milliseconds(1), .seconds(-1), .nanoseconds(-1), .seconds(86400), .milliseconds(-750),
+    ] {
       #expect(start.advanced(by: duration).since(start) == duration)
     }
   }
@@ -91,7 +94,9 @@ struct TimestampTests {
 
   @Test("Instants are ordered by time")
   func compares() {
-    let instants = [Timestamp(seconds: -1), Timestamp(seconds: 0), Timestamp(seconds: 0, nanoseconds: 1), Timestamp(seconds: 1)]
+    let instants = [
+      Timestamp(seconds: -1), Timestamp(seconds: 0), Timestamp(seconds: 0, nanoseconds: 1), Timestamp(seconds: 1),
+    ]
     #expect(instants.shuffled().sorted() == instants)
   }
 }

@@ -52,10 +52,12 @@ struct DecodingTests {
     ("580100", .notShortest(offset: 0)), ("780161", .notShortest(offset: 0)), ("980100", .notShortest(offset: 0)),
     ("b8010000", .notShortest(offset: 0)), ("d80100", .notShortest(offset: 0)),
     ("fa3f800000", .notShortest(offset: 0)), ("fb3ff8000000000000", .notShortest(offset: 0)),
-    ("fb47efffffe0000000", .notShortest(offset: 0)), ("f97e01", .notShortest(offset: 0)), ("811817", .notShortest(offset: 1)),
+    ("fb47efffffe0000000", .notShortest(offset: 0)), ("f97e01", .notShortest(offset: 0)),
+    ("811817", .notShortest(offset: 1)),
     // Indefinite lengths, and their end where nothing began.
     ("5f42010243030405ff", .indefiniteLength(offset: 0)), ("7f6161ff", .indefiniteLength(offset: 0)),
-    ("9fff", .indefiniteLength(offset: 0)), ("bfff", .indefiniteLength(offset: 0)), ("ff", .indefiniteLength(offset: 0)),
+    ("9fff", .indefiniteLength(offset: 0)), ("bfff", .indefiniteLength(offset: 0)),
+    ("ff", .indefiniteLength(offset: 0)),
     ("81ff", .indefiniteLength(offset: 1)), ("a1016161ff", .trailingBytes(offset: 4)),
     // The same key again, next to its twin or not, whatever type it has.
     ("a201000100", .duplicateKey(offset: 3)), ("a3616101616202616103", .duplicateKey(offset: 7)),
@@ -63,12 +65,14 @@ struct DecodingTests {
     // What RFC 8949 reserves, or has not assigned.
     ("1c", .malformed(offset: 0)), ("3d", .malformed(offset: 0)), ("5e", .malformed(offset: 0)),
     ("dc00", .malformed(offset: 0)), ("fe", .malformed(offset: 0)), ("f0", .malformed(offset: 0)),
-    ("f818", .malformed(offset: 0)), ("c600", .malformed(offset: 0)), ("d400", .malformed(offset: 0)), ("f8ff", .malformed(offset: 0)), ("8100fc", .trailingBytes(offset: 2)),
+    ("f818", .malformed(offset: 0)), ("c600", .malformed(offset: 0)), ("d400", .malformed(offset: 0)),
+    ("f8ff", .malformed(offset: 0)), ("8100fc", .trailingBytes(offset: 2)),
     // Text that is not UTF-8: a lone continuation, an overlong form, a surrogate, a cut one, one beyond the last.
     ("6180", .invalidText(offset: 0)), ("62c080", .invalidText(offset: 0)), ("63eda080", .invalidText(offset: 0)),
     ("61c3", .invalidText(offset: 0)), ("64f4908080", .invalidText(offset: 0)),
     // Lengths beyond the end; the third touches 2 GB in `cbor_load`.
-    ("4401", .truncated(offset: 0)), ("6461", .truncated(offset: 0)), ("9b0000000010000000", .notShortest(offset: 0)), ("9a10000000", .truncated(offset: 0)),
+    ("4401", .truncated(offset: 0)), ("6461", .truncated(offset: 0)), ("9b0000000010000000", .notShortest(offset: 0)),
+    ("9a10000000", .truncated(offset: 0)),
     ("9bffffffffffffffff", .truncated(offset: 0)), ("bb7fffffffffffffff", .truncated(offset: 0)),
     ("5bffffffffffffffff", .truncated(offset: 0)), ("7bffffffffffffffff", .truncated(offset: 0)),
     ("8201", .truncated(offset: 0)), ("a101", .truncated(offset: 0)), ("c1", .truncated(offset: 1)),

@@ -1,0 +1,110 @@
+public import ByteCoding
+internal import CBOR
+internal import Cryptography
+
+extension AttestationVerifier {
+  /// What `verify` would find out about the attestation object that `bytes` are, or are not.
+  public func explain(
+    _ bytes: [UInt8], keyID: KeyID, clientDataHash: ClientDataHash, at instant: Timestamp
+  ) -> Explanation {
+    do throws(AttestationRejection) {
+      let attestation = try AttestationObject(bytes)
+      return explain(
+        AttestationClaim(attestation: attestation, keyID: keyID, clientDataHash: clientDataHash, instant: instant))
+    } catch {
+      return Self.explain(unreadable: error)
+    }
+  }
+
+  private func explain(_ claim: AttestationClaim) -> Explanation {
+    var explanation = Explanation()
+    for step in AttestationStep.allCases where step != .receipt {
+      explanation.record(
+        step.rawValue, rule: step.rule,
+        rejection: rejection { () throws(AttestationRejection) in
+          try check(step, of: claim)
+        })
+    }
+    receipts.explain(
+      claim.attestation.receipt, for: probableExpectation(for: claim), at: claim.instant, prefix: Self.receiptPrefix,
+      in: &explanation)
+    explanation.fields = claim.attestation.explainedFields
+    return explanation
+  }
+
+  /// What the receipt should be for. If the attestation is for another app than the only one, that is still the one.
+  private func probableExpectation(for claim: AttestationClaim) -> ReceiptExpectation? {
+    if let expectation = try? receiptExpectation(for: claim) { return expectation }
+    guard appIDs.count == 1, let app = appIDs.first, let key = claim.attestation.leaf.p256PublicKey,
+      let environment = AttestEnvironment(aaguid: claim.attestation.credential.aaguid)
+    else { return nil }
+    return ReceiptExpectation(
+      appID: app, publicKey: key, clientDataHash: claim.clientDataHash, environment: environment)
+  }
+
+  static let receiptPrefix = "receipt_"
+
+  private static func explain(unreadable rejection: AttestationRejection) -> Explanation {
+    var explanation = Explanation()
+    let rules =
+      AttestationStep.allCases.filter { $0 != .receipt }.map { ($0.rawValue, $0.rule) }
+      + ReceiptStep.allCases.map { (receiptPrefix + $0.rawValue, $0.rule) }
+    for (name, rule) in rules {
+      switch name {
+      case rejection.step: explanation.record(name, rule: rule, rejection: rejection)
+      // What is about a part was found in an object whose members are right.
+      case AttestationStep.format.rawValue: explanation.record(name, rule: rule, rejection: String?.none)
+      default: explanation.skip(name, rule: rule)
+      }
+    }
+    return explanation
+  }
+}
+
+/// What `body` throws, if it throws.
+func rejection<Rejection: Error>(_ body: () throws(Rejection) -> Void) -> Rejection? {
+  do throws(Rejection) {
+    try body()
+    return nil
+  } catch {
+    return error
+  }
+}
+
+extension AttestationObject {
+  fileprivate var explainedFields: [Explanation.Field] {
+    let environment = AttestEnvironment(aaguid: credential.aaguid)
+    return [
+      .base64("key_id", SHA256.hash(credential.publicKey)),
+      .base64("public_key", credential.publicKey),
+      .init("environment", .text(environment?.rawValue ?? "unknown")),
+      .init("counter", .number(Int(head.counter.value))),
+      .hex("rp_id_hash", head.rpIDHash),
+      .hex("flags", [head.flags]),
+      .hex("aaguid", credential.aaguid),
+      .base64("credential_id", credential.credentialID),
+      .init("extensions", .fields(extensions?.explainedFields ?? [])),
+      .init("leaf", .fields(leaf.explainedFields)),
+      .init("intermediate", .fields(intermediate.explainedFields)),
+      .init("receipt", .fields(receipt.explainedFields)),
+    ]
+  }
+}
+
+extension AuthenticatorExtensions {
+  var explainedFields: [Explanation.Field] {
+    var fields: [Explanation.Field] = []
+    if let validationCategory { fields.append(.init("validation_category", .text(validationCategory.name))) }
+    if let bundleVersion { fields.append(.init("bundle_version", .text(bundleVersion))) }
+    return fields + [.init("count", .number(all.count))]
+  }
+}
+
+extension Certificate {
+  var explainedFields: [Explanation.Field] {
+    [
+      .init("subject", .text(subject)), .hex("serial_number", serialNumber), .init("not_before", .instant(notBefore)),
+      .init("not_after", .instant(notAfter)), .hex("sha256", fingerprint),
+    ]
+  }
+}

@@ -1,0 +1,106 @@
+internal import AppAttest
+internal import ArgumentParser
+internal import ByteCoding
+internal import Cryptography
+
+/// Explains, rule by rule, what holds and what does not: the gate's own verification, for people.
+struct VerifyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Explains step by step what holds of an attestation, an assertion or a receipt, and what does not.",
+    discussion: """
+      Exits 0 if everything holds, 1 if anything does not, malformed content included. Which environment a key is from \
+      is reported and not judged; neither are validation categories and the freshness of receipts.
+
+      Example:
+
+        sallyport verify attestation object.bin --json \\
+          --app-id AAABBBCCC1.com.example.app \\
+          --key-id "$KEY_ID" --client-data-hash "$HASH"
+      """,
+    subcommands: [VerifyAttestationCommand.self, VerifyAssertionCommand.self, VerifyReceiptCommand.self])
+}
+
+struct VerifyAttestationCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "attestation",
+    abstract: "Explains an attestation object.",
+    discussion: """
+      Example: an attestation of a simulated device, under simulated roots
+
+        sallyport verify attestation object.b64 \\
+          --app-id SALLYPORT1.com.example.app \\
+          --key-id "$KEY_ID" --client-data-hash "$HASH" \\
+          --root attestation-root.pem --root receipt-root.pem
+      """)
+
+  @OptionGroup var input: VerifyInput
+  @OptionGroup var trust: VerifyTrust
+  @OptionGroup var hash: VerifyHash
+
+  @Option(help: ArgumentHelp("What the device calls the key: base64 of 32 bytes.", valueName: "base64"))
+  var keyID: KeyIDArgument
+
+  func run() throws {
+    let instant = trust.at?.value ?? .now()
+    try input.report(on: "attestation", at: instant) { bytes, app throws(CommandFailure) in
+      let verifier = AttestationVerifier(
+        apps: [app: Set(AttestEnvironment.allCases)],
+        attestationRoots: try trust.roots(insteadOf: AppleRoots.appAttestation),
+        receiptRoots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
+      return verifier.explain(bytes, keyID: keyID.value, clientDataHash: hash.value, at: instant)
+    }
+  }
+}
+
+struct VerifyAssertionCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "assertion",
+    abstract: "Explains an assertion.",
+    discussion: """
+      Example: an assertion from standard input, by a key that has not signed before
+
+        sallyport verify assertion - \\
+          --app-id AAABBBCCC1.com.example.app --public-key "$KEY" \\
+          --client-data-hash "$HASH" --counter 0
+      """)
+
+  @OptionGroup var input: VerifyInput
+  @OptionGroup var hash: VerifyHash
+  @OptionGroup var key: VerifyKey
+
+  @Option(help: ArgumentHelp("The last counter that was accepted of the key.", valueName: "number"))
+  var counter: UInt32
+
+  func run() throws {
+    try input.report(on: "assertion", at: nil) { bytes, app in
+      AssertionVerifier().explain(
+        bytes, by: key.value, of: app, clientDataHash: hash.value, after: SignCount(counter))
+    }
+  }
+}
+
+struct VerifyReceiptCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "receipt",
+    abstract: "Explains a receipt.",
+    discussion: """
+      Example:
+
+        sallyport verify receipt receipt.bin --at 2026-04-21T18:13:12.153Z \\
+          --app-id AAABBBCCC1.com.example.app --public-key "$KEY"
+      """)
+
+  @OptionGroup var input: VerifyInput
+  @OptionGroup var trust: VerifyTrust
+  @OptionGroup var key: VerifyKey
+
+  func run() throws {
+    let instant = trust.at?.value ?? .now()
+    try input.report(on: "receipt", at: instant) { bytes, app throws(CommandFailure) in
+      let verifier = ReceiptVerifier(roots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
+      let expectation = ReceiptExpectation(appID: app, publicKey: key.value.x963)
+      return verifier.explain(bytes, for: expectation, at: instant)
+    }
+  }
+}

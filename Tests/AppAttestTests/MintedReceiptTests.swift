@@ -1,0 +1,168 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import SimulatedDevice
+import Testing
+
+/// A receipt with one thing wrong, and the rule that refuses it.
+struct BrokenReceipt: CustomTestStringConvertible, Sendable {
+  let testDescription: String
+  let step: String
+  let alter: @Sendable (inout AttestationAlterations) throws -> Void
+
+  init(_ name: String, _ step: String, _ alter: @escaping @Sendable (inout AttestationAlterations) throws -> Void) {
+    testDescription = name
+    self.step = step
+    self.alter = alter
+  }
+}
+
+@Suite("Receipts of which one rule is broken")
+struct MintedReceiptTests {
+  static let broken: [BrokenReceipt] =
+    [2, 3, 6, 7, 12, 21].map { type in
+      BrokenReceipt("without field \(type)", "format") { $0.receipt = { $0[type] = nil } }
+    }
+    + [2, 3, 4, 5, 6, 7, 12, 21].map { type in
+      BrokenReceipt("with field \(type) twice", "format") {
+        $0.receipt = { $0.fields.append(.init(type, $0[type] ?? [])) }
+      }
+    }
+    + [
+      ("creation", 12, "2027-01-15"), ("creation without zone", 12, "2027-01-15T08:00:00"), ("no creation", 12, ""),
+      ("expiry", 21, "tomorrow"), ("renewal", 19, "soon"), ("type", 6, "attest"), ("type", 6, "RECEIPTS"),
+      ("environment", 7, "Sandbox"), ("environment", 7, "development"), ("certificate", 3, "certificate"),
+    ].map { (name, type, text) in
+      BrokenReceipt("with a malformed \(name)", "format") { $0.receipt = { $0[text: type] = text } }
+    }
+    + [
+      .init("that is no signed data", "format") { $0.statement = { $0.receipt = [0x30, 0x80, 0, 0] } },
+      .init("with a byte behind it", "format") { $0.statement = { $0.receipt?.append(0) } },
+      .init("of another authority", "certificate_chain") {
+        $0.receiptSigner = try Minted.otherAuthority.get().receiptSigner
+      },
+      .init("signed by the authority of attestations", "certificate_chain") {
+        $0.receiptSigner = try Minted.authority.get().attestationIntermediate
+      },
+      .init("signed by the intermediate", "certificate_chain") {
+        $0.receiptSigner = try Minted.authority.get().receiptIntermediate
+      },
+      .init("signed by a certificate without the marker", "certificate_chain") {
+        $0.receiptSigner = try unmarkedSigner()
+      },
+      .init("with a foreign certificate", "certificate_chain") {
+        let other = try Minted.otherAuthority.get().receiptRoot.certificate
+        $0.receiptMessage = { $0.certificates.append(other) }
+      },
+      .init("without the intermediate", "certificate_chain") { $0.receiptMessage = { $0.certificates.remove(at: 1) } },
+      .init("without the signer's certificate", "format") { $0.receiptMessage = { $0.certificates.removeFirst() } },
+      .init("with another signature", "signature") {
+        let authority = try Minted.authority.get()
+        $0.receiptSigner = SigningIdentity(
+          certificate: authority.receiptSigner.certificate, key: try ECPrivateKey(.p256))
+      },
+      .init("for another app", "app_id") { $0.receipt = { $0[text: 2] = "SALLYPORT1.com.example.other" } },
+      .init("for another key", "public_key") {
+        let other = try otherCertificate()
+        $0.receipt = { $0[3] = other }
+      },
+      .init("for another hash", "client_data_hash") { $0.receipt = { $0[4] = SHA256.hash([]) } },
+      .init("of the first kind without a hash", "format") { $0.receipt = { $0[4] = nil } },
+      .init("from the other environment", "environment") { $0.receipt = { $0[text: 7] = "production" } },
+      .init("that has expired", "expiry") { $0.receipt = { $0[text: 21] = "2027-01-15T07:59:59.999999999Z" } },
+    ]
+
+  private static func unmarkedSigner() throws -> SigningIdentity {
+    let (authority, key) = (try Minted.authority.get(), try ECPrivateKey(.p256))
+    var template = CertificateTemplate(
+      subject: DistinguishedName(.commonName("Signer")), subjectPublicKeyInfo: key.spki, notBefore: Minted.instant,
+      notAfter: Minted.instant.advanced(by: .seconds(1)))
+    template.extensions = [.basicConstraints(isAuthority: false), .keyUsage([.digitalSignature])]
+    let issuer = authority.receiptIntermediate
+    return SigningIdentity(certificate: try template.signed(by: issuer.certificate, key: issuer.key), key: key)
+  }
+
+  private static func otherCertificate() throws -> [UInt8] {
+    let key = try ECPrivateKey(.p256)
+    return try CertificateTemplate(
+      subject: DistinguishedName(.commonName("Other")), subjectPublicKeyInfo: key.spki, notBefore: Minted.instant,
+      notAfter: Minted.instant
+    ).selfSigned(with: key).der
+  }
+
+  @Test("The rule that is broken refuses the attestation, and is named", arguments: broken)
+  func refuses(_ example: BrokenReceipt) throws {
+    var minted = try Minted()
+    try example.alter(&minted.mint.alterations)
+    guard case .failure(let rejection) = try minted.outcome(of: minted.attestation()) else {
+      Issue.record("accepted")
+      return
+    }
+    #expect(rejection.step == "receipt_" + example.step, "\(rejection)")
+  }
+
+  @Test("DER and BER are the same, the order of fields is free, and unknown fields are ignored")
+  func ignoresForm() throws {
+    var minted = try Minted()
+    minted.mint.alterations.receipt = {
+      $0.fields.append(.init(99, [1, 2, 3]))
+      $0.fields.append(.init(99, []))
+      $0.fields.reverse()
+    }
+    for encoding in [SignedDataTemplate.Encoding.der, .ber] {
+      minted.mint.alterations.receiptMessage = {
+        $0.encoding = encoding
+        $0.certificates.reverse()
+      }
+      #expect(throws: Never.self) { try minted.outcome(of: minted.attestation()).get() }
+    }
+  }
+
+  @Test(
+    "Times have 0 to 9 fraction digits",
+    arguments: ["", ".2", ".20", ".200", ".2000", ".20000", ".200000", ".2000000", ".20000000", ".200000000"])
+  func readsFractions(_ fraction: String) throws {
+    var minted = try Minted()
+    minted.mint.alterations.receipt = { $0[text: 12] = "2027-01-15T08:00:00\(fraction)Z" }
+    let receipt = try minted.outcome(of: minted.attestation()).get().receipt
+    #expect(receipt.creationTime == Minted.instant.advanced(by: fraction.isEmpty ? .zero : .milliseconds(200)))
+  }
+
+  @Test("How old a receipt is, and from when on it can be renewed, is no concern of verification")
+  func ignoresFreshness() throws {
+    var minted = try Minted()
+    for created in ["2026-01-15T08:00:00Z", "2028-01-15T08:00:00Z"] {
+      minted.mint.alterations.receipt = {
+        $0[text: 12] = created
+        $0[text: 19] = "2029-01-15T08:00:00Z"
+        $0[text: 21] = "2030-01-15T08:00:00Z"
+      }
+      let receipt = try minted.outcome(of: minted.attestation()).get().receipt
+      #expect(receipt.creationTime == (try time(created)))
+      #expect(receipt.renewableFrom == (try time("2029-01-15T08:00:00Z")))
+    }
+  }
+
+  @Test("In a receipt of the newer kind the hash is not compared, and may be absent")
+  func ignoresMangledHash() throws {
+    var minted = try Minted()
+    for hash in [SHA256.hash([]), nil] {
+      minted.mint.alterations.receipt = {
+        $0[text: 6] = "RECEIPT"
+        $0[4] = hash
+      }
+      #expect(try minted.outcome(of: minted.attestation()).get().receipt.kind == .receipt)
+    }
+  }
+
+  @Test("A receipt has at most 16 KiB")
+  func boundsSize() throws {
+    let minted = try Minted()
+    let receipt = try AttestationObject(minted.attestation()).receipt.bytes
+    let long = receipt + [UInt8](repeating: 0, count: Receipt.maximumSize + 1 - receipt.count)
+    #expect(throws: ReceiptRejection.tooLong(16385, limit: 16384)) { try Receipt(long) }
+    #expect(throws: ReceiptRejection.notSignedData(.malformed(.trailingBytes(16384 - receipt.count)))) {
+      try Receipt(Array(long.dropLast()))
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import AttestClient
+import Foundation
+import Testing
+import Transport
+import TransportEngine
+
+/// Answers with the status that the path names and with what was asked.
+private struct StatusResponder: RequestResponder {
+  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+    let status = Int(request.path.dropFirst()) ?? 200
+    let headers = HeaderFields([
+      .init(name: "X-Attest-Error", value: "some_code"), .init(name: "Location", value: "/200"),
+    ])
+    let echo = "\(request.method) \(request.headers.first("X-Test") ?? "-") "
+    return .respond(Response(status: status, headers: headers, body: Array(echo.utf8) + request.body))
+  }
+
+  func respond(to request: Request, from peer: Peer) async -> Disposition { .respond(Response(status: 500)) }
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+}
+
+@Suite("Requests by URLSession")
+struct URLSessionTransportTests {
+  private func withServer(_ body: (String) async throws -> Void) async throws {
+    let engine = try Engine(
+      listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: StatusResponder())
+    defer { engine.stop() }
+    try await body("http://\(engine.address)")
+  }
+
+  @Test("carry method, headers and body there, and status, headers and body back", arguments: [200, 401, 503])
+  func answers(status: Int) async throws {
+    try await withServer { base in
+      let url = try #require(URL(string: "\(base)/\(status)"))
+      let request = HTTPRequest(
+        method: .post, url: url, headers: [HTTPField("X-Test", "here")], body: Array("body".utf8))
+      let response = try await URLSessionTransport().send(request)
+      #expect(response.status == status)
+      #expect(response.value(of: "x-attest-error") == "some_code")
+      #expect(String(decoding: response.body, as: UTF8.self) == "POST here body")
+    }
+  }
+
+  @Test("take no answer from where a redirect leads", arguments: [301, 302, 307, 308])
+  func redirect(status: Int) async throws {
+    try await withServer { base in
+      let url = try #require(URL(string: "\(base)/\(status)"))
+      #if canImport(Darwin)
+        #expect(try await URLSessionTransport().send(HTTPRequest(url: url)).status == status)
+      #else
+        await #expect(throws: TransportError.malformed("redirected elsewhere")) {
+          try await URLSessionTransport().send(HTTPRequest(url: url))
+        }
+      #endif
+    }
+  }
+
+  @Test("say when nobody is there")
+  func unreachable() async throws {
+    var address = ""
+    try await withServer { base in address = base }
+    let url = try #require(URL(string: address))
+    let error = await #expect(throws: TransportError.self) {
+      try await URLSessionTransport().send(HTTPRequest(url: url))
+    }
+    guard case .unreachable = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+}

@@ -1,0 +1,288 @@
+import AttestClient
+import ByteCoding
+import Cryptography
+import Foundation
+import Glibc
+import SimulatedDevice
+import Testing
+import Transport
+import TransportEngine
+
+@testable import AttestTool
+
+/// A gate for development with an echo server behind it, and a user in front of it.
+struct House {
+  let place: Workplace
+  let echo: RunningProgram
+  let gate: RunningProgram
+  let url: String
+  let authority: String
+
+  init(clientAuthority: String? = nil, in place: Workplace? = nil) async throws {
+    let place = try place ?? Workplace()
+    self.place = place
+    authority = place.folder + "/dev"
+    echo = try await place.start(.attest, ["echo", "--listen", "127.0.0.1:0"], lines: 1)
+    let upstream = try #require(echo.greeting.first)
+    gate = try await place.startGate(upstream: upstream, port: 0, clientAuthority: clientAuthority)
+    url = try #require(gate.url)
+  }
+
+  /// Runs `attest` with the gate's authority.
+  func attest(_ arguments: String..., input: String = "") async throws -> Outcome {
+    try await place.run(arguments + ["--authority", authority], input: input)
+  }
+
+  var store: DeviceStore { get throws { try DeviceStore(environment: place.environment) } }
+
+  /// What the device `default` remembers of the gate.
+  func record() throws -> KeyRecord {
+    try FileKeyIDStore(path: store.recordPath("default", gate: GateURL(url).gateName)).load()
+  }
+}
+
+extension Workplace {
+  func startGate(upstream: String, port: Int, clientAuthority: String? = nil) async throws -> RunningProgram {
+    let arguments = ["dev", "--upstream", upstream, "--port", "\(port)", "--folder", folder + "/dev"]
+    let debugPath = clientAuthority.map { ["--client-ca", $0] } ?? []
+    return try await start(.sallyport, arguments + debugPath, lines: 6)
+  }
+}
+
+extension RunningProgram {
+  /// What `sallyport dev` says its address is.
+  var url: String? {
+    greeting.first { $0.hasPrefix("url") }?.split(separator: " ").last.map(String.init)
+  }
+}
+
+extension TestAuthority {
+  /// What a debug build presents: of version 1, as the guide's own commands make it, or of version 3.
+  func debugIdentity(_ version: CertificateTemplate.Version) throws -> SigningIdentity {
+    guard version == .v1 else { return try clientIdentity(commonName: "Debug", at: .now()) }
+    let key = try ECPrivateKey(.p256)
+    var template = CertificateTemplate(
+      subject: DistinguishedName(.commonName("Debug")), subjectPublicKeyInfo: key.spki,
+      notBefore: tlsAuthority.certificate.notBefore, notAfter: tlsAuthority.certificate.notAfter)
+    template.version = version
+    let certificate = try template.signed(by: tlsAuthority.certificate, key: tlsAuthority.key)
+    return SigningIdentity(certificate: certificate, key: key)
+  }
+}
+
+@Suite("attest and a gate", .serialized)
+struct GateTests {
+  @Test("a message goes there and back, and the device is made and registered on the way")
+  func once() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("connect", house.url, "--once", "hello")
+    #expect(outcome == Outcome(status: 0, output: "hello\n", errors: ""))
+    #expect(try house.record().keyID != nil)
+    let shown = try await house.attest("device", "show", "default")
+    #expect(shown.output.contains("attested, counter 1"))
+    #expect(!shown.output.contains("PRIVATE"))
+  }
+
+  @Test("registration happens once")
+  func register() async throws {
+    let house = try await House()
+    let first = try await house.attest("register", house.url)
+    let second = try await house.attest("register", house.url)
+    #expect(first.status == 0)
+    #expect(first == second)
+    #expect(first.output.hasSuffix(" \(try #require(try house.record().keyID))\n"))
+  }
+
+  @Test("the pipe carries lines, empty ones and an unfinished one too, in order")
+  func pipe() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("connect", house.url, "--linger", "0.3", input: "a\nbä\r\n\nlast")
+    #expect(outcome == Outcome(status: 0, output: "a\nbä\n\nlast\n", errors: ""))
+  }
+
+  @Test("the pipe carries a megabyte of text in order")
+  func bulk() async throws {
+    let house = try await House()
+    let text = (0..<20_000).map { "line \($0) \(String(repeating: "x", count: $0 % 90))\n" }.joined()
+    let outcome = try await house.attest("connect", house.url, input: text)
+    #expect(outcome.status == 0)
+    #expect(outcome.output == text)
+  }
+
+  @Test("the pipe tells apart text and binary where it is asked to")
+  func json() async throws {
+    let house = try await House()
+    let text = try await house.attest("connect", house.url, "--json", "--once", "é")
+    #expect(text.output == "{\"data\":\"é\",\"type\":\"text\"}\n")
+    let binary = try await house.attest("connect", house.url, "--json", "--binary", "--once", "é")
+    #expect(binary.output == "{\"data\":\"w6k=\",\"type\":\"binary\"}\n")
+  }
+
+  @Test("headers are exactly three lines, and open one connection")
+  func headers() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("headers", house.url)
+    let lines = outcome.output.split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(lines.count == 4 && lines.last == "")
+    let fields = try lines.dropLast().map { line in
+      let parts = try #require(line.firstRange(of: ": "))
+      return HTTPField(String(line[..<parts.lowerBound]), String(line[parts.upperBound...]))
+    }
+    #expect(fields.map(\.name) == ["X-App-Assert-KeyId", "X-App-Assert-Data", "X-App-Assert-Nonce"])
+
+    let transport = EngineTransport(
+      engine: try DeviceSession.makeEngine(),
+      tls: try .init(authorityFile: AuthorityFolder(path: house.authority).tlsAuthorityPath))
+    let upgrade = { () async throws(UpgradeError) in
+      try await transport.openWebSocket(
+        try Self.address(house.url), headers: .init(fields.map { .init(name: $0.name, value: $0.value) }))
+    }
+    let socket = try await upgrade()
+    #expect(socket.response.status == 101)
+    let error = await #expect(throws: UpgradeError.self) { try await upgrade() }
+    guard case .refused(let refusal) = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(refusal.status == 401)
+    #expect(refusal.code == .nonceUsed)
+  }
+
+  private static func address(_ url: String) throws(UpgradeError) -> GateURL {
+    do throws(Failure) { return try GateURL(url) } catch { throw .transport(.unreachable(error.message)) }
+  }
+
+  @Test("processes that share a device wait for each other")
+  func concurrent() async throws {
+    let house = try await House()
+    let outcomes = try await withThrowingTaskGroup(of: Outcome.self) { group in
+      for index in 0..<6 { group.addTask { try await house.attest("connect", house.url, "--once", "m\(index)") } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(outcomes.map(\.output).sorted() == (0..<6).map { "m\($0)\n" })
+    #expect(outcomes.allSatisfy { $0.status == 0 && $0.errors.isEmpty })
+  }
+
+  @Test("a key that the gate has forgotten is replaced, and not again within the hour")
+  func forgotten() async throws {
+    let house = try await House()
+    _ = try await house.attest("register", house.url)
+    let first = try house.record()
+    let port = try Int(GateURL(house.url).port)
+    for round in 1...2 {
+      house.gate.stop()
+      for name in try FileManager.default.contentsOfDirectory(atPath: house.authority) where name.contains("state.db") {
+        try FileManager.default.removeItem(atPath: "\(house.authority)/\(name)")
+      }
+      let upstream = try #require(house.echo.greeting.first)
+      let gate = try await house.place.startGate(upstream: upstream, port: port)
+      let outcome = try await house.attest("connect", house.url, "--once", "again")
+      if round == 1 {
+        #expect(outcome == Outcome(status: 0, output: "again\n", errors: ""))
+        #expect(try house.record().keyID != first.keyID)
+      } else {
+        #expect(outcome.status == 75)
+        #expect(outcome.complaints.first?.contains("a new one may be made after") == true)
+      }
+      gate.stop()
+    }
+  }
+
+  @Test("a gate that cannot be trusted is told nothing")
+  func untrusted() async throws {
+    let house = try await House()
+    let stranger = house.place.folder + "/stranger"
+    _ = try AuthorityFolder(path: stranger).loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
+    let outcome = try await house.place.run(["connect", house.url, "--authority", stranger, "--once", "x"])
+    #expect(outcome.status == 76)
+    #expect(outcome.complaints.count == 2)
+    let record = try house.record()
+    #expect(record == KeyRecord())
+    let file = try await house.attest("connect", house.url, "--ca", "/nowhere.pem", "--once", "x")
+    #expect(file.status == 66)
+  }
+
+  @Test("a device of another authority is refused, with the gate's own text")
+  func foreignDevice() async throws {
+    let house = try await House()
+    let stranger = house.place.folder + "/stranger"
+    _ = try AuthorityFolder(path: stranger).loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
+    let root = AuthorityFolder(path: house.authority).tlsAuthorityPath
+    let outcome = try await house.place.run(["register", house.url, "--authority", stranger, "--ca", root])
+    #expect(outcome.status == 77)
+    #expect(outcome.complaints.first?.contains("401 chain_untrusted") == true)
+    #expect(outcome.complaints.last == "hint: the gate does not trust this authority: see `app_attest.trust`")
+  }
+
+  @Test("a backend that is away is told apart from a refusal")
+  func noBackend() async throws {
+    let house = try await House()
+    house.echo.stop()
+    let outcome = try await house.attest("connect", house.url, "--once", "x")
+    #expect(outcome.status == 69)
+    #expect(outcome.complaints.first?.contains("502 upstream_unavailable") == true)
+  }
+
+  @Test("a gate that is away is told apart, too")
+  func noGate() async throws {
+    let house = try await House()
+    house.gate.stop()
+    let outcome = try await house.attest("connect", house.url, "--once", "x")
+    #expect(outcome.status == 69)
+    #expect(outcome.complaints.first?.contains("cannot be reached") == true)
+  }
+
+  @Test("the handshake is shown without what could be used")
+  func handshake() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("connect", house.url, "--once", "x", "--show-handshake", "--ping")
+    #expect(outcome.output == "x\n")
+    #expect(outcome.errors.contains("> GET / HTTP/1.1\n"))
+    #expect(outcome.errors.contains("< HTTP/1.1 101\n"))
+    #expect(outcome.errors.contains("\nping: "))
+    let nonce = try #require(outcome.complaints.first { $0.contains("Nonce") })
+    #expect(nonce.hasSuffix("…") && nonce.count < 60)
+  }
+
+  @Test(
+    "the certificate of a debug build opens a socket without a device",
+    arguments: [
+      CertificateTemplate.Version.v1, .v3,
+    ])
+  func debugPath(version: CertificateTemplate.Version) async throws {
+    let place = try Workplace()
+    let maker = try TestAuthority(appID: "AAABBBCCC1.com.example.app", at: .now())
+    let client = try maker.debugIdentity(version)
+    let files = ["ca.pem", "client.crt", "client.key"].map { place.folder + "/" + $0 }
+    let texts = [
+      try maker.tlsAuthority.certificate.pem, try client.certificate.pem, try client.key.pkcs8PEM,
+    ]
+    for (file, text) in zip(files, texts) { try Data(text.utf8).write(to: URL(fileURLWithPath: file)) }
+
+    let house = try await House(clientAuthority: files[0], in: place)
+    let root = AuthorityFolder(path: house.authority).tlsAuthorityPath
+    let arguments = ["connect", house.url, "--ca", root, "--once", "hello"]
+    let outcome = try await place.run(arguments + ["--cert", files[1], "--key", files[2]])
+    #expect(outcome == Outcome(status: 0, output: "hello\n", errors: ""))
+    #expect(try !house.store.exists("default"))
+    let mismatch = try await place.run(arguments + ["--cert", files[0], "--key", files[2]])
+    #expect(mismatch.status == 66)
+  }
+
+  @Test("a signal ends the echo server in order", arguments: [SIGINT, SIGTERM])
+  func signals(signal: Int32) async throws {
+    let place = try Workplace()
+    let echo = try await place.start(.attest, ["echo", "--listen", "127.0.0.1:0"], lines: 1)
+    #expect(echo.stop(signal) == 0)
+  }
+
+  @Test("a port that is taken is not taken again")
+  func takenPort() async throws {
+    let place = try Workplace()
+    let echo = try await place.start(.attest, ["echo", "--listen", "127.0.0.1:0"], lines: 1)
+    let address = try #require(echo.greeting.first).dropFirst("ws://".count).dropLast()
+    let outcome = try await place.run(["echo", "--listen", String(address)])
+    #expect(outcome.status == 71)
+    #expect(outcome.complaints.last == "hint: another port: --listen 127.0.0.1:0")
+  }
+}

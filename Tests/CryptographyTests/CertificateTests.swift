@@ -1,0 +1,132 @@
+import ByteCoding
+import Cryptography
+import Testing
+
+@Suite("Certificates")
+struct CertificateTests {
+  @Test("What stands in a certificate is read")
+  func reads() throws {
+    let key = try ECPrivateKey(.p256)
+    var template = SmallPKI.template("Name, with a comma", key)
+    template.serialNumber = [1, 2, 3]
+    let identifier = try #require(ObjectIdentifier("1.2.840.113635.100.8.2"))
+    template.extensions = [CertificateExtension(identifier, value: [0x05, 0x00])]
+    let certificate = try template.selfSigned(with: key)
+    #expect(certificate.subject == "CN=Name\\, with a comma")
+    #expect(certificate.serialNumber == [1, 2, 3])
+    #expect(certificate.notBefore == SmallPKI.start && certificate.notAfter == SmallPKI.end)
+    #expect(certificate.p256PublicKey == key.x963)
+    #expect(certificate.extensionValue(oid: "1.2.840.113635.100.8.2") == [0x05, 0x00])
+    #expect(certificate.extensionValue(oid: "1.2.840.113635.100.8.3") == nil)
+    #expect(certificate.extensionValue(oid: "no identifier") == nil)
+    #expect(certificate.fingerprint == SHA256.hash(certificate.der))
+    #expect(try Certificate(der: certificate.der) == certificate)
+  }
+
+  @Test("A name is text without control characters, and is quoted as RFC 2253 quotes it")
+  func quotesNames() throws {
+    let key = try ECPrivateKey(.p256)
+    var template = SmallPKI.template("", key)
+    template.subject = DistinguishedName(.country("DE"), .organization("A+B"), .commonName("\u{1B}[31mé\n"))
+    #expect(try template.selfSigned(with: key).subject == "CN=\\1B[31m\\C3\\A9\\0A,O=A\\+B,C=DE")
+  }
+
+  @Test("A key on another curve is no P-256 key")
+  func tellsCurvesApart() throws {
+    let key = try ECPrivateKey(.p384)
+    #expect(try SmallPKI.template("P-384", key).selfSigned(with: key).p256PublicKey == nil)
+  }
+
+  @Test("Version 1, as the guide's commands make it, has no extensions")
+  func readsVersion1() throws {
+    let certificate = try SmallPKI(leaf: { $0.version = .v1 }).leaf
+    #expect(certificate.extensionValue(oid: "2.5.29.15") == nil)
+    #expect(certificate.subject == "CN=Leaf")
+  }
+
+  @Test(
+    "Times are read in both forms, at the ends of their centuries",
+    arguments: [
+      "1950-01-01T00:00:00Z", "1999-12-31T23:59:59Z", "2000-01-01T00:00:00Z", "2049-12-31T23:59:59Z",
+      "2050-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
+    ])
+  func readsTimes(_ text: String) throws {
+    let instant = try #require(Timestamp(rfc3339: text))
+    #expect(try SmallPKI(leaf: { $0.notAfter = instant }).leaf.notAfter == instant)
+  }
+
+  @Test("Cut short at any place, or with a byte behind it, it is no certificate")
+  func refusesOtherLengths() throws {
+    let der = try SmallPKI().leaf.der
+    for count in der.indices {
+      #expect(throws: CryptographyError.self) { try Certificate(der: Array(der.prefix(count))) }
+    }
+    #expect(throws: CryptographyError.self) { try Certificate(der: der + [0]) }
+  }
+
+  @Test("With any one byte changed it is refused, or is trusted no more")
+  func refusesChanges() throws {
+    let pki = try SmallPKI()
+    let validator = ChainValidator(roots: [pki.root])
+    for (offset, original) in pki.leaf.der.enumerated() {
+      for value in [original ^ 1, original ^ 0x80, ~original] {
+        var changed = pki.leaf.der
+        changed[offset] = value
+        guard let leaf = try? Certificate(der: changed) else { continue }
+        #expect(throws: ChainRejection.self, "byte \(offset): \(value)") {
+          try validator.validate(leaf: leaf, intermediates: [pki.intermediate], at: SmallPKI.middle)
+        }
+      }
+    }
+  }
+
+  @Test("An extension that occurs twice is refused")
+  func refusesRepeatedExtensions() {
+    #expect(throws: CryptographyError.malformedCertificate("the extension 2.5.29.15 occurs twice")) {
+      try SmallPKI(leaf: { $0.extensions.append(.keyUsage([.digitalSignature])) })
+    }
+  }
+
+  @Test("The algorithm outside of the signed part is the one inside")
+  func comparesAlgorithms() throws {
+    let der = try SmallPKI().leaf.der
+    var reader = ASN1Reader(der)
+    var parts = try reader.enter(.sequence)
+    let (signed, algorithm, signature) = (try parts.next(), try parts.next(), try parts.next())
+    let withNull = DER.sequence(Array(algorithm.content) + DER.null)
+    #expect(DER.sequence(Array(signed.encoding), Array(algorithm.encoding), Array(signature.encoding)) == der)
+    #expect(throws: CryptographyError.self) {
+      try Certificate(der: DER.sequence(Array(signed.encoding), withNull, Array(signature.encoding)))
+    }
+  }
+}
+
+@Suite("Certificates as PEM")
+struct CertificatePEMTests {
+  @Test("Every certificate is read, in order; other blocks and text between are skipped")
+  func reads() throws {
+    let pki = try SmallPKI()
+    let text = """
+      the root
+      \(try pki.root.pem)
+      a key
+      \(try pki.leafKey.pkcs8PEM)
+      \(try pki.intermediate.pem)trailing text
+      """
+    #expect(try Certificate.certificates(pem: text) == [pki.root, pki.intermediate])
+    #expect(try Certificate.certificates(pem: pki.leaf.pem) == [pki.leaf])
+  }
+
+  @Test("Nothing, a damaged block, or a block with something else in it is refused")
+  func refuses() throws {
+    let pem = try SmallPKI().leaf.pem
+    let body = pem.split(separator: "\n").dropFirst().dropLast()
+    let texts = [
+      "", "no certificate", try SmallPKI().leafKey.pkcs8PEM, String(pem.dropLast(30)),
+      pem + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+      "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n",
+      "-----BEGIN CERTIFICATE-----\n" + body.dropLast().joined(separator: "\n") + "\n-----END CERTIFICATE-----\n",
+    ]
+    for text in texts { #expect(throws: CryptographyError.self, "\(text)") { try Certificate.certificates(pem: text) } }
+  }
+}

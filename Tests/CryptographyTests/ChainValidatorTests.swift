@@ -1,0 +1,155 @@
+import ByteCoding
+import Cryptography
+import Testing
+
+@Suite("Chains of certificates")
+struct ChainValidatorTests {
+  private static let unknown = ObjectIdentifier("1.3.6.1.4.1.55555.1")
+
+  @Test("A chain leads from the leaf to the root")
+  func holds() throws {
+    let pki = try SmallPKI()
+    let chain = try ChainValidator(roots: [pki.root]).validate(
+      leaf: pki.leaf, intermediates: [pki.intermediate], at: SmallPKI.middle)
+    #expect(chain == [pki.leaf, pki.intermediate, pki.root])
+  }
+
+  @Test("The root may come along, in any order, and other roots may be trusted, too")
+  func takesTheRootToo() throws {
+    let pki = try SmallPKI()
+    let other = try SmallPKI(root: { $0.subject = DistinguishedName(.commonName("Other")) })
+    #expect(pki.rejection(through: [pki.root, pki.intermediate]) == nil)
+    #expect(pki.rejection(roots: [other.root, pki.root], through: [pki.intermediate, pki.root]) == nil)
+  }
+
+  @Test("Validity includes both ends, to the nanosecond")
+  func includesEnds() throws {
+    let pki = try SmallPKI()
+    let (start, end) = (SmallPKI.start, SmallPKI.end)
+    #expect(pki.rejection(at: start) == nil)
+    #expect(pki.rejection(at: end) == nil)
+    let (early, late) = (start.advanced(by: .nanoseconds(-1)), end.advanced(by: .nanoseconds(1)))
+    #expect(pki.rejection(at: early) == .notYetValid(subject: "CN=Leaf", notBefore: start, at: early))
+    #expect(pki.rejection(at: late) == .expired(subject: "CN=Leaf", notAfter: end, at: late))
+  }
+
+  @Test("Every certificate has to be valid, the root too")
+  func checksEveryValidity() throws {
+    let before: (inout CertificateTemplate) -> Void = { $0.notAfter = Timestamp(seconds: 1_740_000_000) }
+    let after: (inout CertificateTemplate) -> Void = { $0.notBefore = Timestamp(seconds: 1_760_000_000) }
+    let expired = [
+      "CN=Root": try SmallPKI(root: before), "CN=Intermediate": try SmallPKI(intermediate: before),
+      "CN=Leaf": try SmallPKI(leaf: before),
+    ]
+    for (subject, pki) in expired {
+      #expect(
+        pki.rejection()
+          == .expired(subject: subject, notAfter: Timestamp(seconds: 1_740_000_000), at: SmallPKI.middle))
+    }
+    for pki in [try SmallPKI(root: after), try SmallPKI(intermediate: after), try SmallPKI(leaf: after)] {
+      guard case .notYetValid = pki.rejection() else {
+        Issue.record("not refused as not yet valid")
+        continue
+      }
+    }
+  }
+
+  @Test("Nothing is trusted but what leads to a pinned root")
+  func pinsRoots() throws {
+    let (pki, other) = (try SmallPKI(), try SmallPKI())
+    let strangers: [ChainRejection?] = [
+      pki.rejection(roots: []), pki.rejection(roots: [other.root]), pki.rejection(through: []),
+      pki.rejection(through: [other.intermediate]),
+      pki.rejection(roots: [other.root], through: [pki.intermediate, pki.root]),
+      try SmallPKI(leafSigner: ECPrivateKey(.p256)).rejection(),
+    ]
+    for rejection in strangers {
+      guard case .untrusted = rejection else {
+        Issue.record("\(String(describing: rejection))")
+        continue
+      }
+    }
+  }
+
+  @Test("An issuer says that it is an authority, and may sign certificates")
+  func asksForAuthority() throws {
+    let spoils: [(inout CertificateTemplate) -> Void] = [
+      { $0.extensions[0] = .basicConstraints(isAuthority: false) },
+      { $0.extensions.removeFirst() },
+      { $0.extensions = [] },
+      { $0.extensions[1] = .keyUsage([.digitalSignature]) },
+      { $0.version = .v1 },
+    ]
+    for spoil in spoils {
+      #expect(try SmallPKI(intermediate: spoil).rejection() != nil)
+      #expect(try SmallPKI(root: spoil).rejection() != nil)
+    }
+    #expect(try SmallPKI(intermediate: { $0.extensions.removeLast() }).rejection() == nil)
+  }
+
+  @Test("A path is not longer than an authority allows")
+  func boundsPaths() throws {
+    let pki = try SmallPKI()
+    var template = SmallPKI.template("Second", pki.leafKey)
+    template.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.keyCertSign])]
+    let second = try template.signed(by: pki.intermediate, key: pki.intermediateKey)
+    var last = SmallPKI.template("Last", try ECPrivateKey(.p256))
+    last.extensions = [.basicConstraints(isAuthority: false)]
+    let leaf = try last.signed(by: second, key: pki.leafKey)
+    #expect(throws: ChainRejection.self) {
+      try ChainValidator(roots: [pki.root]).validate(
+        leaf: leaf, intermediates: [second, pki.intermediate], at: SmallPKI.middle)
+    }
+  }
+
+  @Test("The leaf is no authority, and its key is for signatures where it says what it is for")
+  func checksTheLeaf() throws {
+    let authority = try SmallPKI(leaf: {
+      $0.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.digitalSignature, .keyCertSign])]
+    })
+    #expect(authority.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
+    let mild = try SmallPKI(leaf: { $0.extensions[0] = .basicConstraints(isAuthority: true) })
+    #expect(mild.rejection() == .leafIsAuthority(subject: "CN=Leaf"))
+    let mute = try SmallPKI(leaf: { $0.extensions[1] = .keyUsage([.keyEncipherment]) })
+    #expect(mute.rejection() == .leafMustNotSign(subject: "CN=Leaf"))
+    #expect(try SmallPKI(leaf: { $0.extensions = [] }).rejection() == nil)
+    #expect(try SmallPKI(leaf: { $0.version = .v1 }).rejection() == nil)
+  }
+
+  @Test("Unknown extensions are ignored, unknown critical ones refuse")
+  func asksForKnownCriticalExtensions() throws {
+    let unknown = try #require(Self.unknown)
+    for isCritical in [false, true] {
+      let add: (inout CertificateTemplate) -> Void = {
+        $0.extensions.append(CertificateExtension(unknown, isCritical: isCritical, value: [5, 0]))
+      }
+      #expect((try SmallPKI(leaf: add).rejection() == nil) == !isCritical)
+      #expect((try SmallPKI(intermediate: add).rejection() == nil) == !isCritical)
+    }
+  }
+
+  @Test("A certificate that is no part of the chain refuses: nothing vouches for its bytes")
+  func refusesStrays() throws {
+    let (pki, other) = (try SmallPKI(), try SmallPKI())
+    for stray in [other.root, other.intermediate, other.leaf] {
+      #expect(pki.rejection(through: [pki.intermediate, stray]) == .strayCertificate(subject: stray.subject))
+    }
+  }
+
+  @Test("A root of the same name and key, but with other bytes, is not the pinned one")
+  func comparesRootsAsBytes() throws {
+    let pki = try SmallPKI()
+    var template = SmallPKI.template("Root", pki.rootKey)
+    template.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.keyCertSign, .crlSign])]
+    let twin = try template.selfSigned(with: pki.rootKey)
+    #expect(pki.rejection(through: [pki.intermediate, twin]) == .strayCertificate(subject: "CN=Root"))
+  }
+
+  @Test("A key that OpenSSL cannot read is refused with its certificate")
+  func refusesUnreadableKeys() throws {
+    let pki = try SmallPKI(leaf: { template in
+      template.subjectPublicKeyInfo[template.subjectPublicKeyInfo.count - 1] ^= 1
+    })
+    #expect(pki.rejection() != nil)
+  }
+}

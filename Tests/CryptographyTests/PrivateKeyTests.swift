@@ -1,0 +1,59 @@
+import ByteCoding
+import Cryptography
+import Testing
+
+@Suite("Private keys on P-256")
+struct PrivateKeyTests {
+  @Test("What a key signs is valid by its public key and by no other")
+  func signs() throws {
+    let (key, other) = (try P256PrivateKey(), try P256PrivateKey())
+    for length in [0, 1, 32, 1000] {
+      let message = [UInt8](repeating: 9, count: length)
+      let signature = try key.signature(for: message)
+      #expect(signature.count <= 72)
+      #expect(key.publicKey.isValidSignature(signature, for: message))
+      #expect(!other.publicKey.isValidSignature(signature, for: message))
+    }
+  }
+
+  @Test("A key is written and read again, as PEM and as DER")
+  func roundTrips() throws {
+    let key = try P256PrivateKey()
+    #expect(try P256PrivateKey(pkcs8PEM: key.pkcs8PEM).publicKey == key.publicKey)
+    #expect(try P256PrivateKey(pkcs8DER: key.pkcs8DER).publicKey == key.publicKey)
+    #expect(try key.pkcs8PEM.hasPrefix("-----BEGIN PRIVATE KEY-----\n"))
+  }
+
+  @Test("Two new keys differ")
+  func isNew() throws { #expect(try P256PrivateKey().publicKey != P256PrivateKey().publicKey) }
+
+  @Test("What is no P-256 key in PKCS #8, or is encrypted, is refused and asks for nothing")
+  func refuses() throws {
+    let key = try P256PrivateKey()
+    let (der, pem) = (try key.pkcs8DER, try key.pkcs8PEM)
+    for other in [[], der.dropLast(), der + [0], key.publicKey.spki] {
+      #expect(throws: CryptographyError.self) { try P256PrivateKey(pkcs8DER: Array(other)) }
+    }
+    let texts = ["", "key", String(pem.dropLast(40)), try ECPrivateKey(.p384).pkcs8PEM, Self.encrypted]
+    for text in texts { #expect(throws: CryptographyError.self) { try P256PrivateKey(pkcs8PEM: text) } }
+  }
+
+  @Test("An error about a key does not quote it")
+  func keepsSecrets() throws {
+    let pem = try ECPrivateKey(.p384).pkcs8PEM
+    let error = #expect(throws: CryptographyError.self) { try P256PrivateKey(pkcs8PEM: pem) }
+    let description = try #require(error?.description)
+    for line in pem.split(separator: "\n") where !line.hasPrefix("-") { #expect(!description.contains(line)) }
+  }
+
+  /// A key under the passphrase "secret".
+  private static let encrypted = """
+    -----BEGIN ENCRYPTED PRIVATE KEY-----
+    MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAib5kI/a3l/ngICCAAw
+    DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEMkCkR5hCbM+soTbRfDlHecEgZDq
+    X23CiNruET4NM4meD+XVGVpHmFDJbQMJA03DJpnsRJLgTuoEpU0IKobtbSxKk3KH
+    Cocl2OnzTGXVHH0BOlpxrzO7QczW/M903DBWdhDrrFdyJOFn8OfEeS2SAiyLr8mB
+    Ecwe8jpMJaVIOJ98DJBKiwLrDgkjAY4NwPafuozMnRwAeSqxqcKYOevIddtdPTY=
+    -----END ENCRYPTED PRIVATE KEY-----
+    """
+}

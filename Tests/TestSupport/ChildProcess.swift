@@ -1,0 +1,204 @@
+import Foundation
+public import Glibc
+import Synchronization
+
+/// A process that a test has started.
+public final class ChildProcess: Sendable {
+  public enum Exit: Sendable, Hashable {
+    case code(Int32)
+    case signal(Int32)
+  }
+
+  public let id: pid_t
+  public let output = LineLog()
+  public let errors = LineLog()
+  /// The writing end of its standard input; -1 when closed.
+  private let input: Mutex<Int32>
+  private let outcome = Watched<Exit?>(nil)
+
+  /// Starts the program at `path`.
+  ///
+  /// - Parameters:
+  ///   - environment: added to the test's own; `nil` removes a variable.
+  ///   - folder: its working directory; `nil` for the test's own.
+  public init(
+    _ path: String, _ arguments: [String] = [], environment: [String: String?] = [:], in folder: String? = nil
+  ) throws {
+    // `env -C` replaces itself by the program, which keeps its number.
+    let command = folder.map { ["/usr/bin/env", "-C", $0, path] } ?? [path]
+    let (id, input, output, errors) = try Self.start(command + arguments, environment)
+    self.id = id
+    self.input = Mutex(input)
+    Self.read(output, into: self.output)
+    Self.read(errors, into: self.errors)
+    Thread.detachNewThread { [id, outcome] in
+      var status: Int32 = 0
+      while waitpid(id, &status, 0) == -1 && errno == EINTR {}
+      let signal = status & 0x7F
+      let exit = signal == 0 ? Exit.code(status >> 8 & 0xFF) : .signal(signal)
+      outcome.update { $0 = exit }
+    }
+  }
+
+  deinit { kill() }
+
+  /// How it ended, once it has.
+  public func exit(within limit: Duration = .seconds(30)) async throws -> Exit {
+    try await outcome.wait(for: "the end of process \(id)", within: limit) { $0 }
+  }
+
+  public var hasEnded: Bool { outcome.value != nil }
+
+  /// Sends `signal`, unless it has ended: another process may have its number by then.
+  public func send(_ signal: Int32) {
+    if !hasEnded { _ = Glibc.kill(id, signal) }
+  }
+
+  public func kill() {
+    send(SIGKILL)
+    closeInput()
+  }
+
+  /// Writes to its standard input; what it does not take because it has ended is lost.
+  public func write(_ bytes: [UInt8]) {
+    input.withLock { descriptor in
+      var rest = bytes[...]
+      while descriptor >= 0, !rest.isEmpty {
+        let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        if count < 0 && errno != EINTR { return }
+        rest = rest.dropFirst(max(count, 0))
+      }
+    }
+  }
+
+  public func write(_ text: String) { write(Array(text.utf8)) }
+
+  public func closeInput() {
+    input.withLock { descriptor in
+      if descriptor >= 0 { _ = close(descriptor) }
+      descriptor = -1
+    }
+  }
+}
+
+extension ChildProcess {
+  /// Starts `path`, gives it `input`, and waits for its end.
+  public static func run(
+    _ path: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String: String?] = [:],
+    in folder: String? = nil, within limit: Duration = .seconds(60)
+  ) async throws -> (exit: Exit, output: [String], errors: [String]) {
+    let process = try ChildProcess(path, arguments, environment: environment, in: folder)
+    defer { process.kill() }
+    process.write(input)
+    process.closeInput()
+    let exit = try await process.exit(within: limit)
+    return (exit, try await process.output.all(), try await process.errors.all())
+  }
+
+  private static func read(_ descriptor: Int32, into log: LineLog) {
+    Thread.detachNewThread {
+      var buffer = [UInt8](repeating: 0, count: 65536)
+      while true {
+        let count = Glibc.read(descriptor, &buffer, buffer.count)
+        if count > 0 { log.append(buffer[..<count]) } else if count == 0 || errno != EINTR { break }
+      }
+      close(descriptor)
+      log.end()
+    }
+  }
+
+  /// Starts `command` and gives this side's ends of its pipes.
+  private static func start(
+    _ command: [String], _ environment: [String: String?]
+  ) throws -> (id: pid_t, input: Int32, output: Int32, errors: Int32) {
+    try starting.withLock { _ in
+      // A child that ends while it is written to must not end the test.
+      signal(SIGPIPE, SIG_IGN)
+      let input = try Pipe()
+      let output = try Pipe()
+      let errors = try Pipe()
+      let id = try spawn(command, environment, descriptors: [input.reader, output.writer, errors.writer])
+      return (id, input.takeWriter(), output.takeReader(), errors.takeReader())
+    }
+  }
+
+  /// Of two processes started at once, one could inherit the other's pipes and keep them open.
+  private static let starting = Mutex(())
+
+  private static func spawn(
+    _ command: [String], _ environment: [String: String?], descriptors: [Int32]
+  ) throws -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    for (target, source) in descriptors.enumerated() {
+      posix_spawn_file_actions_adddup2(&actions, source, Int32(target))
+    }
+    // A child begins with its parent's mask, and a test may run on a thread that has signals blocked.
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigaddset(&signals, SIGPIPE)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+    var merged = ProcessInfo.processInfo.environment
+    for (name, value) in environment { merged[name] = value }
+    var id: pid_t = 0
+    let code = withCStrings(command) { arguments in
+      withCStrings(merged.map { "\($0.key)=\($0.value)" }) {
+        posix_spawn(&id, command[0], &actions, &attributes, arguments, $0)
+      }
+    }
+    guard code == 0 else { throw SpawnFailed(path: command[0], reason: String(cString: strerror(code))) }
+    return id
+  }
+
+  /// Calls `body` with the null-terminated array of C strings that `execve` takes.
+  private static func withCStrings<R>(
+    _ texts: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> R
+  ) -> R {
+    var strings: [UnsafeMutablePointer<CChar>?] = texts.map { strdup($0) } + [nil]
+    defer { strings.forEach { free($0) } }
+    return strings.withUnsafeMutableBufferPointer { buffer in
+      // The array has at least its null, so it has an address.
+      body(buffer.baseAddress!)
+    }
+  }
+}
+
+public struct SpawnFailed: Error, CustomStringConvertible {
+  let path: String
+  let reason: String
+
+  public var description: String { "\(path) did not start: \(reason)" }
+}
+
+/// A pipe whose ends close with it, unless they are taken, and never live on in a child.
+private final class Pipe {
+  private(set) var reader: Int32
+  private(set) var writer: Int32
+
+  init() throws {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw SpawnFailed(path: "pipe", reason: String(cString: strerror(errno))) }
+    (reader, writer) = (ends[0], ends[1])
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+  }
+
+  func takeReader() -> Int32 {
+    defer { reader = -1 }
+    return reader
+  }
+
+  func takeWriter() -> Int32 {
+    defer { writer = -1 }
+    return writer
+  }
+
+  deinit {
+    for end in [reader, writer] where end >= 0 { close(end) }
+  }
+}

@@ -1,0 +1,57 @@
+/// The lines that a process writes, as they come.
+public final class LineLog: Sendable {
+  struct Content: Sendable {
+    var lines: [String] = []
+    var partial: [UInt8] = []
+    var hasEnded = false
+  }
+
+  let content = Watched(Content())
+
+  public var lines: [String] { content.value.lines }
+
+  /// The first line, past or future, that `matches`.
+  ///
+  /// - Throws: `WaitedTooLong`, or `StreamEnded` if there will be none.
+  public func first(
+    _ purpose: String, within limit: Duration = .seconds(30), where matches: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    let found: Result<String, StreamEnded> = try await content.wait(for: purpose, within: limit) { content in
+      if let line = content.lines.first(where: matches) { return .success(line) }
+      return content.hasEnded ? .failure(StreamEnded(purpose: purpose, lines: content.lines)) : nil
+    }
+    return try found.get()
+  }
+
+  /// All lines, once the stream has ended.
+  public func all(within limit: Duration = .seconds(30)) async throws -> [String] {
+    try await content.wait(for: "the end of the stream", within: limit) { $0.hasEnded ? $0.lines : nil }
+  }
+
+  func append(_ bytes: some Sequence<UInt8>) {
+    content.update { content in
+      content.partial.append(contentsOf: bytes)
+      while let end = content.partial.firstIndex(of: UInt8(ascii: "\n")) {
+        content.lines.append(String(decoding: content.partial[..<end], as: UTF8.self))
+        content.partial.removeSubrange(...end)
+      }
+    }
+  }
+
+  func end() {
+    content.update { content in
+      if !content.partial.isEmpty { content.lines.append(String(decoding: content.partial, as: UTF8.self)) }
+      content.partial = []
+      content.hasEnded = true
+    }
+  }
+}
+
+public struct StreamEnded: Error, CustomStringConvertible {
+  let purpose: String
+  let lines: [String]
+
+  public var description: String {
+    "the stream ended before \(purpose); its lines:\n\(lines.joined(separator: "\n"))"
+  }
+}

@@ -1,0 +1,79 @@
+import Synchronization
+
+/// A value that others can wait on: for a test, the end of a process or the lines that it has written.
+public final class Watched<Value: Sendable>: Sendable {
+  private struct Waiter: Sendable {
+    /// Resumes the waiting task if the value is what it waits for, and says whether it was.
+    let check: @Sendable (Value) -> Bool
+    /// Resumes the waiting task with the news that it has waited too long.
+    let giveUp: @Sendable (Value) -> Void
+  }
+
+  private struct State {
+    var value: Value
+    var waiters: [Int: Waiter] = [:]
+    var lastWaiter = 0
+  }
+
+  private let state: Mutex<State>
+
+  public init(_ value: Value) { state = Mutex(State(value: value)) }
+
+  public var value: Value { state.withLock(\.value) }
+
+  public func update(_ change: (inout Value) -> Void) {
+    state.withLock { state in
+      change(&state.value)
+      let value = state.value
+      state.waiters = state.waiters.filter { !$0.value.check(value) }
+    }
+  }
+
+  /// What `result` makes of the value, as soon as it makes something of it.
+  ///
+  /// - Throws: `WaitedTooLong` after `limit`, which bounds a failing test and delays no passing one.
+  public func wait<Result: Sendable>(
+    for purpose: String, within limit: Duration = .seconds(30), _ result: @escaping @Sendable (Value) -> Result?
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      let waiter = Waiter(
+        check: { value in
+          guard let result = result(value) else { return false }
+          continuation.resume(returning: result)
+          return true
+        },
+        giveUp: { value in
+          continuation.resume(throwing: WaitedTooLong(purpose: purpose, limit: limit, last: String(describing: value)))
+        })
+      guard let id = register(waiter) else { return }
+      Task {
+        try? await Task.sleep(for: limit)
+        self.expire(id)
+      }
+    }
+  }
+
+  /// `nil` if there is nothing to wait for.
+  private func register(_ waiter: Waiter) -> Int? {
+    state.withLock { state in
+      if waiter.check(state.value) { return nil }
+      state.lastWaiter += 1
+      state.waiters[state.lastWaiter] = waiter
+      return state.lastWaiter
+    }
+  }
+
+  private func expire(_ id: Int) {
+    state.withLock { state in
+      if let waiter = state.waiters.removeValue(forKey: id) { waiter.giveUp(state.value) }
+    }
+  }
+}
+
+public struct WaitedTooLong: Error, CustomStringConvertible {
+  let purpose: String
+  let limit: Duration
+  let last: String
+
+  public var description: String { "waited \(limit) for \(purpose); last seen: \(last)" }
+}

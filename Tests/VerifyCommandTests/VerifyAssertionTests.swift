@@ -1,0 +1,96 @@
+import ByteCoding
+import Cryptography
+import Testing
+
+@Suite("sallyport verify assertion")
+struct VerifyAssertionTests {
+  @Test("An assertion holds after a smaller counter", arguments: [0, 6])
+  func holds(_ counter: Int) throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let transcript = try shell.verify(
+      ["assertion", "-", "--json"] + specimens.assertionFlags(counter: counter), input: specimens.assertion)
+    #expect(transcript.status == 0)
+    #expect(transcript.errors.isEmpty)
+    let report = try transcript.report()
+    #expect(report.holds && report.kind == "assertion")
+    #expect(report.steps.map(\.name) == ["format", "extensions", "signature", "rp_id", "counter"])
+    #expect(report.fields.counter == 7)
+    #expect(report.at == nil)
+  }
+
+  @Test("It does not hold after its own counter, nor after a greater one", arguments: [7, 8, 4_294_967_295])
+  func refusesReplay(_ counter: Int) throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let transcript = try shell.verify(
+      ["assertion", "-", "--json"] + specimens.assertionFlags(counter: counter), input: specimens.assertion)
+    #expect(transcript.status == 1)
+    #expect(try transcript.report().broken == ["counter"])
+    #expect(
+      transcript.errorLines.first
+        == "error: the assertion does not hold: counter: the counter is 7, and the last one was \(counter)")
+  }
+
+  @Test("It does not hold for another app, key or hash, nor with a byte changed")
+  func breaks() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let flags = specimens.assertionFlags(counter: 0)
+    let otherKey = Base64.encode(try P256PrivateKey().publicKey.x963)
+    for (flag, value, broken) in [
+      ("--app-id", "AAABBBCCC1.com.example.app", "rp_id"), ("--public-key", otherKey, "signature"),
+      ("--client-data-hash", "", "signature"),
+    ] {
+      var changed = flags
+      changed[try #require(flags.firstIndex(of: flag)) + 1] = value
+      let transcript = try shell.verify(["assertion", "-", "--json"] + changed, input: specimens.assertion)
+      #expect(transcript.status == 1)
+      #expect(try transcript.report().broken == [broken])
+    }
+    for content in [[], specimens.assertion + [0], specimens.assertion.dropLast(), specimens.attestation] {
+      let transcript = try shell.verify(["assertion", "-", "--json"] + flags, input: content)
+      #expect(transcript.status == 1)
+      #expect(try transcript.report().broken == ["format"])
+    }
+  }
+}
+
+@Suite("sallyport verify receipt")
+struct VerifyReceiptTests {
+  @Test("A receipt holds, and its fields are shown")
+  func holds() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let transcript = try shell.verify(
+      ["receipt", "-", "--json"] + specimens.receiptFlags(in: shell), input: specimens.receipt)
+    #expect(transcript.status == 0)
+    #expect(transcript.errors.isEmpty)
+    let report = try transcript.report()
+    #expect(report.holds && report.kind == "receipt")
+    #expect(report.fields.type == "RECEIPT" && report.fields.environment == "development")
+    #expect(
+      report.steps.map(\.name) == [
+        "format", "certificate_chain", "signature", "app_id", "public_key", "client_data_hash", "environment", "expiry",
+      ])
+  }
+
+  @Test("It does not hold for another app or key, after its expiry, nor under Apple's root")
+  func breaks() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let flags = try specimens.receiptFlags(in: shell)
+    let otherKey = Base64.encode(try P256PrivateKey().publicKey.x963)
+    for (flag, value, broken) in [
+      ("--app-id", "AAABBBCCC1.com.example.app", "app_id"), ("--public-key", otherKey, "public_key"),
+      ("--at", "2027-04-15T08:00:00.001Z", "expiry"),
+    ] {
+      var changed = flags
+      changed[try #require(flags.firstIndex(of: flag)) + 1] = value
+      let transcript = try shell.verify(["receipt", "-", "--json"] + changed, input: specimens.receipt)
+      #expect(transcript.status == 1)
+      #expect(try transcript.report().broken == [broken])
+    }
+    let untrusted = try shell.verify(["receipt", "-", "--json"] + flags.prefix(6), input: specimens.receipt)
+    #expect(untrusted.status == 1)
+    #expect(try untrusted.report().broken == ["certificate_chain"])
+    let malformed = try shell.verify(["receipt", "-", "--json"] + flags, input: specimens.receipt.dropLast())
+    #expect(malformed.status == 1)
+    #expect(try malformed.report().broken == ["format"])
+  }
+}

@@ -1,0 +1,124 @@
+import AppAttest
+import ByteCoding
+import Cryptography
+import SimulatedDevice
+import Testing
+
+@Suite("sallyport verify attestation")
+struct VerifyAttestationTests {
+  static let steps = [
+    "format", "certificate_chain", "nonce", "key_id", "rp_id", "counter", "environment", "credential_id",
+    "credential_key", "extensions", "receipt_format", "receipt_certificate_chain", "receipt_signature",
+    "receipt_app_id", "receipt_public_key", "receipt_client_data_hash", "receipt_environment", "receipt_expiry",
+  ]
+
+  @Test(
+    "An attestation that holds exits 0, names every step, and says nothing on standard error",
+    arguments: SimulatedEnvironment.allCases)
+  func holds(_ environment: SimulatedEnvironment) throws {
+    let (shell, specimens) = (try Shell(), try Specimens(environment: environment))
+    let file = try shell.file("object.bin", specimens.attestation)
+    let flags = try specimens.attestationFlags(in: shell)
+    let transcript = try shell.verify(["attestation", file, "--json"] + flags)
+    #expect(transcript.status == 0)
+    #expect(transcript.errors.isEmpty)
+    let report = try transcript.report()
+    #expect(report.kind == "attestation" && report.holds)
+    #expect(report.steps.map(\.name) == Self.steps)
+    #expect(report.steps.allSatisfy { $0.result == "holds" && !$0.detail.isEmpty })
+    #expect(report.fields.environment == environment.rawValue)
+    #expect(report.fields.public_key == specimens.publicKey)
+    #expect(report.at == Specimens.instant.description)
+
+    let text = try shell.verify(["attestation", file] + flags)
+    #expect(text.status == 0)
+    #expect(text.output.hasPrefix("the attestation holds at 2027-01-15T08:00:00Z\n"))
+    for step in Self.steps { #expect(text.output.contains("\nok       \(step) ")) }
+  }
+
+  @Test("The file may be binary, base64, base64 in lines, or standard input")
+  func readsEveryForm() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let base64 = Base64.encode(specimens.attestation)
+    let lines = stride(from: 0, to: base64.utf8.count, by: 64).map { String(base64.dropFirst($0).prefix(64)) }
+    let forms = [specimens.attestation, Array(base64.utf8), Array(lines.joined(separator: "\r\n").utf8) + [0x0A]]
+    for form in forms {
+      let flags = try specimens.attestationFlags(in: shell)
+      #expect(try shell.verify(["attestation", shell.file("object", form)] + flags).status == 0)
+      #expect(try shell.verify(["attestation", "-"] + flags, input: form).status == 0)
+    }
+  }
+
+  @Test("A hash of 0 to 64 bytes is taken, as Apple's own sample has 24", arguments: [0, 24, 32, 64])
+  func takesHashes(_ count: Int) throws {
+    let (shell, specimens) = (try Shell(), try Specimens(hash: Array(repeating: 5, count: count)))
+    let transcript = try shell.verify(
+      ["attestation", "-"] + specimens.attestationFlags(in: shell), input: specimens.attestation)
+    #expect(transcript.status == 0)
+  }
+
+  @Test("What does not hold exits 1 and is named, on standard output and on standard error")
+  func breaks() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let flags = try specimens.attestationFlags(in: shell)
+    let cases: [(flag: String, value: String, broken: [String])] = [
+      ("--app-id", "AAABBBCCC1.com.example.app", ["rp_id", "environment", "receipt_app_id"]),
+      ("--key-id", Base64.encode(SHA256.hash([])), ["key_id", "credential_id"]),
+      ("--client-data-hash", "00", ["nonce", "receipt_client_data_hash"]),
+      ("--at", "2027-01-18T08:00:01Z", ["certificate_chain"]),
+      ("--at", "2027-01-13T07:59:59Z", ["certificate_chain", "receipt_certificate_chain"]),
+    ]
+    for (flag, value, broken) in cases {
+      var changed = flags
+      changed[try #require(flags.firstIndex(of: flag)) + 1] = value
+      let transcript = try shell.verify(["attestation", "-", "--json"] + changed, input: specimens.attestation)
+      #expect(transcript.status == 1)
+      #expect(try transcript.report().broken == broken, "\(flag) \(value)")
+      #expect(try !transcript.report().holds)
+      #expect(transcript.errorLines.count == 2)
+      #expect(transcript.errorLines.first?.hasPrefix("error: the attestation does not hold: \(broken[0]): ") == true)
+      #expect(transcript.errorLines.last?.hasPrefix("hint: ") == true)
+    }
+  }
+
+  @Test("Without the simulated roots nothing that a simulated device made holds")
+  func trustsAppleAlone() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let flags = try specimens.attestationFlags(in: shell).prefix(8)
+    let transcript = try shell.verify(["attestation", "-", "--json"] + flags, input: specimens.attestation)
+    #expect(transcript.status == 1)
+    #expect(try transcript.report().broken == ["certificate_chain", "receipt_certificate_chain"])
+  }
+
+  @Test("Malformed content exits 1 and not otherwise, and is reported as such")
+  func reportsMalformed() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let real = specimens.attestation
+    let contents: [[UInt8]] = [
+      [], [0], Array("no attestation".utf8), Array("QUJD".utf8), real.dropLast(), real + [0],
+      Array(repeating: 0x61, count: 3 << 20), Array(repeating: 0x80, count: 3 << 20), specimens.assertion,
+    ]
+    for content in contents {
+      let transcript = try shell.verify(
+        ["attestation", "-", "--json"] + specimens.attestationFlags(in: shell), input: content)
+      #expect(transcript.status == 1)
+      let report = try transcript.report()
+      #expect(report.broken == ["format"])
+      #expect(report.steps.map(\.name) == Self.steps)
+      #expect(report.steps.dropFirst().allSatisfy { $0.result == "not_checked" })
+    }
+  }
+
+  @Test("An object whose receipt is malformed is reported so, and its format holds")
+  func reportsMalformedReceipt() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Specimens.appID))
+    mint.alterations.statement = { $0.receipt = [0x30, 0x00] }
+    let object = try mint.attestation(of: specimens.key, clientDataHash: specimens.hash, at: Specimens.instant)
+    let transcript = try shell.verify(
+      ["attestation", "-", "--json"] + specimens.attestationFlags(in: shell), input: object)
+    #expect(transcript.status == 1)
+    #expect(try transcript.report().broken == ["receipt_format"])
+    #expect(try transcript.report().steps.first?.result == "holds")
+  }
+}
