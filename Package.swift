@@ -78,7 +78,14 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support("TestSupport", []),
-    support("GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
+    support(
+      "GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
+    support(
+      "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
+    support("GuideShim", ["AttestClient", "Cryptography", "SimulatedDevice"]),
+    .executableTarget(
+      name: "guide-client", dependencies: ["GuideShim", "SimulatedDevice"], path: "Tests/GuideClient",
+      swiftSettings: settings),
     support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
@@ -105,6 +112,12 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
         "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+      ]),
+    tests(
+      "GuideTests",
+      [
+        "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "guide-client", "attest",
+        "sallyport",
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(
