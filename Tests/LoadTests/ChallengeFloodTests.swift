@@ -6,7 +6,9 @@ import Testing
 import Transport
 import TransportEngine
 
-extension LoadTests {
+/// Beside the other tests: what it measures is the memory of a gate of its own.
+@Suite("A gate in a flood of challenges", .timeLimit(.minutes(5)))
+struct ChallengeFloodTests {
   @Test("issues 200,000 challenges and remembers none, while an honest device logs in")
   func challengeFlood() async throws {
     try await EchoProcess.serving { upstream in
