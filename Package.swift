@@ -55,7 +55,7 @@ let package = Package(
     target("Locking"),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "Locking"]),
     target(
       "GateService",
       ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
@@ -65,7 +65,7 @@ let package = Package(
       ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
-    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
+    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
@@ -78,9 +78,9 @@ let package = Package(
       "AttestTool",
       [
         "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Locking", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    support("TestSupport", []),
+    support("TestSupport", ["Locking"]),
     support(
       "GateFixtures",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
@@ -90,7 +90,7 @@ let package = Package(
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests(
       "AttestClientTests",
-      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine"]),
+      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine", "Locking"]),
     tests(
       "AttestGateTests",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
@@ -98,7 +98,7 @@ let package = Package(
       "AttestToolTests",
       [
         "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
-        "attest", "sallyport",
+        "attest", "sallyport", "Locking",
       ]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
@@ -120,8 +120,9 @@ let package = Package(
       ]),
     tests("LockingTests", ["Locking"]),
     tests("SettingsTests", ["Settings"]),
-    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests(
+      "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "Locking"]),
     tests(
       "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice"]),
   ]

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import Synchronization
+import Locking
 import Testing
 
 /// The programs of this package, as they were built beside the tests.
@@ -28,7 +28,7 @@ struct Outcome: Equatable {
 /// A user with a data folder of their own, which is gone when the test ends.
 final class Workplace: Sendable {
   let folder: String
-  private let running = Mutex<[RunningProgram]>([])
+  private let running = Guarded<[RunningProgram]>([])
 
   init() throws {
     folder = FileManager.default.temporaryDirectory.path + "/attest-\(UUID().uuidString)"

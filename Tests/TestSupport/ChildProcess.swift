@@ -1,6 +1,6 @@
 import Foundation
 public import Glibc
-import Synchronization
+import Locking
 
 /// A process that a test has started.
 public final class ChildProcess: Sendable {
@@ -13,7 +13,7 @@ public final class ChildProcess: Sendable {
   public let output = LineLog()
   public let errors = LineLog()
   /// The writing end of its standard input; -1 when closed.
-  private let input: Mutex<Int32>
+  private let input: Guarded<Int32>
   private let outcome = Watched<Exit?>(nil)
 
   /// Starts the program at `path`.
@@ -28,7 +28,7 @@ public final class ChildProcess: Sendable {
     let command = folder.map { ["/usr/bin/env", "-C", $0, path] } ?? [path]
     let (id, input, output, errors) = try Self.start(command + arguments, environment)
     self.id = id
-    self.input = Mutex(input)
+    self.input = Guarded(input)
     Self.read(output, into: self.output)
     Self.read(errors, into: self.errors)
     Thread.detachNewThread { [id, outcome] in
@@ -123,7 +123,7 @@ extension ChildProcess {
   }
 
   /// Of two processes started at once, one could inherit the other's pipes and keep them open.
-  private static let starting = Mutex(())
+  private static let starting = Guarded(())
 
   private static func spawn(
     _ command: [String], _ environment: [String: String?], descriptors: [Int32]

@@ -1,4 +1,4 @@
-import Synchronization
+import Locking
 import Testing
 import Transport
 
@@ -52,7 +52,7 @@ final class SessionRecord: Sendable {
     var controls: [SessionControl] = []
     var waiting: [CheckedContinuation<SessionSummary, Never>] = []
   }
-  private let state = Mutex(State())
+  private let state = Guarded(State())
 
   func opened(_ control: SessionControl) { state.withLock { $0.controls.append(control) } }
 
