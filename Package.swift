@@ -98,11 +98,11 @@ let package = Package(
       "AttestToolTests",
       [
         "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
-        "attest", "sallyport", "Locking",
+        "attest", "sallyport", "Locking", "TestSupport",
       ]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
-    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography"]),
+    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
     tests("EndToEndTests", ["TestSupport", "sallyport", "attest"]),
     tests(
@@ -124,6 +124,6 @@ let package = Package(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "Locking"]),
     tests(
-      "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+      "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]
 )
