@@ -8,7 +8,6 @@ struct GateSession: RelayOrder {
   let upstream: Upstream
   let limits: SessionLimits
   let upgradeHead: [UInt8]
-  let responseHeaders: HeaderFields
 
   private let context: RequestContext
   private let principal: Principal
@@ -22,7 +21,6 @@ struct GateSession: RelayOrder {
     upstream = route.upstream
     self.limits = limits
     upgradeHead = UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes
-    responseHeaders = HeaderFields([.init(name: "X-Request-Id", value: context.id)])
     self.context = context
     principal = admission.principal
     self.route = route.path
@@ -36,9 +34,13 @@ struct GateSession: RelayOrder {
     metadata["step"] = "\(fault.step)"
     metadata["status"] = .stringConvertible(refusal.status)
     context.logger.notice("refused by the upstream", metadata: metadata)
-    var headers = HeaderHygiene.cleaned(fromUpstream: refusal.headers)
-    headers.append("X-Request-Id", context.id)
-    return Response(status: refusal.status, headers: headers, body: refusal.body)
+    return Response(status: refusal.status, headers: answerFields(from: refusal.headers), body: refusal.body)
+  }
+
+  func answerFields(from upstream: HeaderFields) -> HeaderFields {
+    var fields = HeaderHygiene.cleaned(fromUpstream: upstream)
+    fields.append("X-Request-Id", context.id)
+    return fields
   }
 
   func opened(_ control: SessionControl) {

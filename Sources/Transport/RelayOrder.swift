@@ -11,8 +11,9 @@ public protocol RelayOrder: Sendable {
   /// verifies the upstream's `Sec-WebSocket-Accept` against it.
   var upgradeHead: [UInt8] { get }
 
-  /// Fields that the engine adds to the 101 for the client.
-  var responseHeaders: HeaderFields { get }
+  /// What of `upstream`, the end-to-end fields of the upstream's 101 (none for `.tcp`), the client's 101 carries, and
+  /// what else. The engine itself writes the fields of the handshake.
+  func answerFields(from upstream: HeaderFields) -> HeaderFields
 
   /// The answer for the client when the upstream could not be had. Nothing was sent to the client before.
   func response(to fault: UpstreamFault) -> Response

@@ -18,10 +18,17 @@ struct ByteChange: CustomStringConvertible {
     bytes.indices.flatMap { offset in values.map { ByteChange(offset: offset, mask: $0) } }
   }
 
-  /// Every byte, with one mask each that is another one from byte to byte; with all 255 of them, which takes hours, if
-  /// `SALLYPORT_EVERY_VALUE` is set.
+  /// Every byte, with one mask each that is another one from byte to byte; with all 255 of them if they are asked for.
   static func all(of bytes: [UInt8]) -> [ByteChange] {
-    if ProcessInfo.processInfo.environment["SALLYPORT_EVERY_VALUE"] != nil { return all(of: bytes, values: 1...255) }
+    if areExhaustive { return all(of: bytes, values: 1...255) }
     return bytes.indices.map { ByteChange(offset: $0, mask: 1 << UInt8($0 % 8)) }
   }
+
+  /// Every byte, with each of its bits changed alone; with all 255 masks if they are asked for.
+  static func everyBit(of bytes: [UInt8]) -> [ByteChange] {
+    areExhaustive ? all(of: bytes, values: 1...255) : all(of: bytes, values: (0..<8).map { 1 << $0 })
+  }
+
+  /// Whether `SALLYPORT_EVERY_VALUE` asks for every value of every byte, which takes hours.
+  static let areExhaustive = ProcessInfo.processInfo.environment["SALLYPORT_EVERY_VALUE"] != nil
 }

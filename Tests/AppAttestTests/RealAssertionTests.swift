@@ -75,10 +75,11 @@ struct RealAssertionTests {
     }
   }
 
-  @Test("With any one byte changed to any other value it does not verify", arguments: Vectors.assertions)
-  func refusesEveryChange(_ vector: Vectors.Assertion) throws {
+  @Test("With any one bit changed it does not verify", arguments: Vectors.assertions)
+  func refusesEveryChange(_ vector: Vectors.Assertion) async throws {
     let (bytes, key, publicKey, hash) = (try vector.bytes, try vector.key, try vector.publicKey, try vector.hash)
-    for change in ByteChange.all(of: bytes, values: 1...255) {
+    for change in ByteChange.everyBit(of: bytes) {
+      if change.mask == 1 { await Task.yield() }
       let verifies = (try? Assertion(change.applied(to: bytes))).map { assertion in
         (try? verifier.verify(assertion, by: key, publicKey: publicKey, clientDataHash: hash, after: .zero)) != nil
       }

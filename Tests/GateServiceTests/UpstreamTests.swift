@@ -149,9 +149,16 @@ struct UpstreamTests {
     #expect(fields.values(of: "X-Forwarded-For") == ["unknown"])
   }
 
-  @Test("The 101 carries the request's id")
-  func responseHeaders() async throws {
-    #expect(try await order().responseHeaders.fields == [.init(name: "X-Request-Id", value: Request.id)])
+  @Test("The 101 carries the request's id and the upstream's fields, but none in which the gate speaks")
+  func answerFields() async throws {
+    let upstream = HeaderFields([
+      .init(name: "Set-Cookie", value: "a=b"), .init(name: "x-request-id", value: "theirs"),
+      .init(name: "X-Attest-Error", value: "theirs"),
+    ])
+    #expect(
+      try await order().answerFields(from: upstream).fields == [
+        .init(name: "Set-Cookie", value: "a=b"), .init(name: "X-Request-Id", value: Request.id),
+      ])
   }
 
   @Test(

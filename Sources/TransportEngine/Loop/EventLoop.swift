@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Synchronization
+internal import Locking
 
 /// A thread that owns its connections: it waits, reads, decides and writes, and shares nothing with other threads but a
 /// mailbox.
@@ -28,7 +28,7 @@ final class EventLoop: @unchecked Sendable {
 
   private let epoll: Int32
   private let wakeUp: Int32
-  private let mailbox = Mutex<[Job]>([])
+  private let mailbox = Guarded<[Job]>([])
   private var isStopping = false
 
   init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Synchronization
+internal import Locking
 internal import Transport
 
 /// Names to addresses, without holding up a loop.
@@ -19,7 +19,7 @@ final class Resolver: Sendable {
   }
 
   private static let freshness: Milliseconds = 5000
-  private let entries = Mutex<[String: Entry]>([:])
+  private let entries = Guarded<[String: Entry]>([:])
 
   /// Calls `answer` once, perhaps before this returns, perhaps on another thread.
   func resolve(_ host: String, port: UInt16, answer: @escaping @Sendable (Answer) -> Void) {

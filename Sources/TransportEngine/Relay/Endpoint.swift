@@ -39,7 +39,7 @@ extension EventLoop {
     session.pointee.endpoint = Endpoint(
       socket: WebSocketEndpoint(.server, delivery: .stream, maxMessage: order.limits.maxMessage), conversation: nil)
     session.pointee.phase = .bridge
-    greet(session, intent, subprotocol, order.responseHeaders)
+    greet(session, intent, subprotocol, order.answerFields(from: HeaderFields()))
     begin(session, order)
     resume(session, exchange)
   }

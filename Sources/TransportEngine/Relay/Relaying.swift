@@ -5,14 +5,13 @@ extension EventLoop {
   /// The upstream has agreed to speak WebSocket: so does the gate.
   func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
     guard let order = session.pointee.order, let intent = exchange.upgrade else { return }
-    var fields = head.endToEndFields
-    for field in order.responseHeaders.fields { fields.append(field.name, field.value) }
     do throws(HeadWriteFault) {
       sendToClient(
         session,
         try ResponseWriter.switchingProtocols(
           key: intent.key, subprotocol: answer.subprotocol,
-          extensions: head.headers.values(of: "Sec-WebSocket-Extensions"), fields: fields))
+          extensions: head.headers.values(of: "Sec-WebSocket-Extensions"),
+          fields: order.answerFields(from: head.endToEndFields)))
     } catch {
       upstreamFailed(session, .misbehaved(error.rawValue))
       return

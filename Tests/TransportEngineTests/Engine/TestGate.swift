@@ -1,4 +1,4 @@
-import Synchronization
+import Locking
 import Testing
 import Transport
 
@@ -52,7 +52,7 @@ final class SessionRecord: Sendable {
     var controls: [SessionControl] = []
     var waiting: [CheckedContinuation<SessionSummary, Never>] = []
   }
-  private let state = Mutex(State())
+  private let state = Guarded(State())
 
   func opened(_ control: SessionControl) { state.withLock { $0.controls.append(control) } }
 
@@ -114,7 +114,8 @@ private struct OpenOrder: RelayOrder {
     let fields = request.headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
     return Array("GET \(request.target) HTTP/1.1\r\n\(fields)\r\n".utf8)
   }
-  var responseHeaders: HeaderFields { HeaderFields([.init(name: "X-Request-Id", value: request.id)]) }
+
+  func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
 
   func response(to fault: UpstreamFault) -> Response {
     if case .refused(let response) = fault { return response }
