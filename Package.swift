@@ -104,7 +104,12 @@ let package = Package(
     tests("CBORTests", ["CBOR", "ByteCoding"]),
     tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
-    tests("EndToEndTests", ["TestSupport", "sallyport", "attest"]),
+    tests(
+      "EndToEndTests",
+      [
+        "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
+        "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests(
       "GateServiceTests",
       [
