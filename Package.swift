@@ -115,7 +115,7 @@ let package = Package(
       ]),
     tests("SettingsTests", ["Settings"]),
     tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "SimulatedDevice"]),
     tests(
       "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice"]),
   ]
