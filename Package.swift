@@ -127,7 +127,7 @@ let package = Package(
     tests("SettingsTests", ["Settings"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "Locking"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "Locking", "SimulatedDevice"]),
     tests(
       "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]

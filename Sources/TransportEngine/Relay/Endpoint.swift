@@ -55,16 +55,17 @@ extension EventLoop {
     greet(session, intent, conversation.subprotocol, HeaderFields())
     let token = session.pointee.token
     conversation.opened(
+      // Weak, as in `begin`.
       WebSocketChannel(
-        send: { [self] message in
-          execute { loop in
+        send: { [weak self] message in
+          self?.execute { loop in
             guard let session = loop.slots.session(token), let endpoint = session.pointee.endpoint else { return }
             loop.sendToClient(session, endpoint.socket.send(message))
             loop.settleEndpoint(session)
           }
         },
-        close: { [self] code, reason in
-          execute { loop in
+        close: { [weak self] code, reason in
+          self?.execute { loop in
             guard let session = loop.slots.session(token) else { return }
             loop.closeEndpoint(session, code, reason: reason)
           }
@@ -84,7 +85,11 @@ extension EventLoop {
     let early = exchange.inbox
     session.pointee.exchange = nil
     early.withUnsafeBytes { messagesArrived(session, $0) }
+    let token = session.pointee.token
+    settleEndpoint(session)
+    guard slots.session(token) != nil else { return }
     endpointTimer(session)
+    if slots.session(token) != nil { closeIfDraining(session) }
   }
 
   // MARK: Traffic
@@ -114,6 +119,7 @@ extension EventLoop {
       case .message(let message): endpoint.conversation?.received(message)
       case .bytes(let payload):
         session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
+        guard session.pointee.ends[1].link.isOpen else { continue }
         payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
       case .pong: break
       case .write(let frame): sendToClient(session, frame)
@@ -153,14 +159,20 @@ extension EventLoop {
     guard let endpoint = session.pointee.endpoint else { return }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    let clientIsGone = client.pointee.link.failure != nil || client.pointee.link.hasEnded
+    let clientIsGone =
+      !client.pointee.link.isOpen || client.pointee.link.failure != nil || client.pointee.link.hasEnded
     if clientIsGone && !endpoint.isOver {
       for case .end(let end) in endpoint.socket.connectionEnded() { endpointEnded(session, endpoint, end) }
     }
     if upstream.pointee.link.isOpen, upstream.pointee.link.failure != nil || upstream.pointee.link.hasEnded {
       upstreamLeft(session, endpoint)
     }
-    if client.pointee.link.failure != nil || clientIsGone && client.pointee.link.outbox.isEmpty {
+    if client.pointee.link.failure != nil {
+      // Watched any longer, its failure would be reported without end.
+      setInterest(session, .client, 0)
+      client.pointee.link.close()
+    }
+    if clientIsGone && client.pointee.link.outbox.isEmpty {
       // The service still gets what the client had sent.
       guard upstream.pointee.link.isOpen, !upstream.pointee.link.hasSentEnd, upstream.pointee.link.failure == nil else {
         destroy(session)
@@ -168,7 +180,7 @@ extension EventLoop {
       }
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
-    updateInterest(session, .client, reads: holdsBack.pointee.link.outbox.isEmpty)
+    updateRelayInterest(session, .client, reads: holdsBack.pointee.link.outbox.isEmpty)
     updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty && !clientIsGone)
   }
 
@@ -194,6 +206,8 @@ extension EventLoop {
     }
     let bounds = session.pointee.bounds
     let client = session.pointee.ends
+    // Not listened to, because the service does not take what the client sent.
+    if !session.pointee.ends[1].link.outbox.isEmpty { client.pointee.link.lastHeard = now }
     let heard = client.pointee.link.lastHeard
     let isTooOld = bounds.ageDeadline.map { now >= $0 } ?? false
     if isTooOld || bounds.idle.map({ now >= heard + $0 }) ?? false {
@@ -209,7 +223,7 @@ extension EventLoop {
       }
       next = min(next, max(heard, client.pointee.lastPing) + ping)
     }
-    updateInterest(session, .client)
     if next < .max { timers.schedule(session.pointee.timer, at: max(next, now + 1)) }
+    settleEndpoint(session)
   }
 }
