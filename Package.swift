@@ -107,8 +107,8 @@ let package = Package(
     tests(
       "EndToEndTests",
       [
-        "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
-        "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+        "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
+        "TransportEngine", "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
       "GateServiceTests",

@@ -142,6 +142,8 @@ public final class Engine: Sendable {
         group.addTask {
           await withCheckedContinuation { continuation in
             let isAccepted = loop.execute { loop in
+              // Those who have connected already are bidden farewell like the others, not reset.
+              loop.listener?.ready(Readiness.input, in: loop)
               loop.listener?.stop(in: loop)
               loop.listener = nil
               loop.startDraining(

@@ -5,6 +5,8 @@ final class Endpoint {
   var socket: WebSocketEndpoint
   /// `nil` if an upstream is at the other end.
   let conversation: (any WebSocketSession)?
+  /// What came behind a message that the conversation is being told of.
+  var unread: ArraySlice<UInt8> = []
   /// The WebSocket is over: only the sockets remain to be closed.
   var isOver = false
   private var ending: (code: UInt16?, reason: String) = (nil, "")
@@ -114,17 +116,44 @@ extension EventLoop {
 
   private func messagesArrived(_ session: SessionRef, _ bytes: UnsafeRawBufferPointer) {
     guard bytes.count > 0, let endpoint = session.pointee.endpoint else { return }
-    for action in endpoint.socket.receive(bytes) {
-      switch action {
-      case .message(let message): endpoint.conversation?.received(message)
-      case .bytes(let payload):
-        session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
-        guard session.pointee.ends[1].link.isOpen else { continue }
-        payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
-      case .pong: break
-      case .write(let frame): sendToClient(session, frame)
-      case .end(let end): endpointEnded(session, endpoint, end)
-      }
+    guard endpoint.conversation != nil else {
+      for action in endpoint.socket.receive(bytes) { carryOut(action, for: session, endpoint) }
+      return
+    }
+    let isReading = !endpoint.unread.isEmpty
+    endpoint.unread += bytes
+    if !isReading { readMessage(session, endpoint) }
+  }
+
+  /// Reads up to the next message. What the conversation says to it is in the mailbox then, and the rest behind that.
+  private func readMessage(_ session: SessionRef, _ endpoint: Endpoint) {
+    let (actions, rest) = endpoint.unread.withUnsafeBytes { bytes in
+      var window = bytes
+      return (endpoint.socket.receiveMessage(&window), window.count)
+    }
+    endpoint.unread = endpoint.unread.suffix(rest)
+    if endpoint.unread.isEmpty { endpoint.unread = [] }
+    for action in actions { carryOut(action, for: session, endpoint) }
+    if endpoint.isOver { endpoint.unread = [] }
+    guard !endpoint.unread.isEmpty else { return }
+    let token = session.pointee.token
+    execute { loop in
+      guard let session = loop.slots.session(token), let endpoint = session.pointee.endpoint else { return }
+      loop.readMessage(session, endpoint)
+      loop.settleEndpoint(session)
+    }
+  }
+
+  private func carryOut(_ action: WebSocketEndpoint.Action, for session: SessionRef, _ endpoint: Endpoint) {
+    switch action {
+    case .message(let message): endpoint.conversation?.received(message)
+    case .bytes(let payload):
+      session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
+      guard session.pointee.ends[1].link.isOpen else { return }
+      payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+    case .pong: break
+    case .write(let frame): sendToClient(session, frame)
+    case .end(let end): endpointEnded(session, endpoint, end)
     }
   }
 
@@ -161,7 +190,9 @@ extension EventLoop {
     let upstream = session.pointee.ends + 1
     let clientIsGone =
       !client.pointee.link.isOpen || client.pointee.link.failure != nil || client.pointee.link.hasEnded
-    if clientIsGone && !endpoint.isOver {
+    // What the client said before it left is heard first.
+    let isRead = endpoint.unread.isEmpty || client.pointee.link.failure != nil
+    if clientIsGone && !endpoint.isOver && isRead {
       for case .end(let end) in endpoint.socket.connectionEnded() { endpointEnded(session, endpoint, end) }
     }
     if upstream.pointee.link.isOpen, upstream.pointee.link.failure != nil || upstream.pointee.link.hasEnded {
@@ -172,7 +203,7 @@ extension EventLoop {
       setInterest(session, .client, 0)
       client.pointee.link.close()
     }
-    if clientIsGone && client.pointee.link.outbox.isEmpty {
+    if clientIsGone && isRead && client.pointee.link.outbox.isEmpty {
       // The service still gets what the client had sent.
       guard upstream.pointee.link.isOpen, !upstream.pointee.link.hasSentEnd, upstream.pointee.link.failure == nil else {
         destroy(session)
@@ -180,7 +211,8 @@ extension EventLoop {
       }
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
-    updateRelayInterest(session, .client, reads: holdsBack.pointee.link.outbox.isEmpty)
+    updateRelayInterest(
+      session, .client, reads: holdsBack.pointee.link.outbox.isEmpty && endpoint.unread.isEmpty)
     updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty && !clientIsGone)
   }
 

@@ -1,7 +1,7 @@
 import ByteCoding
 import Cryptography
 import Foundation
-import Synchronization
+import Locking
 import Transport
 import TransportEngine
 
@@ -112,7 +112,7 @@ struct Unexpected: Error, CustomStringConvertible {
 }
 
 private final class SecretBag: Sendable {
-  private let content = Mutex<[String]>([])
+  private let content = Guarded<[String]>([])
 
   var all: [String] { content.withLock { $0 } }
   func add(_ secret: String) { content.withLock { $0.append(secret) } }

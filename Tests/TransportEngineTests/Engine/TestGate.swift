@@ -134,6 +134,18 @@ final class Pause: Sendable {
   }
 }
 
+/// Says everything again.
+final class EchoConversation: WebSocketSession {
+  static let path = "/echo"
+  let subprotocol: String? = nil
+  let maxMessage = 1 << 20
+  private let channel = Guarded<WebSocketChannel?>(nil)
+
+  func opened(_ socket: WebSocketChannel) { channel.withLock { $0 = socket } }
+  func received(_ message: WebSocketMessage) { channel.withLock { $0 }?.send(message) }
+  func closed(code: UInt16?, reason: String) {}
+}
+
 private struct OpenResponder: RequestResponder {
   let upstream: Upstream
   let limits: SessionLimits
@@ -141,6 +153,7 @@ private struct OpenResponder: RequestResponder {
 
   func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
     guard request.upgrade == nil else {
+      if request.path == EchoConversation.path { return .converse(EchoConversation()) }
       // Tests hold their threads while they wait for a socket: a decision that needed one might wait for a test.
       return .relay(OpenOrder(upstream: upstream, limits: limits, record: record, request: request))
     }
