@@ -209,13 +209,14 @@ extension EngineTests {
 
     @Test("an upgraded connection carries a large message both ways")
     func large() async throws {
+      // No power of two divides the period: a chunk in the wrong place shows.
+      let payload = Array(repeatElement(Array(UInt8(0)..<251), count: 6000).joined())
       let files = try TLSFolder()
       let listener = try RawListener()
       let gate = try gate(files, listener)
       let engine = try ClientEngine()
       let connection = try await engine.connect(
         host: "127.0.0.1", port: gate.engine.address.port, tls: try files.client())
-      let payload = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 13) }
       let backend = Task.detached {
         let backend = try listener.accept()
         let head = try backend.readHead()
