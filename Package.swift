@@ -84,6 +84,12 @@ let package = Package(
     support(
       "GateFixtures",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
+    support(
+      "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
+    support("GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
+    .executableTarget(
+      name: "guide-client", dependencies: ["GuideShim", "SimulatedDevice"], path: "Tests/GuideClient",
+      swiftSettings: settings),
     support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
@@ -115,6 +121,12 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
         "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+      ]),
+    tests(
+      "GuideTests",
+      [
+        "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "guide-client", "attest",
+        "sallyport",
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(

@@ -1,0 +1,40 @@
+import ByteCoding
+public import Cryptography
+public import SimulatedDevice
+public import Transport
+
+/// A simulated iPhone with one key, whose counter the test chooses.
+public struct Phone: Sendable {
+  public let key: P256PrivateKey
+  private let authority: TestAuthority
+  private let app: SimulatedApp
+
+  public init(of authority: TestAuthority) throws {
+    key = try P256PrivateKey()
+    self.authority = authority
+    app = SimulatedApp(appID: authority.appID)
+  }
+
+  public var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
+
+  /// The body of a registration.
+  func registration(over nonce: String) throws -> [UInt8] {
+    let object = try AttestationMint(authority: authority, app: app)
+      .attestation(of: key, clientDataHash: Self.clientDataHash(nonce), at: .now())
+    let body = #"{"keyId":"\#(keyID)","attestation":"\#(Base64.encode(object))","nonce":"\#(nonce)"}"#
+    return Array(body.utf8)
+  }
+
+  /// The three headers of an upgrade.
+  public func credentials(over nonce: String, counter: UInt32) throws -> HeaderFields {
+    let assertion = try AssertionMint(app: app)
+      .assertion(by: key, clientDataHash: Self.clientDataHash(nonce), signCount: counter)
+    return HeaderFields([
+      .init(name: "X-App-Assert-KeyId", value: keyID),
+      .init(name: "X-App-Assert-Data", value: Base64.encode(assertion)),
+      .init(name: "X-App-Assert-Nonce", value: nonce),
+    ])
+  }
+
+  private static func clientDataHash(_ nonce: String) -> [UInt8] { SHA256.hash(Hex.decode(nonce) ?? []) }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import SimulatedDevice
+public import Transport
+public import TransportEngine
+
+/// A client of a gate over verified TLS, a connection for each wish.
+public struct Visitor: Sendable {
+  private let gate: GateProcess
+  private let engine: ClientEngine
+  private let tls: ClientTLS
+
+  public init(to gate: GateProcess) throws {
+    self.gate = gate
+    engine = try ClientEngine()
+    tls = try ClientTLS(authorityFile: gate.folder.tlsAuthorityPath)
+  }
+
+  private var host: String { "localhost:\(gate.port)" }
+
+  public func connection() async throws(ClientFault) -> ClientConnection {
+    try await engine.connect(
+      host: "127.0.0.1", port: gate.port, tls: tls, verifying: "localhost", timeout: .seconds(30))
+  }
+
+  /// A fresh nonce.
+  public func challenge() async throws -> String {
+    let answer = try await connection().send(
+      "GET", "/attest/challenge", headers: HeaderFields([.init(name: "Host", value: host)]))
+    guard let nonce = try JSONDecoder().decode([String: String].self, from: Data(answer.body))["nonce"] else {
+      throw Unexpected("no nonce in an answer with status \(answer.status)")
+    }
+    return nonce
+  }
+
+  /// Registers `phone` with a fresh nonce; anything but a 200 is an error.
+  public func register(_ phone: Phone) async throws {
+    let body = try await phone.registration(over: challenge())
+    let headers = HeaderFields([
+      .init(name: "Host", value: host), .init(name: "Content-Type", value: "application/json"),
+    ])
+    let answer = try await connection().send("POST", "/attest/register", headers: headers, body: body)
+    guard answer.status == 200 else {
+      throw Unexpected("registration: \(answer.status) \(String(decoding: answer.body, as: UTF8.self))")
+    }
+  }
+
+  /// Opens a socket; an answer other than 101 is thrown as `ClientFault.refused`.
+  public func open(
+    _ target: String = "/", _ credentials: HeaderFields = HeaderFields()
+  ) async throws(ClientFault) -> ClientWebSocket {
+    try await connection().upgrade(target, host: host, headers: credentials)
+  }
+
+  /// Opens a socket with a fresh nonce.
+  public func open(as phone: Phone, counter: UInt32) async throws -> ClientWebSocket {
+    try await open("/", phone.credentials(over: challenge(), counter: counter))
+  }
+
+  /// The code with which the gate refuses `credentials`; `nil` if it lets them in.
+  public func refusal(of credentials: HeaderFields) async throws -> String? {
+    do throws(ClientFault) {
+      try await open("/", credentials).close()
+      return nil
+    } catch {
+      guard case .refused(let answer) = error else { throw error }
+      return answer.headers.first("X-Attest-Error") ?? "status \(answer.status)"
+    }
+  }
+}
+
+extension ClientWebSocket {
+  /// Sends `message` and gives what comes back.
+  public func exchange(_ message: WebSocketMessage) async throws -> WebSocketMessage {
+    try await send(message)
+    return try await next()
+  }
+
+  /// The next message; the end of the connection is an error.
+  public func next() async throws -> WebSocketMessage {
+    switch try await receive() {
+    case .message(let message): return message
+    case .ended(let ending): throw Unexpected("the socket ended: \(ending.code ?? 0) \(ending.reason)")
+    }
+  }
+}

@@ -1,0 +1,78 @@
+internal import Foundation
+internal import Locking
+
+/// As much of the Security framework as the guide uses: generic passwords by account, in a file that outlives the
+/// process as a keychain does.
+public enum Keychain {
+  private static let path = Guarded<String?>(nil)
+
+  /// Names the file. Until then every call fails with `errSecNotAvailable`.
+  public static func open(at file: String) { path.withLock { $0 = file } }
+
+  /// Calls `body` with the passwords by their accounts, and keeps what it makes of them.
+  fileprivate static func update(_ body: (inout [String: Data]) -> OSStatus) -> OSStatus {
+    path.withLock { path in
+      guard let path else { return errSecNotAvailable }
+      let file = URL(filePath: path)
+      let old = (try? JSONDecoder().decode([String: Data].self, from: Data(contentsOf: file))) ?? [:]
+      var items = old
+      let status = body(&items)
+      if items == old { return status }
+      do {
+        try JSONEncoder().encode(items).write(to: file, options: .atomic)
+        return status
+      } catch {
+        return errSecNotAvailable
+      }
+    }
+  }
+}
+
+public typealias OSStatus = Int32
+public typealias CFTypeRef = AnyObject
+/// On Apple's systems a Swift dictionary bridges to it.
+public typealias CFDictionary = [String: Any]
+
+public let errSecSuccess: OSStatus = 0
+public let errSecParam: OSStatus = -50
+public let errSecNotAvailable: OSStatus = -25291
+public let errSecDuplicateItem: OSStatus = -25299
+public let errSecItemNotFound: OSStatus = -25300
+
+public let kSecClass = "class"
+public let kSecClassGenericPassword = "genp"
+public let kSecAttrAccount = "acct"
+public let kSecReturnData = "r_Data"
+public let kSecValueData = "v_Data"
+
+/// The account that `query` is about, if it is a query about a generic password.
+private func account(_ query: CFDictionary) -> String? {
+  guard query[kSecClass] as? String == kSecClassGenericPassword else { return nil }
+  return query[kSecAttrAccount] as? String
+}
+
+@discardableResult
+public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
+  guard let account = account(query), query[kSecReturnData] as? Bool == true else { return errSecParam }
+  return Keychain.update { items in
+    guard let data = items[account] else { return errSecItemNotFound }
+    result?.pointee = data as AnyObject
+    return errSecSuccess
+  }
+}
+
+@discardableResult
+public func SecItemAdd(_ attributes: CFDictionary, _ result: UnsafeMutablePointer<CFTypeRef?>?) -> OSStatus {
+  guard let account = account(attributes), let data = attributes[kSecValueData] as? Data else { return errSecParam }
+  return Keychain.update { items in
+    guard items[account] == nil else { return errSecDuplicateItem }
+    items[account] = data
+    return errSecSuccess
+  }
+}
+
+@discardableResult
+public func SecItemDelete(_ query: CFDictionary) -> OSStatus {
+  guard let account = account(query) else { return errSecParam }
+  return Keychain.update { items in items.removeValue(forKey: account) == nil ? errSecItemNotFound : errSecSuccess }
+}

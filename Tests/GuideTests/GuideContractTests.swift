@@ -1,0 +1,84 @@
+import GateProcesses
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite(
+  "An app that follows the guide", .timeLimit(.minutes(1)),
+  .enabled("needs unshare and mount, which this system does not permit", GuideApp.isPossible))
+struct GuideContractTests {
+  @Test("registers once, and its three headers open a socket each time")
+  func opens() async throws {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      try await GateProcess.serving(plan) { gate in
+        let app = try GuideApp(of: gate)
+        let keyID = try await app.register()
+        #expect(try await app.register() == keyID)
+
+        let visitor = try Visitor(to: gate)
+        for message in ["first", "second"] {
+          let headers = try await app.headers()
+          #expect(
+            headers.fields.map(\.name).sorted()
+              == ["X-App-Assert-Data", "X-App-Assert-KeyId", "X-App-Assert-Nonce"])
+          #expect(headers.first("X-App-Assert-KeyId") == keyID)
+          let socket = try await visitor.open("/", headers)
+          #expect(try await socket.exchange(.text(message)) == .text(message))
+          await socket.close()
+          #expect(try await visitor.refusal(of: headers) == "nonce_used")
+        }
+      }
+    }
+  }
+
+  @Test("is told when its nonce has expired, in the guide's words")
+  func expired() async throws {
+    var plan = GatePlan()
+    plan.challengeTTL = "1s"
+    try await GateProcess.serving(plan) { gate in
+      var app = try GuideApp(of: gate)
+      app.attestationTime = .milliseconds(1200)
+      await #expect(throws: GuideApp.Thrown(error: #"registrationFailed("Invalid or expired nonce")"#)) {
+        try await app.register()
+      }
+    }
+  }
+
+  @Test("is told when the gate knows no app, in the guide's words")
+  func unconfigured() async throws {
+    var plan = GatePlan()
+    plan.hasApp = false
+    try await GateProcess.serving(plan) { gate in
+      let app = try GuideApp(of: gate)
+      await #expect(throws: GuideApp.Thrown(error: #"registrationFailed("Server not configured for App Attest")"#)) {
+        try await app.register()
+      }
+    }
+  }
+
+  @Test("is told when it is not the app that the gate serves, in the guide's words")
+  func foreign() async throws {
+    try await GateProcess.serving(GatePlan()) { gate in
+      var app = try GuideApp(of: gate)
+      app.appID = "\(GatePlan.teamID).com.example.other"
+      await #expect(throws: GuideApp.Thrown(error: #"registrationFailed("rpIdHash does not match bundleId")"#)) {
+        try await app.register()
+      }
+      // Nothing is remembered of the attempt.
+      await #expect(throws: GuideApp.Thrown(error: "serviceUnavailable")) { try await app.headers() }
+    }
+  }
+
+  @Test("does not speak with a gate whose certificate nobody vouches for")
+  func untrusted() async throws {
+    try await GateProcess.serving(GatePlan()) { gate in
+      var app = try GuideApp(of: gate)
+      app.trustsTheGate = false
+      let thrown = await #expect(throws: GuideApp.Thrown.self) { try await app.register() }
+      #expect(thrown?.error.contains("NSURLErrorDomain") == true)
+    }
+  }
+}
