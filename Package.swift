@@ -130,6 +130,12 @@ let package = Package(
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(
+      "LoadTests",
+      [
+        "Cryptography", "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
+        "sallyport",
+      ]),
+    tests(
       "SQLiteStoreTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",

@@ -1,0 +1,98 @@
+import Foundation
+import GateProcesses
+import SimulatedDevice
+import TestSupport
+import Testing
+
+/// A client that takes its time before it has asked for anything.
+enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
+  case connectsAndIsSilent
+  case sendsItsClientHelloByteByByte
+  case isSilentBehindTheHandshake
+  case sendsItsHeadByteByByte
+
+  var testDescription: String { rawValue }
+
+  /// What the gate says before it ends the connection.
+  func answer(of gate: GateProcess) async throws -> String {
+    switch self {
+    case .connectsAndIsSilent:
+      return try await RawClient.talk(to: gate.port, first: [], each: nil)
+    case .sendsItsClientHelloByteByByte:
+      // The head of a TLS record with 512 bytes of a ClientHello.
+      return try await RawClient.talk(to: gate.port, first: [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC, 3, 3], each: 0x61)
+    case .isSilentBehindTheHandshake:
+      return try await overTLS("sleep 30", to: gate)
+    case .sendsItsHeadByteByByte:
+      return try await overTLS(
+        #"printf 'GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: '; while printf a; do sleep 1; done"#, to: gate)
+    }
+  }
+
+  /// What comes back for what `script` writes.
+  private func overTLS(_ script: String, to gate: GateProcess) async throws -> String {
+    let openssl = try Places.tool("openssl")
+    let client =
+      "timeout 30 \(openssl) s_client -quiet -verify_return_error -CAfile '\(gate.folder.tlsAuthorityPath)' "
+      + "-connect 127.0.0.1:\(gate.port) 2>/dev/null"
+    // The shell is not to wait for the writer, which notices the end only when it writes again.
+    let (_, output, _) = try await ChildProcess.run(
+      "/bin/bash", ["-c", "\(client) < <(\(script)); kill $! 2>/dev/null"], within: .seconds(40))
+    return output.joined(separator: "\n")
+  }
+}
+
+@Suite("A client that takes its time", .timeLimit(.minutes(1)))
+struct SlowClientTests {
+  @Test("is cut off after ten seconds", arguments: SlowClient.allCases)
+  func cut(client: SlowClient) async throws {
+    try await GateProcess.serving(GatePlan()) { gate in
+      let start = ContinuousClock.now
+      let answer = try await client.answer(of: gate)
+      let patience = start.duration(to: .now)
+      #expect(patience > .seconds(9.5) && patience < .seconds(16), "\(patience)")
+      #expect(answer.hasPrefix("HTTP/1.1 408 ") == (client == .sendsItsHeadByteByByte), "\(answer)")
+      // Others are served as ever.
+      #expect(try await Visitor(to: gate).challenge().count == 64)
+    }
+  }
+}
+
+/// A TCP socket without TLS, on a thread of its own.
+enum RawClient {
+  /// Sends `first`, then `each` every half second, until the other side ends the connection; gives what it said, and
+  /// throws after 20 seconds.
+  static func talk(to port: UInt16, first: [UInt8], each: UInt8?) async throws -> String {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(with: Result { try converse(with: port, first: first, each: each) })
+      }
+    }
+  }
+
+  private static func converse(with port: UInt16, first: [UInt8], each: UInt8?) throws -> String {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = Loopback.address(port: port)
+    let isConnected = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    guard isConnected else { throw Unexpected("cannot connect: \(String(cString: strerror(errno)))") }
+    send(descriptor, first, first.count, Int32(MSG_NOSIGNAL))
+    var said: [UInt8] = []
+    for _ in 0..<40 {
+      var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      if poll(&wait, 1, 500) > 0 {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        if count <= 0 { return String(decoding: said, as: UTF8.self) }
+        said += buffer[..<count]
+      } else if let each {
+        send(descriptor, [each], 1, Int32(MSG_NOSIGNAL))
+      }
+    }
+    throw Unexpected("the connection is still open after 20 seconds")
+  }
+}
