@@ -132,7 +132,8 @@ let package = Package(
     tests(
       "LoadTests",
       [
-        "Cryptography", "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
+        "Cryptography", "GateProcesses", "Locking", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
+        "attest",
         "sallyport",
       ]),
     tests(

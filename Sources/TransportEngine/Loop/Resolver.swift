@@ -107,11 +107,13 @@ enum Thread {
     defer { pthread_attr_destroy(&attributes) }
     var thread = pthread_t()
     let task = Unmanaged.passRetained(Task(body))
-    let code = pthread_create(&thread, &attributes, { argument in
-      guard let argument else { return nil }
-      Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
-      return nil
-    }, task.toOpaque())
+    let code = pthread_create(
+      &thread, &attributes,
+      { argument in
+        guard let argument else { return nil }
+        Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
+        return nil
+      }, task.toOpaque())
     guard code != 0 else { return }
     task.release()
     body()  // No thread is to be had: late is better than never.
