@@ -52,17 +52,20 @@ let package = Package(
     target("CBOR", ["CLibCBOR"]),
     target("Cryptography", ["ByteCoding", "COpenSSL"]),
     target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
-    target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography"]),
+    target("Locking"),
+    target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "Locking"]),
     target(
       "GateService",
       ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
-    target("JSONLog", ["ByteCoding", .product(name: "Logging", package: "swift-log")]),
-    target("SQLiteStore", ["AttestGate", "AppAttest", "ByteCoding", .product(name: "GRDB", package: "GRDB.swift")]),
+    target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
+    target(
+      "SQLiteStore",
+      ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
-    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography"]),
+    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
@@ -75,14 +78,15 @@ let package = Package(
       "AttestTool",
       [
         "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "Locking", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    support("TestSupport", []),
+    support("TestSupport", ["Locking"]),
     support(
-      "GateFixtures", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "SimulatedDevice", "SQLiteStore"]),
+      "GateFixtures",
+      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
     support(
       "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
-    support("GuideShim", ["AttestClient", "Cryptography", "SimulatedDevice"]),
+    support("GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
     .executableTarget(
       name: "guide-client", dependencies: ["GuideShim", "SimulatedDevice"], path: "Tests/GuideClient",
       swiftSettings: settings),
@@ -92,7 +96,7 @@ let package = Package(
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
     tests(
       "AttestClientTests",
-      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine"]),
+      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine", "Locking"]),
     tests(
       "AttestGateTests",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
@@ -100,13 +104,18 @@ let package = Package(
       "AttestToolTests",
       [
         "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
-        "attest", "sallyport",
+        "attest", "sallyport", "Locking", "TestSupport",
       ]),
     tests("ByteCodingTests", ["ByteCoding"]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
-    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography"]),
+    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
-    tests("EndToEndTests", ["TestSupport", "sallyport", "attest"]),
+    tests(
+      "EndToEndTests",
+      [
+        "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
+        "TransportEngine", "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests(
       "GateServiceTests",
       [
@@ -123,7 +132,8 @@ let package = Package(
     tests(
       "LoadTests",
       [
-        "Cryptography", "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
+        "Cryptography", "GateProcesses", "Locking", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
+        "attest",
         "sallyport",
       ]),
     tests(
@@ -132,10 +142,12 @@ let package = Package(
         "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    tests("LockingTests", ["Locking"]),
     tests("SettingsTests", ["Settings"]),
-    tests("SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding"]),
     tests(
-      "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice"]),
+      "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
+    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "Locking", "SimulatedDevice"]),
+    tests(
+      "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]
 )

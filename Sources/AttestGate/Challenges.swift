@@ -1,6 +1,6 @@
 public import ByteCoding
 internal import Cryptography
-internal import Synchronization
+internal import Locking
 
 /// Issues nonces and tells its own from others.
 ///
@@ -12,14 +12,14 @@ public final class Challenges: Sendable {
   /// How far ahead of this node's clock another node's may be.
   public let skew: Duration
   private let storage: (any ChallengeKeyStorage)?
-  private let ring: Mutex<ChallengeKeyRing?>
+  private let ring: Guarded<ChallengeKeyRing?>
 
   /// Challenges under keys that are configured.
   public init(ring: ChallengeKeyRing, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
     self.life = life
     self.skew = skew
     storage = nil
-    self.ring = Mutex(ring)
+    self.ring = Guarded(ring)
   }
 
   /// Challenges under keys that are made once and kept in `storage`. See `prepare()`.
@@ -27,7 +27,7 @@ public final class Challenges: Sendable {
     self.life = life
     self.skew = skew
     self.storage = storage
-    ring = Mutex(nil)
+    ring = Guarded(nil)
   }
 
   /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.

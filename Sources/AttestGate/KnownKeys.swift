@@ -1,6 +1,6 @@
 internal import AppAttest
 internal import Cryptography
-internal import Synchronization
+internal import Locking
 
 /// The keys that were seen lately, ready to verify with.
 ///
@@ -31,7 +31,7 @@ final class KnownKeys: Sendable {
 
   private let registry: any KeyRegistry
   private let capacity: Int
-  private let generations = Mutex(Generations())
+  private let generations = Guarded(Generations())
 
   /// Keeps at most twice `capacity` keys.
   init(registry: any KeyRegistry, capacity: Int) {

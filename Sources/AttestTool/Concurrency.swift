@@ -1,13 +1,13 @@
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
+internal import Locking
 internal import Transport
 
 /// SIGINT and SIGTERM as a wish to end in order.
 final class ClosingSignals: Sendable {
   // Set once, and Dispatch's objects may be used from any thread.
   nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
-  private let state = Mutex((received: false, waiting: [CheckedContinuation<Void, Never>]()))
+  private let state = Guarded((received: false, waiting: [CheckedContinuation<Void, Never>]()))
 
   /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
   init(_ body: @escaping @Sendable () -> Void) {
@@ -52,8 +52,8 @@ final class ClosingSignals: Sendable {
 
 /// Does something unless it is cancelled in time.
 final class Deadline: Sendable {
-  private let passed = Mutex(false)
-  private let task = Mutex<Task<Void, Never>?>(nil)
+  private let passed = Guarded(false)
+  private let task = Guarded<Task<Void, Never>?>(nil)
 
   init(after duration: Duration, _ body: @escaping @Sendable () async -> Void) {
     let task = Task { [weak self] in
@@ -70,9 +70,9 @@ final class Deadline: Sendable {
 
 /// A value that several threads set and read.
 final class Shared<Value: Sendable>: Sendable {
-  private let value: Mutex<Value>
+  private let value: Guarded<Value>
 
-  init(_ value: Value) { self.value = Mutex(value) }
+  init(_ value: Value) { self.value = Guarded(value) }
   func get() -> Value { value.withLock { $0 } }
   func set(_ value: Value) { self.value.withLock { $0 = value } }
 }

@@ -1,6 +1,6 @@
 internal import Dispatch
 internal import Glibc
-internal import Synchronization
+internal import Locking
 
 /// Lines on their way to a file descriptor.
 ///
@@ -16,7 +16,7 @@ public final class LineSink: Sendable {
 
   private let descriptor: CInt
   private let capacity: Int
-  private let pending = Mutex(Pending())
+  private let pending = Guarded(Pending())
   private let queue = DispatchQueue(label: "sallyport.log")
 
   /// A sink that keeps up to `capacity` bytes.

@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import Dispatch
 internal import GRDB
-internal import Synchronization
+internal import Locking
 
 /// Runs jobs in batches, one transaction and so one flush to disk a batch.
 ///
@@ -20,7 +20,7 @@ final class BatchLane: Sendable {
   private let mostWaiting: Int
   private let mostInBatch: Int
   private let queue: DispatchQueue
-  private let waiting = Mutex(Waiting())
+  private let waiting = Guarded(Waiting())
 
   init(file: DatabaseFile, access: Access, mostWaiting: Int, mostInBatch: Int = 256) {
     self.file = file

@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import GRDB
 internal import Glibc
-internal import Synchronization
+internal import Locking
 
 /// The file and its connections: opened when they are first needed, and anew after a fault that outlives a call.
 final class DatabaseFile: Sendable {
@@ -13,7 +13,7 @@ final class DatabaseFile: Sendable {
 
   let path: String
   private let busyTimeout: Double
-  private let state = Mutex(State.idle)
+  private let state = Guarded(State.idle)
 
   init(path: String, busyTimeout: Double) {
     self.path = path

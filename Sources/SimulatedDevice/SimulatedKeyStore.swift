@@ -1,7 +1,7 @@
 public import AttestClient
 internal import ByteCoding
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// A key of a simulated device and what it has done.
 public struct SimulatedKey: Sendable, Hashable, Codable {
@@ -30,7 +30,7 @@ public protocol SimulatedKeyStore: Sendable {
 
 /// Keys that end with the process.
 public final class MemoryKeyStore: SimulatedKeyStore {
-  private let keys = Mutex<[String: SimulatedKey]>([:])
+  private let keys = Guarded<[String: SimulatedKey]>([:])
 
   public init() {}
 

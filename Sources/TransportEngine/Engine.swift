@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Synchronization
+internal import Locking
 public import Transport
 
 /// How the engine treats connections before anything is decided about them.
@@ -89,7 +89,12 @@ public final class Engine: Sendable {
       self.address = sockets.first.map { Socket.localAddress(of: $0) } ?? address
       let resolver = Resolver()
       var loops: [EventLoop] = []
-      for _ in sockets { loops.append(try EventLoop(service: service, resolver: resolver)) }
+      do throws(SystemCallError) {
+        for _ in sockets { loops.append(try EventLoop(service: service, resolver: resolver)) }
+      } catch {
+        for fd in sockets { close(fd) }
+        throw error
+      }
       self.loops = loops
       for (loop, socket) in zip(loops, sockets) {
         Thread.start { loop.run() }
@@ -125,6 +130,8 @@ public final class Engine: Sendable {
 
   /// Stops to listen, closes every session with `code`, and returns when all are gone or `timeout` has passed.
   ///
+  /// It may be called again: the first call's code and timeout count.
+  ///
   /// - Returns: how many sessions had to be cut off.
   @discardableResult
   public func drain(
@@ -134,14 +141,17 @@ public final class Engine: Sendable {
       for loop in loops {
         group.addTask {
           await withCheckedContinuation { continuation in
-            loop.execute { loop in
+            let isAccepted = loop.execute { loop in
+              // Those who have connected already are bidden farewell like the others, not reset.
+              loop.listener?.ready(Readiness.input, in: loop)
               loop.listener?.stop(in: loop)
               loop.listener = nil
               loop.startDraining(
-                Drain(code: code, reason: reason, deadline: loop.now + timeout.milliseconds) { remaining in
-                  continuation.resume(returning: remaining)
-                })
+                Drain(
+                  code: code, reason: reason, deadline: loop.now + timeout.milliseconds,
+                  waiting: [{ continuation.resume(returning: $0) }]))
             }
+            if !isAccepted { continuation.resume(returning: 0) }
           }
         }
       }
@@ -149,7 +159,7 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Ends everything at once. The threads end a moment later.
+  /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
   public func stop() {
     for loop in loops { loop.execute { $0.stop() } }
   }

@@ -40,6 +40,9 @@ struct DevCommand: AsyncParsableCommand {
   @Option(help: "PEM authority of client certificates of debug builds.")
   var clientCA: String?
 
+  @Flag(help: "Print what the start says as one line of JSON.")
+  var json = false
+
   func run() async throws {
     do throws(CommandFailure) {
       let folder = AuthorityFolder(path: Self.absolute(self.folder ?? Self.standardFolder))
@@ -53,20 +56,34 @@ struct DevCommand: AsyncParsableCommand {
       // Variables and a .env of a gate of one's own say nothing here.
       let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
       let house = try await GateHouse.open(try RunCommand.load(loader))
-      let url = "wss://localhost:\(house.engine.address.port)/"
-      Console.print(
-        """
-        url          \(url)
-        fingerprint  SHA-256 \(Hex.encode(authority.server.certificate.fingerprint))
-        folder       \(folder.path)
-        app          \(authority.appID) (environment development, simulated roots)
-        upstream     \(upstream)
-        next         attest connect \(url) --authority \(folder.path)
-        """)
+      announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/")
       await house.serve()
     } catch {
       throw error.told()
     }
+  }
+
+  /// What a developer needs to go on with.
+  private func announce(_ authority: TestAuthority, in folder: AuthorityFolder, url: String) {
+    let fingerprint = Hex.encode(authority.server.certificate.fingerprint)
+    let next = "attest connect \(url) --authority \(folder.path)"
+    guard !json else {
+      Console.print(
+        JSONText.object([
+          "url": url, "fingerprint": fingerprint, "folder": folder.path, "app": authority.appID, "upstream": upstream,
+          "next": next,
+        ]))
+      return
+    }
+    Console.print(
+      """
+      url          \(url)
+      fingerprint  SHA-256 \(fingerprint)
+      folder       \(folder.path)
+      app          \(authority.appID) (environment development, simulated roots)
+      upstream     \(upstream)
+      next         \(next)
+      """)
   }
 
   private static var standardFolder: String {

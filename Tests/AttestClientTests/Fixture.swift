@@ -1,6 +1,6 @@
 import AttestClient
 import Foundation
-import Synchronization
+import Locking
 import Testing
 
 /// A session with all that it stands on.
@@ -36,10 +36,10 @@ struct Fixture {
 
 /// Upgrades as a test scripts them: each attempt takes one outcome, and after them all succeed.
 final class ScriptedUpgrades: Sendable {
-  private let outcomes: Mutex<[UpgradeError]>
-  private let seen = Mutex<[AssertionHeaders]>([])
+  private let outcomes: Guarded<[UpgradeError]>
+  private let seen = Guarded<[AssertionHeaders]>([])
 
-  init(_ outcomes: [UpgradeError] = []) { self.outcomes = Mutex(outcomes) }
+  init(_ outcomes: [UpgradeError] = []) { self.outcomes = Guarded(outcomes) }
 
   convenience init(refusedWith codes: [RefusalCode]) {
     self.init(codes.map { .refused(GateRefusal(status: 401, code: $0, text: "no")) })

@@ -170,7 +170,7 @@ struct GateTests {
     let first = try house.record()
     let port = try Int(GateURL(house.url).port)
     for round in 1...2 {
-      house.gate.stop()
+      try await house.gate.stop()
       for name in try FileManager.default.contentsOfDirectory(atPath: house.authority) where name.contains("state.db") {
         try FileManager.default.removeItem(atPath: "\(house.authority)/\(name)")
       }
@@ -184,7 +184,7 @@ struct GateTests {
         #expect(outcome.status == 75)
         #expect(outcome.complaints.first?.contains("a new one may be made after") == true)
       }
-      gate.stop()
+      try await gate.stop()
     }
   }
 
@@ -217,7 +217,7 @@ struct GateTests {
   @Test("a backend that is away is told apart from a refusal")
   func noBackend() async throws {
     let house = try await House()
-    house.echo.stop()
+    try await house.echo.stop()
     let outcome = try await house.attest("connect", house.url, "--once", "x")
     #expect(outcome.status == 69)
     #expect(outcome.complaints.first?.contains("502 upstream_unavailable") == true)
@@ -226,7 +226,7 @@ struct GateTests {
   @Test("a gate that is away is told apart, too")
   func noGate() async throws {
     let house = try await House()
-    house.gate.stop()
+    try await house.gate.stop()
     let outcome = try await house.attest("connect", house.url, "--once", "x")
     #expect(outcome.status == 69)
     #expect(outcome.complaints.first?.contains("cannot be reached") == true)
@@ -273,7 +273,7 @@ struct GateTests {
   func signals(signal: Int32) async throws {
     let place = try Workplace()
     let echo = try await place.start(.attest, ["echo", "--listen", "127.0.0.1:0"], lines: 1)
-    #expect(echo.stop(signal) == 0)
+    #expect(try await echo.stop(signal) == 0)
   }
 
   @Test("a port that is taken is not taken again")

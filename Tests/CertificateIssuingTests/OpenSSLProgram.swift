@@ -1,20 +1,16 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The `openssl` program: a reader of certificates and messages that is not ours.
 enum OpenSSLProgram {
   /// What it prints, and whether it is content.
   static func run(_ arguments: String...) throws -> (isContent: Bool, output: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["openssl"] + arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus == 0, text)
+    try withFolder { folder in
+      let output = folder + "/output"
+      let exit = try ChildProcess.run("/usr/bin/env", ["openssl"] + arguments, writing: output, output)
+      return (exit.code == 0, try String(contentsOfFile: output, encoding: .utf8))
+    }
   }
 }
 

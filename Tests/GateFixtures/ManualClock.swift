@@ -1,12 +1,12 @@
 public import AttestGate
 public import ByteCoding
-internal import Synchronization
+internal import Locking
 
 /// A clock that moves when a test says so.
 public final class ManualClock: Sendable {
-  private let instant: Mutex<Timestamp>
+  private let instant: Guarded<Timestamp>
 
-  public init(_ instant: Timestamp = Timestamp(seconds: 1_800_000_000)) { self.instant = Mutex(instant) }
+  public init(_ instant: Timestamp = Timestamp(seconds: 1_800_000_000)) { self.instant = Guarded(instant) }
 
   public var now: Timestamp { instant.withLock { $0 } }
 

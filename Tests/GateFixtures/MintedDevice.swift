@@ -3,7 +3,7 @@ public import AttestGate
 public import ByteCoding
 public import Cryptography
 public import SimulatedDevice
-internal import Synchronization
+internal import Locking
 
 /// A device with one key, which makes what a test asks for, honest or not.
 public struct MintedDevice: Sendable {
@@ -50,7 +50,7 @@ extension AdmissionClaim {
 
 /// Counts a device's signatures.
 public final class SignCounter: Sendable {
-  private let count = Mutex(UInt32(0))
+  private let count = Guarded(UInt32(0))
 
   public init() {}
 

@@ -1,7 +1,7 @@
 internal import AttestClient
 public import Foundation
 public import SimulatedDevice
-internal import Synchronization
+internal import Locking
 
 /// As much of DeviceCheck as the guide uses, over a simulated device.
 public final class DCAppAttestService: Sendable {
@@ -12,7 +12,7 @@ public final class DCAppAttestService: Sendable {
     let attestationDelay: Duration
   }
 
-  private let simulation = Mutex<Simulation?>(nil)
+  private let simulation = Guarded<Simulation?>(nil)
 
   /// Says which device this is. Until then every call fails with `DCError.featureUnsupported`.
   ///

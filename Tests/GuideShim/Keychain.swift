@@ -1,10 +1,10 @@
 internal import Foundation
-internal import Synchronization
+internal import Locking
 
 /// As much of the Security framework as the guide uses: generic passwords by account, in a file that outlives the
 /// process as a keychain does.
 public enum Keychain {
-  private static let path = Mutex<String?>(nil)
+  private static let path = Guarded<String?>(nil)
 
   /// Names the file. Until then every call fails with `errSecNotAvailable`.
   public static func open(at file: String) { path.withLock { $0 = file } }

@@ -3,7 +3,7 @@ import AttestClient
 import ByteCoding
 import Cryptography
 import SimulatedDevice
-import Synchronization
+import Locking
 import Testing
 
 @Suite("A simulated device's keys")
@@ -96,7 +96,7 @@ struct KeyServiceTests {
 
 /// Keys in memory, whose saving can be made to fail.
 private final class FailingKeyStore: SimulatedKeyStore {
-  let fails = Mutex(false)
+  let fails = Guarded(false)
   private let keys = MemoryKeyStore()
 
   func key(_ keyID: String) -> SimulatedKey? { keys.key(keyID) }

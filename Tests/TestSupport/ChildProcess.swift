@@ -1,8 +1,11 @@
 import Foundation
 public import Glibc
-import Synchronization
+import Locking
 
 /// A process that a test has started.
+///
+/// Not Foundation's `Process`: that waits for an end by `select`, which knows no descriptor above 1023, and tests of
+/// thousands of sockets run in the same process. It would wait for ever.
 public final class ChildProcess: Sendable {
   public enum Exit: Sendable, Hashable {
     case code(Int32)
@@ -13,7 +16,7 @@ public final class ChildProcess: Sendable {
   public let output = LineLog()
   public let errors = LineLog()
   /// The writing end of its standard input; -1 when closed.
-  private let input: Mutex<Int32>
+  private let input: Guarded<Int32>
   private let outcome = Watched<Exit?>(nil)
 
   /// Starts the program at `path`.
@@ -28,14 +31,11 @@ public final class ChildProcess: Sendable {
     let command = folder.map { ["/usr/bin/env", "-C", $0, path] } ?? [path]
     let (id, input, output, errors) = try Self.start(command + arguments, environment)
     self.id = id
-    self.input = Mutex(input)
+    self.input = Guarded(input)
     Self.read(output, into: self.output)
     Self.read(errors, into: self.errors)
     Thread.detachNewThread { [id, outcome] in
-      var status: Int32 = 0
-      while waitpid(id, &status, 0) == -1 && errno == EINTR {}
-      let signal = status & 0x7F
-      let exit = signal == 0 ? Exit.code(status >> 8 & 0xFF) : .signal(signal)
+      let exit = Exit(of: id)
       outcome.update { $0 = exit }
     }
   }
@@ -95,6 +95,22 @@ extension ChildProcess {
     return (exit, try await process.output.all(), try await process.errors.all())
   }
 
+  /// Runs `path` to its end with files for its streams, on the calling thread: for programs that end by themselves.
+  ///
+  /// `output` and `errors` are made or emptied first, and may be the same file.
+  public static func run(
+    _ path: String, _ arguments: [String], reading input: String = "/dev/null", writing output: String, _ errors: String
+  ) throws -> Exit {
+    let id = try starting.withLock { _ in
+      let files = try [
+        OpenFile(input, O_RDONLY), OpenFile(output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
+        OpenFile(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
+      ]
+      return try spawn([path] + arguments, [:], descriptors: files.map(\.descriptor))
+    }
+    return Exit(of: id)
+  }
+
   private static func read(_ descriptor: Int32, into log: LineLog) {
     Thread.detachNewThread {
       var buffer = [UInt8](repeating: 0, count: 65536)
@@ -123,7 +139,7 @@ extension ChildProcess {
   }
 
   /// Of two processes started at once, one could inherit the other's pipes and keep them open.
-  private static let starting = Mutex(())
+  private static let starting = Guarded(())
 
   private static func spawn(
     _ command: [String], _ environment: [String: String?], descriptors: [Int32]
@@ -169,11 +185,38 @@ extension ChildProcess {
   }
 }
 
+extension ChildProcess.Exit {
+  /// Waits for the end of the child `id`, which nobody else waits for.
+  fileprivate init(of id: pid_t) {
+    var status: Int32 = 0
+    while waitpid(id, &status, 0) == -1 && errno == EINTR {}
+    let signal = status & 0x7F
+    self = signal == 0 ? .code(status >> 8 & 0xFF) : .signal(signal)
+  }
+
+  /// The exit code; `nil` if a signal ended the process.
+  public var code: Int32? {
+    if case .code(let code) = self { code } else { nil }
+  }
+}
+
 public struct SpawnFailed: Error, CustomStringConvertible {
   let path: String
   let reason: String
 
   public var description: String { "\(path) did not start: \(reason)" }
+}
+
+/// A file that closes with this value, and never lives on in a child.
+private final class OpenFile {
+  let descriptor: Int32
+
+  init(_ path: String, _ flags: Int32) throws {
+    descriptor = open(path, flags | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw SpawnFailed(path: path, reason: String(cString: strerror(errno))) }
+  }
+
+  deinit { close(descriptor) }
 }
 
 /// A pipe whose ends close with it, unless they are taken, and never live on in a child.

@@ -4,6 +4,8 @@ public final class LineLog: Sendable {
     var lines: [String] = []
     var partial: [UInt8] = []
     var hasEnded = false
+    /// Whether the last line has no line end.
+    var endsWithinLine = false
   }
 
   let content = Watched(Content())
@@ -28,6 +30,21 @@ public final class LineLog: Sendable {
     try await content.wait(for: "the end of the stream", within: limit) { $0.hasEnded ? $0.lines : nil }
   }
 
+  /// Everything as it was written, once the stream has ended.
+  public func text(within limit: Duration = .seconds(30)) async throws -> String {
+    try await content.wait(for: "the end of the stream", within: limit) { content in
+      guard content.hasEnded else { return nil }
+      return content.lines.joined(separator: "\n") + (content.lines.isEmpty || content.endsWithinLine ? "" : "\n")
+    }
+  }
+
+  /// The first `count` lines, or fewer if there are no more.
+  public func first(_ count: Int, within limit: Duration = .seconds(30)) async throws -> [String] {
+    try await content.wait(for: "\(count) lines", within: limit) { content in
+      content.hasEnded || content.lines.count >= count ? Array(content.lines.prefix(count)) : nil
+    }
+  }
+
   func append(_ bytes: some Sequence<UInt8>) {
     content.update { content in
       content.partial.append(contentsOf: bytes)
@@ -40,6 +57,7 @@ public final class LineLog: Sendable {
 
   func end() {
     content.update { content in
+      content.endsWithinLine = !content.partial.isEmpty
       if !content.partial.isEmpty { content.lines.append(String(decoding: content.partial, as: UTF8.self)) }
       content.partial = []
       content.hasEnded = true

@@ -1,4 +1,4 @@
-import Synchronization
+import Locking
 
 /// A value that others can wait on: for a test, the end of a process or the lines that it has written.
 public final class Watched<Value: Sendable>: Sendable {
@@ -15,9 +15,9 @@ public final class Watched<Value: Sendable>: Sendable {
     var lastWaiter = 0
   }
 
-  private let state: Mutex<State>
+  private let state: Guarded<State>
 
-  public init(_ value: Value) { state = Mutex(State(value: value)) }
+  public init(_ value: Value) { state = Guarded(State(value: value)) }
 
   public var value: Value { state.withLock(\.value) }
 

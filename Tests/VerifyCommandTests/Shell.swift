@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What a command left behind.
@@ -62,18 +63,11 @@ final class Shell {
   /// Runs `sallyport verify` with `arguments`.
   func verify(_ arguments: [String], input: [UInt8] = []) throws -> Transcript {
     let source = try file("input", input)
-    let (output, errors) = (try file("output", ""), try file("errors", ""))
-    let process = Process()
-    process.executableURL = Self.executable
-    process.arguments = ["verify"] + arguments
-    process.standardInput = try FileHandle(forReadingFrom: URL(fileURLWithPath: source))
-    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
-    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
-    try process.run()
-    process.waitUntilExit()
-    try #require(process.terminationReason == .exit)
+    let (output, errors) = (path + "/output", path + "/errors")
+    let exit = try ChildProcess.run(
+      Self.executable.path, ["verify"] + arguments, reading: source, writing: output, errors)
     return Transcript(
-      status: process.terminationStatus, output: try String(contentsOfFile: output, encoding: .utf8),
+      status: try #require(exit.code), output: try String(contentsOfFile: output, encoding: .utf8),
       errors: try String(contentsOfFile: errors, encoding: .utf8))
   }
 

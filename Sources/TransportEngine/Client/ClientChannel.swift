@@ -16,7 +16,7 @@ final class ClientChannel: LoopChannel {
   /// What the caller is waiting for.
   enum Wish {
     case connection(Callback<Void>)
-    case response(Callback<Response>)
+    case response(to: String, Callback<Response>)
     case upgrade(ClientHandshake, Callback<Response>)
   }
 
@@ -51,17 +51,22 @@ final class ClientChannel: LoopChannel {
 
   // MARK: Wishes
 
-  func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) {
+  /// `false` if the wish was refused, and whoever had it told so: then nothing may be sent for it.
+  @discardableResult
+  func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) -> Bool {
     let isPossible = if case .connection = wish { phase == .resolution } else { phase == .ready && self.wish == nil }
     guard isPossible else {
       Self.fail(wish, .misused("the connection is closed or busy"))
-      return
+      return false
     }
     self.wish = wish
     setDeadline(after: timeout, in: loop)
+    return true
   }
 
   func setDeadline(after timeout: Duration, in loop: EventLoop) {
+    // A closed channel has left the loop: nothing of it may stay in the wheel.
+    guard phase != .closed else { return }
     timer.pointee.slot = token.slot
     loop.timers.schedule(timer, at: monotonicMilliseconds() + max(1, timeout.milliseconds))
   }
@@ -71,7 +76,7 @@ final class ClientChannel: LoopChannel {
   private static func fail(_ wish: Wish?, _ fault: ClientFault) {
     switch wish {
     case .connection(let done): done(.failure(fault))
-    case .response(let done), .upgrade(_, let done): done(.failure(fault))
+    case .response(_, let done), .upgrade(_, let done): done(.failure(fault))
     case nil: break
     }
   }
@@ -187,6 +192,8 @@ final class ClientChannel: LoopChannel {
 
   override func expired(in loop: EventLoop) { end(.timedOut, in: loop) }
 
+  override func abandon(in loop: EventLoop) { end(.lost("the engine stopped"), in: loop) }
+
   private func ended(in loop: EventLoop) {
     let reason = link.failure ?? "the server closed the connection"
     switch phase {
@@ -239,6 +246,7 @@ final class ClientChannel: LoopChannel {
 
   private func readAnswer(hasEnded: Bool, in loop: EventLoop) {
     if answer == nil { parseHead(in: loop) }
+    defer { refuseUnasked(in: loop) }
     guard let head = answer?.head, var body = answer?.body else { return }
     do throws(BodyFault) {
       let taken = try inbox.withUnsafeBufferPointer { bytes throws(BodyFault) in try body.feed(bytes) }
@@ -248,6 +256,13 @@ final class ClientChannel: LoopChannel {
       if body.isComplete { answered(head, body.body, in: loop) }
     } catch {
       end(.malformed("the body of the answer is broken or too large"), in: loop)
+    }
+  }
+
+  /// What comes while nobody waits must not become the answer to the next request.
+  private func refuseUnasked(in loop: EventLoop) {
+    if phase == .ready && wish == nil && !inbox.isEmpty {
+      end(.malformed("the server answers what nobody asked"), in: loop)
     }
   }
 
@@ -265,7 +280,7 @@ final class ClientChannel: LoopChannel {
           return
         }
         if head.status < 200 { continue }
-        guard let body = try? BodyReader(head.framing, limit: 1 << 20) else {
+        guard let body = try? BodyReader(framing(of: head), limit: 1 << 20) else {
           end(.malformed("the answer is longer than 1 MiB"), in: loop)
           return
         }
@@ -273,6 +288,11 @@ final class ClientChannel: LoopChannel {
         return
       }
     }
+  }
+
+  /// An answer to HEAD ends with its head, whatever it says (RFC 9112 section 6.3).
+  private func framing(of head: ResponseHead) -> BodyFraming {
+    if case .response(to: "HEAD", _) = wish { .none } else { head.framing }
   }
 
   private func answered(_ head: ResponseHead, _ body: [UInt8], in loop: EventLoop) {
@@ -283,7 +303,7 @@ final class ClientChannel: LoopChannel {
     clearDeadline(in: loop)
     if head.wantsClose { end(.lost("the server closed the connection"), in: loop) }
     switch wish {
-    case .response(let done): done(.success(response))
+    case .response(_, let done): done(.success(response))
     case .upgrade(_, let done): done(.failure(.refused(response)))
     case .connection, nil: break
     }

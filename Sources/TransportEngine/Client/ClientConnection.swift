@@ -27,7 +27,7 @@ public final class ClientConnection: Sendable {
       throw .misused(error.rawValue)
     }
     return try await perform { channel, loop, done in
-      channel.begin(.response(done), timeout: timeout, in: loop)
+      guard channel.begin(.response(to: method, done), timeout: timeout, in: loop) else { return }
       channel.transmit(bytes, in: loop)
     }
   }
@@ -41,13 +41,14 @@ public final class ClientConnection: Sendable {
     let key = HandshakeKey.key(of: (0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
     let bytes: [UInt8]
     do throws(HeadWriteFault) {
-      bytes = try RequestWriter.upgrade(target: target, host: host, key: key, subprotocols: subprotocols, fields: headers)
+      bytes = try RequestWriter.upgrade(
+        target: target, host: host, key: key, subprotocols: subprotocols, fields: headers)
     } catch {
       throw .misused(error.rawValue)
     }
     let handshake = ClientHandshake(key: key, subprotocols: subprotocols, maxMessage: maxMessage)
     let answer = try await perform { (channel, loop, done: @escaping ClientChannel.Callback<Response>) in
-      channel.begin(.upgrade(handshake, done), timeout: timeout, in: loop)
+      guard channel.begin(.upgrade(handshake, done), timeout: timeout, in: loop) else { return }
       channel.transmit(bytes, in: loop)
     }
     return ClientWebSocket(connection: self, response: answer)
@@ -57,7 +58,8 @@ public final class ClientConnection: Sendable {
   func perform<Value: Sendable>(
     _ start: @escaping @Sendable (ClientChannel, EventLoop, @escaping ClientChannel.Callback<Value>) -> Void
   ) async throws(ClientFault) -> Value {
-    let result = await withCheckedContinuation { (continuation: CheckedContinuation<Result<Value, ClientFault>, Never>) in
+    let result = await withCheckedContinuation {
+      (continuation: CheckedContinuation<Result<Value, ClientFault>, Never>) in
       engine.loop.execute { [channel] loop in
         channel.use { start($0, loop) { continuation.resume(returning: $0) } }
       }

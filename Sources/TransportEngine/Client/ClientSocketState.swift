@@ -96,7 +96,8 @@ extension ClientChannel {
       case .message(let message): socket?.deliver(.message(message))
       case .bytes: break
       case .pong:
-        clearDeadline(in: loop)
+        // Behind a Close the deadline is that of the end.
+        if socket?.endpoint.canSend == true { clearDeadline(in: loop) }
         socket?.ponged()
       case .write(let bytes): transmit(bytes, in: loop)
       case .end(let end):

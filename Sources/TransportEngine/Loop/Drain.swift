@@ -5,14 +5,20 @@ struct Drain {
   let code: CloseCode
   let reason: String
   let deadline: Milliseconds
-  /// Called once, on the loop's thread, when the last session is gone or the deadline has passed.
-  var finished: (@Sendable (_ remaining: Int) -> Void)?
+  /// Each is called once, on the loop's thread, when the last session is gone or the deadline has passed.
+  var waiting: [@Sendable (_ remaining: Int) -> Void] = []
 }
 
 extension EventLoop {
   /// Closes every session: open ones with a Close frame between two frames, waiting ones with the answer they wait for.
+  ///
+  /// A loop that drains already goes on as it was told first; whoever asks again is told of the end as well.
   func startDraining(_ drain: Drain) {
-    guard self.drain == nil else { return }
+    guard self.drain == nil else {
+      self.drain?.waiting += drain.waiting
+      if now >= self.drain?.deadline ?? now { tellDrained() } else { drained() }
+      return
+    }
     self.drain = drain
     for slot in 0..<slots.end {
       guard let token = slots.token(in: slot), let session = slots.session(token) else { continue }
@@ -41,15 +47,18 @@ extension EventLoop {
 
   /// Tells that the loop is empty, if it is and somebody wants to know.
   func drained() {
-    guard let finished = drain?.finished, sessionCount == 0 else { return }
-    drain?.finished = nil
-    finished(0)
+    if drain != nil, sessionCount == 0 { tellDrained() }
   }
 
-  fileprivate func drainExpired() {
-    guard let finished = drain?.finished else { return }
-    drain?.finished = nil
-    finished(sessionCount)
+  /// A session has just opened: while the loop drains it is closed like those that it found open.
+  func closeIfDraining(_ session: SessionRef) {
+    if let drain { close(session, drain.code, reason: drain.reason) }
+  }
+
+  fileprivate func tellDrained() {
+    let waiting = drain?.waiting ?? []
+    drain?.waiting = []
+    for finished in waiting { finished(sessionCount) }
   }
 }
 
@@ -66,7 +75,12 @@ private final class DrainAlarm: LoopChannel {
   }
 
   override func expired(in loop: EventLoop) {
-    loop.drainExpired()
+    loop.tellDrained()
+    loop.remove(self)
+  }
+
+  override func abandon(in loop: EventLoop) {
+    loop.timers.cancel(timer)
     loop.remove(self)
   }
 }

@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Synchronization
+internal import Locking
 
 /// A thread that owns its connections: it waits, reads, decides and writes, and shares nothing with other threads but a
 /// mailbox.
@@ -28,7 +28,7 @@ final class EventLoop: @unchecked Sendable {
 
   private let epoll: Int32
   private let wakeUp: Int32
-  private let mailbox = Mutex<[Job]>([])
+  private let mailbox = Guarded<[Job]?>([])
   private var isStopping = false
 
   init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {
@@ -61,15 +61,18 @@ final class EventLoop: @unchecked Sendable {
 
   /// Has `job` run on the loop's thread, after the events at hand. Jobs of one thread run in the order given.
   ///
-  /// A loop that has stopped drops what it is given.
-  func execute(_ job: @escaping Job) {
-    let isFirst = mailbox.withLock { jobs in
-      jobs.append(job)
-      return jobs.count == 1
+  /// - Returns: `false` if the loop has stopped: then `job` is dropped. What is accepted is always run.
+  @discardableResult
+  func execute(_ job: @escaping Job) -> Bool {
+    let count = mailbox.withLock { jobs -> Int? in
+      jobs?.append(job)
+      return jobs?.count
     }
-    guard isFirst else { return }
-    var one: UInt64 = 1
-    _ = write(wakeUp, &one, 8)
+    if count == 1 {
+      var one: UInt64 = 1
+      _ = write(wakeUp, &one, 8)
+    }
+    return count != nil
   }
 
   // MARK: On the loop's thread
@@ -87,6 +90,7 @@ final class EventLoop: @unchecked Sendable {
       while let slot = timers.nextExpired(now: now) { expire(slot) }
     }
     closeEverything()
+    closeMailbox()
   }
 
   func stop() { isStopping = true }
@@ -124,16 +128,31 @@ final class EventLoop: @unchecked Sendable {
       jobs = []
       return taken
     }
-    for job in jobs { job(self) }
+    for job in jobs ?? [] { job(self) }
+  }
+
+  /// Runs what was accepted so far, and accepts nothing more.
+  private func closeMailbox() {
+    while true {
+      let jobs = mailbox.withLock { jobs in
+        let taken = jobs ?? []
+        jobs = taken.isEmpty ? nil : []
+        return taken
+      }
+      if jobs.isEmpty { return }
+      for job in jobs { job(self) }
+      closeEverything()
+    }
   }
 
   private func closeEverything() {
+    listener = nil
     for slot in 0..<slots.end {
       guard let token = slots.token(in: slot) else { continue }
       if let session = slots.session(token) {
         destroy(session, lost: (.client, "the gate stopped"))
       } else if let channel = slots.channel(token) {
-        remove(channel)
+        channel.abandon(in: self)
       }
     }
   }

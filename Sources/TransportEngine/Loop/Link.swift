@@ -19,7 +19,13 @@ struct Link {
   var failure: String?
   var lastHeard: Milliseconds = 0
 
+  /// What may wait to be written to a peer that is read all the same. What the other end sends never comes so far,
+  /// since that end is not read then; the answers to this peer's own Pings and key updates would.
+  private static let outboxBound = 128 << 10
+
   var isOpen: Bool { fd >= 0 }
+  /// There may be more to read, and room for what it makes us say.
+  var mayRead: Bool { !hasEnded && outbox.count <= Self.outboxBound }
   var isHandshakeDone: Bool {
     guard let tls else { return true }
     return SSL_is_init_finished(tls) == 1
@@ -59,7 +65,9 @@ struct Reception {
 
 extension Link {
   /// Reads once and decrypts all that came. With TLS this also does the handshake.
-  mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>) -> Reception {
+  mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>)
+    -> Reception
+  {
     let target = tls == nil ? plain : window.pointee.incoming
     let got = recv(fd, target, TLSWindow.incomingCapacity, 0)
     if got < 0 {

@@ -9,4 +9,7 @@ class LoopChannel {
 
   /// Its deadline has passed.
   func expired(in loop: EventLoop) {}
+
+  /// The loop stops: the channel leaves it, and takes its timer out of the wheel.
+  func abandon(in loop: EventLoop) { loop.remove(self) }
 }

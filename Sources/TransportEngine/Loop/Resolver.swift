@@ -1,6 +1,6 @@
 internal import CLinux
 internal import Glibc
-internal import Synchronization
+internal import Locking
 internal import Transport
 
 /// Names to addresses, without holding up a loop.
@@ -19,7 +19,7 @@ final class Resolver: Sendable {
   }
 
   private static let freshness: Milliseconds = 5000
-  private let entries = Mutex<[String: Entry]>([:])
+  private let entries = Guarded<[String: Entry]>([:])
 
   /// Calls `answer` once, perhaps before this returns, perhaps on another thread.
   func resolve(_ host: String, port: UInt16, answer: @escaping @Sendable (Answer) -> Void) {
@@ -107,11 +107,13 @@ enum Thread {
     defer { pthread_attr_destroy(&attributes) }
     var thread = pthread_t()
     let task = Unmanaged.passRetained(Task(body))
-    let code = pthread_create(&thread, &attributes, { argument in
-      guard let argument else { return nil }
-      Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
-      return nil
-    }, task.toOpaque())
+    let code = pthread_create(
+      &thread, &attributes,
+      { argument in
+        guard let argument else { return nil }
+        Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
+        return nil
+      }, task.toOpaque())
     guard code != 0 else { return }
     task.release()
     body()  // No thread is to be had: late is better than never.

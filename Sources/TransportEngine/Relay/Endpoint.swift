@@ -5,6 +5,8 @@ final class Endpoint {
   var socket: WebSocketEndpoint
   /// `nil` if an upstream is at the other end.
   let conversation: (any WebSocketSession)?
+  /// What came behind a message that the conversation is being told of.
+  var unread: ArraySlice<UInt8> = []
   /// The WebSocket is over: only the sockets remain to be closed.
   var isOver = false
   private var ending: (code: UInt16?, reason: String) = (nil, "")
@@ -55,16 +57,17 @@ extension EventLoop {
     greet(session, intent, conversation.subprotocol, HeaderFields())
     let token = session.pointee.token
     conversation.opened(
+      // Weak, as in `begin`.
       WebSocketChannel(
-        send: { [self] message in
-          execute { loop in
+        send: { [weak self] message in
+          self?.execute { loop in
             guard let session = loop.slots.session(token), let endpoint = session.pointee.endpoint else { return }
             loop.sendToClient(session, endpoint.socket.send(message))
             loop.settleEndpoint(session)
           }
         },
-        close: { [self] code, reason in
-          execute { loop in
+        close: { [weak self] code, reason in
+          self?.execute { loop in
             guard let session = loop.slots.session(token) else { return }
             loop.closeEndpoint(session, code, reason: reason)
           }
@@ -84,7 +87,11 @@ extension EventLoop {
     let early = exchange.inbox
     session.pointee.exchange = nil
     early.withUnsafeBytes { messagesArrived(session, $0) }
+    let token = session.pointee.token
+    settleEndpoint(session)
+    guard slots.session(token) != nil else { return }
     endpointTimer(session)
+    if slots.session(token) != nil { closeIfDraining(session) }
   }
 
   // MARK: Traffic
@@ -109,16 +116,44 @@ extension EventLoop {
 
   private func messagesArrived(_ session: SessionRef, _ bytes: UnsafeRawBufferPointer) {
     guard bytes.count > 0, let endpoint = session.pointee.endpoint else { return }
-    for action in endpoint.socket.receive(bytes) {
-      switch action {
-      case .message(let message): endpoint.conversation?.received(message)
-      case .bytes(let payload):
-        session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
-        payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
-      case .pong: break
-      case .write(let frame): sendToClient(session, frame)
-      case .end(let end): endpointEnded(session, endpoint, end)
-      }
+    guard endpoint.conversation != nil else {
+      for action in endpoint.socket.receive(bytes) { carryOut(action, for: session, endpoint) }
+      return
+    }
+    let isReading = !endpoint.unread.isEmpty
+    endpoint.unread += bytes
+    if !isReading { readMessage(session, endpoint) }
+  }
+
+  /// Reads up to the next message. What the conversation says to it is in the mailbox then, and the rest behind that.
+  private func readMessage(_ session: SessionRef, _ endpoint: Endpoint) {
+    let (actions, rest) = endpoint.unread.withUnsafeBytes { bytes in
+      var window = bytes
+      return (endpoint.socket.receiveMessage(&window), window.count)
+    }
+    endpoint.unread = endpoint.unread.suffix(rest)
+    if endpoint.unread.isEmpty { endpoint.unread = [] }
+    for action in actions { carryOut(action, for: session, endpoint) }
+    if endpoint.isOver { endpoint.unread = [] }
+    guard !endpoint.unread.isEmpty else { return }
+    let token = session.pointee.token
+    execute { loop in
+      guard let session = loop.slots.session(token), let endpoint = session.pointee.endpoint else { return }
+      loop.readMessage(session, endpoint)
+      loop.settleEndpoint(session)
+    }
+  }
+
+  private func carryOut(_ action: WebSocketEndpoint.Action, for session: SessionRef, _ endpoint: Endpoint) {
+    switch action {
+    case .message(let message): endpoint.conversation?.received(message)
+    case .bytes(let payload):
+      session.pointee.ends.pointee.bytes &+= UInt64(payload.count)
+      guard session.pointee.ends[1].link.isOpen else { return }
+      payload.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+    case .pong: break
+    case .write(let frame): sendToClient(session, frame)
+    case .end(let end): endpointEnded(session, endpoint, end)
     }
   }
 
@@ -153,14 +188,22 @@ extension EventLoop {
     guard let endpoint = session.pointee.endpoint else { return }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    let clientIsGone = client.pointee.link.failure != nil || client.pointee.link.hasEnded
-    if clientIsGone && !endpoint.isOver {
+    let clientIsGone =
+      !client.pointee.link.isOpen || client.pointee.link.failure != nil || client.pointee.link.hasEnded
+    // What the client said before it left is heard first.
+    let isRead = endpoint.unread.isEmpty || client.pointee.link.failure != nil
+    if clientIsGone && !endpoint.isOver && isRead {
       for case .end(let end) in endpoint.socket.connectionEnded() { endpointEnded(session, endpoint, end) }
     }
     if upstream.pointee.link.isOpen, upstream.pointee.link.failure != nil || upstream.pointee.link.hasEnded {
       upstreamLeft(session, endpoint)
     }
-    if client.pointee.link.failure != nil || clientIsGone && client.pointee.link.outbox.isEmpty {
+    if client.pointee.link.failure != nil {
+      // Watched any longer, its failure would be reported without end.
+      setInterest(session, .client, 0)
+      client.pointee.link.close()
+    }
+    if clientIsGone && isRead && client.pointee.link.outbox.isEmpty {
       // The service still gets what the client had sent.
       guard upstream.pointee.link.isOpen, !upstream.pointee.link.hasSentEnd, upstream.pointee.link.failure == nil else {
         destroy(session)
@@ -168,7 +211,8 @@ extension EventLoop {
       }
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
-    updateInterest(session, .client, reads: holdsBack.pointee.link.outbox.isEmpty)
+    updateRelayInterest(
+      session, .client, reads: holdsBack.pointee.link.outbox.isEmpty && endpoint.unread.isEmpty)
     updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty && !clientIsGone)
   }
 
@@ -194,6 +238,8 @@ extension EventLoop {
     }
     let bounds = session.pointee.bounds
     let client = session.pointee.ends
+    // Not listened to, because the service does not take what the client sent.
+    if !session.pointee.ends[1].link.outbox.isEmpty { client.pointee.link.lastHeard = now }
     let heard = client.pointee.link.lastHeard
     let isTooOld = bounds.ageDeadline.map { now >= $0 } ?? false
     if isTooOld || bounds.idle.map({ now >= heard + $0 }) ?? false {
@@ -209,7 +255,7 @@ extension EventLoop {
       }
       next = min(next, max(heard, client.pointee.lastPing) + ping)
     }
-    updateInterest(session, .client)
     if next < .max { timers.schedule(session.pointee.timer, at: max(next, now + 1)) }
+    settleEndpoint(session)
   }
 }

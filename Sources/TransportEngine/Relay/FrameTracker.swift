@@ -51,7 +51,9 @@ struct FrameTracker {
       guard let header = FrameOutline(UnsafeRawBufferPointer(rebasing: window[position...])) else {
         return (position, .incomplete)
       }
-      if header.isShortControl, header.opcode == FrameOutline.close || watchesPongs && header.opcode == FrameOutline.pong {
+      if header.isShortControl,
+        header.opcode == FrameOutline.close || watchesPongs && header.opcode == FrameOutline.pong
+      {
         let frame = UnsafeRawBufferPointer(rebasing: window[position...])
         guard frame.count >= header.length + Int(header.payloadLength) else { return (position, .incomplete) }
         if header.opcode == FrameOutline.pong {

@@ -17,14 +17,17 @@ extension EventLoop {
       return
     }
     session.pointee.phase = .relay
+    let token = session.pointee.token
     begin(session, order)
     let fromUpstream = exchange.upstreamInbox
     let fromClient = exchange.inbox
     session.pointee.exchange = nil
     // Either end may have said something before the other was ready to hear it.
-    fromUpstream.withUnsafeBytes { forward($0, from: .upstream, of: session) }
-    fromClient.withUnsafeBytes { forward($0, from: .client, of: session) }
+    guard fromUpstream.withUnsafeBytes({ forward($0, from: .upstream, of: session) }),
+      fromClient.withUnsafeBytes({ forward($0, from: .client, of: session) })
+    else { return }
     relayTimer(session)
+    if slots.session(token) != nil { closeIfDraining(session) }
   }
 
   /// Starts the clock of an admitted session and tells its order.
@@ -35,8 +38,9 @@ extension EventLoop {
     for index in 0..<2 { session.pointee.ends[index].link.lastHeard = now }
     let token = session.pointee.token
     order.opened(
-      SessionControl { [self] code, reason in
-        execute { loop in
+      // Weak: whoever keeps the handle must not keep the loop.
+      SessionControl { [weak self] code, reason in
+        self?.execute { loop in
           if let session = loop.slots.session(token) { loop.close(session, code, reason: reason) }
         }
       })
@@ -49,7 +53,7 @@ extension EventLoop {
     let reception = source.pointee.link.receive(into: plain.start, through: window)
     if reception.count > 0 {
       source.pointee.link.lastHeard = now
-      forward(gathered(reception.count, behind: source), from: side, of: session)
+      guard forward(gathered(reception.count, behind: source), from: side, of: session) else { return }
     }
     settle(session)
   }
@@ -65,7 +69,8 @@ extension EventLoop {
   }
 
   /// Hands `bytes`, which begin where the last ones ended, to the other end, and acts on what they mean to the gate.
-  private func forward(_ bytes: UnsafeRawBufferPointer, from side: Side, of session: SessionRef) {
+  /// `false` if the session is gone.
+  private func forward(_ bytes: UnsafeRawBufferPointer, from side: Side, of session: SessionRef) -> Bool {
     let source = session.pointee.ends + side.index
     let target = session.pointee.ends + side.other.index
     var rest = bytes
@@ -78,12 +83,12 @@ extension EventLoop {
       switch stop {
       case .windowEnd:
         if source.pointee.frames.isAtBoundary { payDebt(session, to: side.other) }
-        return
+        return true
       case .boundary:
         payDebt(session, to: side.other)
       case .incomplete:
         source.pointee.held.append(rest)
-        return
+        return true
       case .close(let code):
         noteClose(session, by: side, code)
       case .pong(let length, let payload):
@@ -95,10 +100,13 @@ extension EventLoop {
         }
         rest = UnsafeRawBufferPointer(rebasing: rest[length...])
       case .tooBig:
+        // Ends that are gone by now end the session with it.
+        let token = session.pointee.token
         close(session, .tooBig, reason: "a message is longer than \(session.pointee.bounds.maxMessage) bytes")
-        return
+        return slots.session(token) != nil
       }
     }
+    return true
   }
 
   private func deliver(
@@ -133,9 +141,10 @@ extension EventLoop {
     updateRelayInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
   }
 
-  private func updateRelayInterest(_ session: SessionRef, _ side: Side, reads: Bool) {
+  /// Like `updateInterest`, for an end whose silence counts.
+  func updateRelayInterest(_ session: SessionRef, _ side: Side, reads: Bool) {
     let end = session.pointee.ends + side.index
-    let input = reads && !end.pointee.link.hasEnded ? Readiness.input : 0
+    let input = reads && end.pointee.link.mayRead ? Readiness.input : 0
     let wanted = input | (end.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
     if wanted != end.pointee.link.interest {
       // Time during which we did not listen is not silence.

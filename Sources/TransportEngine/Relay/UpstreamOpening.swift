@@ -211,7 +211,9 @@ extension EventLoop {
 extension ResponseHead {
   /// The fields that are meant for the client and not for this hop (RFC 9110 section 7.6.1), without framing.
   var endToEndFields: HeaderFields {
-    let ofThisHop = ["connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te"]
+    let ofThisHop = [
+      "connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te",
+    ]
     return HeaderFields(
       headers.fields.filter { field in
         let name = field.name.lowercased()

@@ -24,7 +24,8 @@ extension EventLoop {
           of: response, closes: exchange.closesAfterAnswer, isForHEAD: exchange.head?.method == "HEAD", at: .now()))
     } catch {
       // The responder put a line break into a field: nothing of it may go out.
-      sendToClient(session, Array("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
+      sendToClient(
+        session, Array("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
       exchange.closesAfterAnswer = true
     }
     answerFlushed(session)
@@ -70,7 +71,9 @@ extension EventLoop {
   func continueFarewell(_ session: SessionRef) {
     let client = session.pointee.ends
     // What comes now is thrown away, encrypted as it is.
-    if client.pointee.link.failure == nil && !client.pointee.link.hasEnded { client.pointee.link.discardInput(into: plain.start) }
+    if client.pointee.link.failure == nil && !client.pointee.link.hasEnded {
+      client.pointee.link.discardInput(into: plain.start)
+    }
     if client.pointee.link.failure != nil || client.pointee.link.hasEnded && client.pointee.link.outbox.isEmpty {
       destroy(session)
     } else {

@@ -61,6 +61,8 @@ final class Listener: LoopChannel {
     loop.timers.schedule(timer, at: loop.now + 200)
   }
 
+  override func abandon(in loop: EventLoop) { stop(in: loop) }
+
   override func expired(in loop: EventLoop) {
     isPaused = false
     loop.watch(fd, events: Readiness.input, data: EventLoop.data(token))

@@ -11,7 +11,8 @@ extension EventLoop {
     exchange.requestID = makeRequestID()
     let isIdle = exchange.answered > 0 && exchange.inbox.isEmpty
     schedule(session, after: isIdle ? service.limits.keepAliveTimeout : service.limits.headTimeout)
-    updateInterest(session, .client)
+    // Requests that have come already go first.
+    updateInterest(session, .client, reads: exchange.inbox.isEmpty)
   }
 
   private func makeRequestID() -> String {
@@ -29,6 +30,11 @@ extension EventLoop {
       destroy(session)
       return
     }
+    requestReceived(session, reception)
+  }
+
+  /// The client has sent plaintext, or its end, or both.
+  func requestReceived(_ session: SessionRef, _ reception: Reception) {
     let token = session.pointee.token
     if reception.count > 0 { requestArrived(session, count: reception.count) }
     guard reception.ended, slots.session(token) != nil else { return }
@@ -40,7 +46,7 @@ extension EventLoop {
   }
 
   /// `count` bytes of plaintext have come from the client.
-  func requestArrived(_ session: SessionRef, count: Int) {
+  private func requestArrived(_ session: SessionRef, count: Int) {
     guard let exchange = session.pointee.exchange else { return }
     let bytes = UnsafeBufferPointer(start: plain.start.assumingMemoryBound(to: UInt8.self), count: count)
     switch session.pointee.phase {
@@ -78,6 +84,7 @@ extension EventLoop {
     switch RequestHead.parse(bytes) {
     case .incomplete:
       exchange.inbox = Array(bytes)
+      updateInterest(session, .client)
     case .fault(let fault):
       refuse(session, fault)
     case .head(let head, let length):
@@ -103,6 +110,7 @@ extension EventLoop {
       }
       exchange.body = body
       session.pointee.phase = .body
+      updateInterest(session, .client)
       schedule(session, after: service.limits.bodyTimeout)
       if head.expectsContinue && rest.isEmpty { sendToClient(session, ResponseWriter.goOn) }
       bodyArrived(session, exchange, rest)

@@ -112,7 +112,7 @@ extension EventLoop {
   private func handshakeReadable(_ session: SessionRef) {
     let client = session.pointee.ends
     let reception = client.pointee.link.receive(into: plain.start, through: window)
-    if client.pointee.link.failure != nil || reception.ended {
+    guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
       reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
       destroy(session)
       return
@@ -123,7 +123,7 @@ extension EventLoop {
       exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
     }
     startRequest(session)
-    if reception.count > 0 { requestArrived(session, count: reception.count) }
+    requestReceived(session, reception)
   }
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {
@@ -156,7 +156,7 @@ extension EventLoop {
   /// Reads, and waits for room if something is to be written.
   func updateInterest(_ session: SessionRef, _ side: Side, reads: Bool = true) {
     let link = session.pointee.ends + side.index
-    let input = reads && !link.pointee.link.hasEnded ? Readiness.input : 0
+    let input = reads && link.pointee.link.mayRead ? Readiness.input : 0
     setInterest(session, side, input | (link.pointee.link.outbox.isEmpty ? 0 : Readiness.output))
   }
 
@@ -204,7 +204,8 @@ extension PeerCertificate {
     guard isEncoded, let memory = BIO_new(BIO_s_mem()) else { return nil }
     defer { BIO_free(memory) }
     X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, sallyport_rfc2253_flags())
-    var text = [UInt8](repeating: 0, count: 1024)
+    // Whole, however long: a subject that is cut could be taken for another.
+    var text = [UInt8](repeating: 0, count: BIO_ctrl_pending(memory))
     let count = BIO_read(memory, &text, Int32(text.count))
     var digest = [UInt8](repeating: 0, count: 32)
     SHA256(der, der.count, &digest)

@@ -50,7 +50,7 @@ struct WindowBIO {
 
   /// Gives `ssl` this window, in both directions.
   func attach(to ssl: OpaquePointer) {
-    BIO_up_ref(bio)
+    // One reference for both directions: SSL_set_bio takes no second one where the two are the same.
     BIO_up_ref(bio)
     SSL_set_bio(ssl, bio, bio)
   }

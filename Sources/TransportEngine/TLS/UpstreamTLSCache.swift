@@ -1,9 +1,9 @@
-internal import Synchronization
+internal import Locking
 internal import Transport
 
 /// The TLS contexts for upstreams, each made once: reading the system's authorities takes milliseconds.
 final class UpstreamTLSCache: Sendable {
-  private let contexts = Mutex<[String: ClientTLS]>([:])
+  private let contexts = Guarded<[String: ClientTLS]>([:])
 
   func context(for tls: UpstreamTLS) throws(ServerTLS.Fault) -> ClientTLS {
     let key = tls.caFile ?? ""

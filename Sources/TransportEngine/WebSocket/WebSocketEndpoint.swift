@@ -79,13 +79,30 @@ extension WebSocketEndpoint {
   mutating func receive(_ bytes: UnsafeRawBufferPointer) -> [Action] {
     var actions: [Action] = []
     var window = bytes
+    read(&window, &actions) { _ in false }
+    return actions
+  }
+
+  /// Like `receive`, but goes no further than the end of the first message, and takes off `window` what it has read: so
+  /// what is said to that message can go out before what came behind it, a Close perhaps, is answered.
+  mutating func receiveMessage(_ window: inout UnsafeRawBufferPointer) -> [Action] {
+    var actions: [Action] = []
+    read(&window, &actions) { if case .message = $0 { true } else { false } }
+    return actions
+  }
+
+  private mutating func read(
+    _ window: inout UnsafeRawBufferPointer, _ actions: inout [Action], until isLast: (Action) -> Bool
+  ) {
     do throws(WebSocketFault) {
-      while !hasEnded, let piece = try nextPiece(&window) { try take(piece, &actions) }
+      while !hasEnded, let piece = try nextPiece(&window) {
+        try take(piece, &actions)
+        if let action = actions.last, isLast(action) { return }
+      }
     } catch {
       if canSend { actions.append(.write(frame(.close, ClosePayload(error.closeCode, reason: error.rule).encoded))) }
       end(.fault(error), &actions)
     }
-    return actions
   }
 
   /// The peer's end of the connection is closed: it will send nothing more.

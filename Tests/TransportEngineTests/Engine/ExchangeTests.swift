@@ -176,6 +176,24 @@ extension EngineTests {
       #expect(await gate.record.next().bytesFromUpstream == 4)
     }
 
+    @Test("what is said to each message goes out before the Close behind them is answered", arguments: [true, false])
+    func conversation(endsAtOnce: Bool) throws {
+      let gate = try gate(try RawListener())
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade(EchoConversation.path))
+      _ = try client.readHead()
+      let mask = FrameTrackerTests.mask
+      try client.send(
+        FrameTrackerTests.frame(1, Array("one".utf8), mask: mask)
+          + FrameTrackerTests.frame(2, Array(repeating: 2, count: 300), mask: mask)
+          + FrameTrackerTests.frame(8, [0x03, 0xE8], mask: mask))
+      if endsAtOnce { client.sendEnd() }
+      let expected =
+        FrameTrackerTests.frame(1, Array("one".utf8)) + FrameTrackerTests.frame(2, Array(repeating: 2, count: 300))
+        + FrameTrackerTests.frame(8, [0x03, 0xE8])
+      #expect(try client.readToEnd() == expected)
+    }
+
     @Test("a TCP service's client that breaks the protocol is told so")
     func bridgeFault() throws {
       let listener = try RawListener()

@@ -1,24 +1,30 @@
-import Synchronization
+import Glibc
+import Locking
 import Testing
 import Transport
 
 @testable import TransportEngine
 
-/// An engine without TLS whose responder lets every upgrade through to one upstream, and remembers how sessions ended.
+/// An engine whose responder lets every upgrade through to one upstream, and remembers how sessions ended.
 final class TestGate: Sendable {
   let engine: Engine
   let record = SessionRecord()
 
-  init(upstream: Upstream, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()) throws
-  {
+  init(
+    upstream: Upstream, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits(),
+    tls: ServerTLS? = nil, report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+  ) throws {
     let responder = OpenResponder(upstream: upstream, limits: limits, record: record)
     engine = try Engine(
-      listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder, limits: engineLimits)
+      listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: responder, limits: engineLimits,
+      report: report)
   }
 
   deinit { engine.stop() }
 
   func connect() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
+
+  static let host = HeaderFields([HeaderFields.Field(name: "Host", value: "x")])
 
   static let key = "dGhlIHNhbXBsZSBub25jZQ=="
   static let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
@@ -52,7 +58,14 @@ final class SessionRecord: Sendable {
     var controls: [SessionControl] = []
     var waiting: [CheckedContinuation<SessionSummary, Never>] = []
   }
-  private let state = Mutex(State())
+  private let state = Guarded(State())
+  let pause = Pause()
+  private let freed = Guarded<(@Sendable () -> Void)?>(nil)
+
+  deinit { freed.withLock { $0 }?() }
+
+  /// Calls `action` when nobody needs this record any more.
+  func whenFreed(_ action: @escaping @Sendable () -> Void) { freed.withLock { $0 = action } }
 
   func opened(_ control: SessionControl) { state.withLock { $0.controls.append(control) } }
 
@@ -82,6 +95,57 @@ final class SessionRecord: Sendable {
   var controls: [SessionControl] { state.withLock { $0.controls } }
 }
 
+/// Stops the loop of a gate while a request for `path` is decided, so that several things happen to it at once.
+final class Pause: Sendable {
+  static let path = "/pause"
+  /// Two pipes: the loop says that it is here, the test says that it may go on.
+  private let descriptors: [Int32]
+
+  init() {
+    var pipes: [Int32] = [-1, -1, -1, -1]
+    pipes.withUnsafeMutableBufferPointer { buffer in
+      guard let base = buffer.baseAddress else { return }
+      pipe(base)
+      pipe(base + 2)
+    }
+    descriptors = pipes
+  }
+
+  deinit { for fd in descriptors { close(fd) } }
+
+  /// For the loop.
+  func wait() {
+    signal(descriptors[1])
+    block(descriptors[2])
+  }
+
+  /// Returns once the loop stands still.
+  func begin() { block(descriptors[0]) }
+  func end() { signal(descriptors[3]) }
+
+  private func signal(_ fd: Int32) {
+    var byte: UInt8 = 0
+    _ = write(fd, &byte, 1)
+  }
+
+  private func block(_ fd: Int32) {
+    var byte: UInt8 = 0
+    _ = read(fd, &byte, 1)
+  }
+}
+
+/// Says everything again.
+final class EchoConversation: WebSocketSession {
+  static let path = "/echo"
+  let subprotocol: String? = nil
+  let maxMessage = 1 << 20
+  private let channel = Guarded<WebSocketChannel?>(nil)
+
+  func opened(_ socket: WebSocketChannel) { channel.withLock { $0 = socket } }
+  func received(_ message: WebSocketMessage) { channel.withLock { $0 }?.send(message) }
+  func closed(code: UInt16?, reason: String) {}
+}
+
 private struct OpenResponder: RequestResponder {
   let upstream: Upstream
   let limits: SessionLimits
@@ -89,9 +153,11 @@ private struct OpenResponder: RequestResponder {
 
   func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
     guard request.upgrade == nil else {
+      if request.path == EchoConversation.path { return .converse(EchoConversation()) }
       // Tests hold their threads while they wait for a socket: a decision that needed one might wait for a test.
       return .relay(OpenOrder(upstream: upstream, limits: limits, record: record, request: request))
     }
+    if request.path == Pause.path { record.pause.wait() }
     return .respond(Response(status: 200, body: Array("\(request.method) \(request.path) \(request.body.count)".utf8)))
   }
 

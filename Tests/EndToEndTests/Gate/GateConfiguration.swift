@@ -1,0 +1,64 @@
+/// What a test's gate is told, beyond what every one is: roots of the test's authority, one simulated app, loopback.
+struct GateConfiguration: Sendable {
+  static let teamID = "SALLYPORT1"
+  static let bundleID = "com.example.app"
+  static let appID = "\(teamID).\(bundleID)"
+
+  var address = "127.0.0.1"
+  /// Nobody listens at port 1: a test that needs an upstream names one.
+  var upstream = "ws://127.0.0.1:1"
+  /// Further lines of the route, as `upstream_tls: { … }`.
+  var routeExtras: [String] = []
+  var hasApp = true
+  /// Names of validation categories that are let in; `nil` for all.
+  var categories: [String]?
+  var enforcement = "enforce"
+  var challengeTTL = "300s"
+  /// The keys that nonces are made with, so that a test can make nonces of other times; `nil` for the gate's own.
+  var challengeKeys: String?
+  /// Paths; relative ones are the gate's folder's.
+  var clientAuthority: String?
+  var allowedSubjects: [String] = []
+  var store = "state.db"
+  var leastTLS = "1.2"
+
+  /// The file, for a gate whose folder holds its authority's.
+  func yaml(in folder: String) -> String {
+    var lines = [
+      "version: 1",
+      "listen: { address: \"\(address)\", port: 0, loops: 2 }",
+      "tls: { cert_file: server.pem, key_file: server.key, min_version: \"\(leastTLS)\" }",
+      "store: { url: \"sqlite://\(folder)/\(store)\" }",
+      "routes:",
+      "  - path: /",
+      "    upstream: \"\(upstream)\"",
+    ]
+    lines += routeExtras.map { "    \($0)" }
+    lines += appAttest
+    if let clientAuthority {
+      let subjects = allowedSubjects.map { "\"\($0)\"" }.joined(separator: ", ")
+      lines.append("debug_mtls: { client_ca_file: \(clientAuthority), allow_subjects: [\(subjects)] }")
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private var appAttest: [String] {
+    var lines = [
+      "app_attest:",
+      "  enforcement: \(enforcement)",
+      "  challenge_ttl: \(challengeTTL)",
+      "  trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }",
+    ]
+    if challengeKeys != nil { lines.append("  challenge_keys_file: challenge.keys") }
+    guard hasApp else { return lines }
+    lines += [
+      "  apps:", "    - team_id: \(Self.teamID)", "      bundle_id: \(Self.bundleID)",
+      "      environments: [development]",
+    ]
+    if let categories {
+      lines.append(
+        "      validation_category: { allow: [\(categories.joined(separator: ", "))], when_missing: refuse }")
+    }
+    return lines
+  }
+}

@@ -1,0 +1,59 @@
+import ByteCoding
+import Foundation
+import SimulatedDevice
+import TestSupport
+
+/// The built gate, serving on loopback until this is gone.
+struct RunningGate: Sendable {
+  /// Vouches for every simulated device of these tests, and for every gate's certificate.
+  static let authority = Result { try TestAuthority(appID: GateConfiguration.appID, at: .now()) }
+
+  let process: ChildProcess
+  let folder: String
+  let port: UInt16
+
+  var url: String { "wss://localhost:\(port)/" }
+  var certificateAuthority: String { folder + "/tls-ca.pem" }
+  var log: GateLog { GateLog(lines: process.errors) }
+
+  /// A gate that a test has started itself.
+  init(process: ChildProcess, folder: String, port: UInt16) {
+    (self.process, self.folder, self.port) = (process, folder, port)
+  }
+
+  /// Starts a gate in `folder`, which keeps its state: a gate that starts there again has the memory of the first.
+  init(_ configuration: GateConfiguration = GateConfiguration(), in folder: String) async throws {
+    try AuthorityFolder(path: folder).save(Self.authority.get())
+    try configuration.yaml(in: folder).write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
+    if let keys = configuration.challengeKeys {
+      try keys.write(toFile: folder + "/challenge.keys", atomically: true, encoding: .utf8)
+    }
+    let process = try ChildProcess(
+      Places.product("sallyport"), ["run", "-c", folder + "/gate.yaml"], environment: .gateless, in: folder)
+    self.folder = folder
+    self.process = process
+    port = try await GateLog(lines: process.errors).listeningPort()
+  }
+
+  /// Calls `body` with a gate in a folder of its own, and ends the gate and the folder.
+  static func serving<R>(
+    _ configuration: GateConfiguration = GateConfiguration(), _ body: (RunningGate) async throws -> R
+  ) async throws -> R {
+    try await Places.withTemporaryFolder { folder in
+      let gate = try await RunningGate(configuration, in: folder)
+      defer { gate.process.kill() }
+      return try await body(gate)
+    }
+  }
+}
+
+extension [String: String?] {
+  /// Without the variables that would configure a gate or a device, should somebody run the tests with them.
+  static var gateless: [String: String?] {
+    let names = ProcessInfo.processInfo.environment.keys.filter {
+      $0.hasPrefix("SALLYPORT_") || $0.hasPrefix("APPATTEST_")
+        || ["REQUIRE_APP_AUTH", "MTLS_CLIENT_CA_PATH"].contains($0)
+    }
+    return Dictionary(uniqueKeysWithValues: names.map { ($0, String?.none) })
+  }
+}

@@ -1,0 +1,33 @@
+import ByteCoding
+import Foundation
+import GRDB
+
+/// A gate's SQLite file, as an operator's own tools would open it.
+struct StateFile {
+  let database: DatabaseQueue
+
+  init(of gate: RunningGate) throws {
+    var configuration = Configuration()
+    // For `lock`.
+    configuration.allowsUnsafeTransactions = true
+    configuration.busyMode = .timeout(5)
+    database = try DatabaseQueue(path: gate.folder + "/state.db", configuration: configuration)
+  }
+
+  func revoke(_ device: TestDevice) throws {
+    let keyID = Data(Base64.decode(device.keyID) ?? [])
+    try database.write { db in
+      try db.execute(
+        sql: "UPDATE attested_keys SET revoked_at = ? WHERE key_id = ?",
+        arguments: [Timestamp.now().milliseconds, keyID])
+      guard db.changesCount == 1 else { throw NoSuchEntry(line: "no such key") }
+    }
+  }
+
+  /// The counter of the only key.
+  func counter() throws -> Int? { try database.read { try Int.fetchOne($0, sql: "SELECT counter FROM attested_keys") } }
+
+  /// Keeps the file locked for writing until the lock is released.
+  func lock() throws { try database.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") } }
+  func unlock() throws { try database.inDatabase { try $0.execute(sql: "ROLLBACK") } }
+}

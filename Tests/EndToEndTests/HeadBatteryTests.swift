@@ -1,0 +1,151 @@
+import ByteCoding
+import Foundation
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+/// The backend's own log decides: what it has not written down did not come through.
+@Suite("Behind the gate, a backend", .serialized, .timeLimit(.minutes(2)))
+struct HeadBatteryTests {
+  @Test("hears nothing of a head that is refused, although its credentials are good")
+  func refusedHeads() async throws {
+    let witness = try await Witness()
+    try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      let credentials = try device.headers(over: await visitor.challenge()).lines
+      let client = RawClient(gate)
+      for head in HeadCase.all {
+        // What follows a refused head is never looked at, be it a request in good form.
+        let second = Array("GET /attest/challenge HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+        let answer = try await client.exchange(head.bytes(credentials) + second)
+        let text = String(decoding: answer.response.body, as: UTF8.self)
+        #expect(answer.response.status == head.status, "\(head.name): \(text)")
+        #expect(answer.count == 1, "\(head.name) was answered twice")
+        #expect(try witness.connectionCount == 0, "\(head.name) reached the backend")
+      }
+      // Nothing of all this has spent the credentials.
+      let (process, answer) = try await client.open(
+        HeadCase.head(["GET / HTTP/1.1"] + HeadCase.handshake + credentials))
+      defer { process.kill() }
+      #expect(answer.first == "HTTP/1.1 101 Switching Protocols")
+      _ = try await witness.head(1)
+      #expect(try witness.connectionCount == 1)
+    }
+  }
+
+  @Test("hears nothing of who is refused for what he is")
+  func refusedClients() async throws {
+    let witness = try await Witness()
+    try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      let good = try device.headers(over: await visitor.challenge())
+      let strangers = try [
+        HeaderFields(), good.without(HeaderFields.dataName), TestDevice().headers(over: await visitor.challenge()),
+        HeaderFields().with("X-Attest-Method", "app-attest").with("X-Attest-Key-Id", "mallory"),
+      ]
+      for headers in strangers { _ = try await visitor.refusal(of: headers) }
+      let (process, head) = try await RawClient(gate).open(
+        HeadCase.head(["GET / HTTP/1.1"] + HeadCase.handshake + good.lines))
+      defer { process.kill() }
+      #expect(head.first == "HTTP/1.1 101 Switching Protocols")
+      #expect(try await witness.head(1).contains("X-Attest-Method: app-attest"))
+      #expect(try witness.heads.count == 1)
+      #expect(try witness.connectionCount == 1)
+    }
+  }
+
+  @Test("never hears a client's word in a field of the gate's")
+  func spoofedIdentity() async throws {
+    let witness = try await Witness()
+    try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      for (index, spoof) in Spoof.all.enumerated() {
+        let credentials = try device.headers(over: await visitor.challenge(), count: UInt32(index + 1)).lines
+        let (process, answer) = try await RawClient(gate).open(
+          HeadCase.head(["GET /path?query=1 HTTP/1.1"] + HeadCase.handshake + spoof.lines + credentials))
+        defer { process.kill() }
+        #expect(answer.first == "HTTP/1.1 101 Switching Protocols", "\(spoof.lines)")
+        let head = try await witness.head(index + 1)
+        expect(head, toBe: spoof, of: device)
+      }
+    }
+  }
+
+  private func expect(_ head: [String], toBe spoof: Spoof, of device: TestDevice) {
+    #expect(head.first == "GET /path?query=1 HTTP/1.1")
+    for line in head.dropFirst() {
+      #expect(!line.lowercased().contains("mallory"), "\(spoof.lines) came through as \(line)")
+      let name = line.prefix { $0 != ":" }
+      #expect(!name.contains("_"), "\(line)")
+      #expect(!name.lowercased().hasPrefix("x-app-"), "\(line)")
+    }
+    let names = head.dropFirst().map { $0.prefix { $0 != ":" }.lowercased() }
+    let own = [
+      "x-attest-method", "x-attest-key-id", "x-attest-app", "x-request-id", "x-forwarded-for", "x-forwarded-proto",
+      "x-forwarded-host", "host", "connection", "upgrade", "sec-websocket-key", "sec-websocket-version",
+    ]
+    for name in own { #expect(names.filter { $0 == name }.count == 1, "\(name) after \(spoof.lines)") }
+    #expect(head.contains("X-Attest-Method: app-attest"))
+    #expect(head.contains("X-Attest-App: \(GateConfiguration.appID)"))
+    #expect(head.contains("X-Forwarded-For: 127.0.0.1"))
+    #expect(!head.contains { $0.contains(device.keyID) }, "the key id itself is no upstream's business")
+    #expect(head.contains("X-Harmless: kept") == spoof.keepsHarmless, "\(spoof.lines)")
+  }
+
+  @Test("hears the frames of a socket and nothing of an upgrade that was never finished")
+  func bytesBehindTheHead() async throws {
+    let witness = try await Witness()
+    try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      let head = HeadCase.head(
+        ["GET / HTTP/1.1"] + HeadCase.handshake + (try device.headers(over: await visitor.challenge()).lines))
+      // A masked text frame in the same write as the head: it belongs to the socket that opens.
+      let frame: [UInt8] = [0x81, 0x82, 1, 2, 3, 4, UInt8(ascii: "h") ^ 1, UInt8(ascii: "i") ^ 2]
+      let (process, answer) = try await RawClient(gate).open(head + frame)
+      defer { process.kill() }
+      #expect(answer.first == "HTTP/1.1 101 Switching Protocols")
+      _ = try await witness.process.output.first("the frame") { $0.contains(Hex.encode(frame)) }
+    }
+  }
+}
+
+/// Lines by which a client tries to speak in the gate's name.
+struct Spoof: Sendable {
+  let lines: [String]
+  var keepsHarmless = true
+
+  init(_ lines: String..., keepsHarmless: Bool = true) {
+    self.lines = lines + ["X-Harmless: kept"]
+    self.keepsHarmless = keepsHarmless
+  }
+
+  static let all: [Spoof] =
+    names.map { Spoof("\($0): mallory") } + [
+      Spoof("X-Attest-Method: mallory", "X-Attest-Method: mallory"),
+      Spoof("x-attest-method:mallory", "X_ATTEST_METHOD: mallory"),
+      Spoof("Connection: close, X-Attest-Method", "X-Attest-Method: mallory"),
+      Spoof("Connection: X-Forwarded-For, X-Request-Id, Sec-WebSocket-Key, Host"),
+      Spoof("Connection: X-Harmless", keepsHarmless: false),
+      Spoof("Connection: X-Secret", "X-Secret: mallory"),
+      Spoof("Keep-Alive: mallory", "Proxy-Connection: mallory", "TE: mallory", "Trailer: mallory"),
+      Spoof("Proxy-Authorization: mallory", "HTTP2-Settings: mallory"),
+    ]
+
+  private static let names = [
+    "X-Attest-Method", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Assertion", "X-Attest-Anything", "x-attest-METHOD",
+    "X_Attest_Method", "X-Attest_Key-Id", "x_attest_app", "X-App-Anything", "X_App_Assert_KeyId", "X-SSL-Client-Verify",
+    "X_SSL_CLIENT_S_DN", "X-Client-Cert", "X-Client-DN", "SSL-Client-Cert", "SSL_CLIENT_VERIFY", "Client-Cert",
+    "Client-Cert-Chain", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+    "X-Forwarded-Client-Cert",
+    "x_forwarded_for", "X-Real-IP", "X-Original-URL", "X-Original-Host", "X-Rewrite-URL", "X-Remote-User",
+    "Remote-User",
+    "Remote_User", "X-Auth-Request-User", "X-Authenticated-User", "True-Client-IP", "X-Request-Id", "x_request_id",
+    "traceparent", "tracestate", "Any_Name_With_Underscores",
+  ]
+}

@@ -1,0 +1,122 @@
+import AttestGate
+import ByteCoding
+import Foundation
+import TestSupport
+import Testing
+import Transport
+
+@Suite("A refusal over TLS", .timeLimit(.minutes(3)))
+struct RefusalTests {
+  @Test("tells the client and the operator what it is, and betrays nothing", arguments: RefusalCase.all)
+  func refused(refusal: RefusalCase) async throws {
+    try await RunningGate.serving(refusal.configuration) { gate in
+      for accept in [nil, "text/html, */*", "application/json"] {
+        let visitor = try Visitor(gate, accept: accept)
+        let response = try await refusal.provoke(visitor)
+        try await expect(refusal, in: response, accept: accept)
+        try await expect(refusal, inLogOf: gate, of: response)
+        expectNoSecrets(of: visitor, in: gate.process.errors.lines)
+        if !refusal.knowsAccept { return }
+      }
+    }
+  }
+
+  private func expect(_ refusal: RefusalCase, in response: Response, accept: String?) async throws {
+    let body = String(decoding: response.body, as: UTF8.self)
+    #expect(response.status == refusal.status, "\(body)")
+    #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
+    #expect(response.headers.first("Cache-Control") == "no-store")
+    for (name, value) in refusal.fields { #expect(response.headers.first(name) == value) }
+    let id = try #require(response.headers.first("X-Request-Id"))
+    #expect(id.utf8.count == 32 && Hex.decode(id) != nil)
+    if accept == "application/json" && refusal.knowsAccept {
+      #expect(response.headers.first("Content-Type") == "application/json")
+      let object = try JSONDecoder().decode([String: String].self, from: Data(response.body))
+      #expect(object == ["error": refusal.text, "code": refusal.code, "request_id": id])
+    } else {
+      #expect(response.headers.first("Content-Type") == "text/plain; charset=utf-8")
+      #expect(body == refusal.text)
+    }
+  }
+
+  private func expect(_ refusal: RefusalCase, inLogOf gate: RunningGate, of response: Response) async throws {
+    let id = try #require(response.headers.first("X-Request-Id"))
+    let entry = try await gate.log.refusal(of: id)
+    #expect(entry.code == refusal.code)
+    #expect(entry.step == refusal.step)
+    #expect(entry.status == refusal.status)
+    #expect(gate.process.errors.lines.filter { $0.contains(id) }.count == 1, "one line a refusal")
+  }
+
+  private func expectNoSecrets(of visitor: Visitor, in lines: [String]) {
+    for line in lines {
+      #expect(LogEntry(line: line) != nil, "not an object: \(line)")
+      for secret in visitor.sentSecrets { #expect(!line.contains(secret.prefix(24)), "\(line)") }
+    }
+  }
+
+  @Test("has a case here for each of its codes")
+  func complete() {
+    // Some 4096 calls must wait for the store before it comes to this; the store's own tests do that.
+    let unreached: Set<Denial.Code> = [.overloaded]
+    let reached = Set(RefusalCase.all.map(\.code))
+    for code in Denial.Code.allCases where !unreached.contains(code) {
+      #expect(reached.contains(code.rawValue), "\(code)")
+    }
+  }
+
+  @Test(
+    "is text for whoever does not name JSON",
+    arguments: [
+      ("application/json", true), ("Application/JSON; q=0.5", true), ("text/html, application/json", true),
+      ("application/json;q=0", false), ("application/*", false), ("application/jsonlines", false), ("*/*", false),
+    ])
+  func negotiation(accept: String, isJSON: Bool) async throws {
+    try await RunningGate.serving { gate in
+      let response = try await Visitor(gate, accept: accept).refusal()
+      #expect(response.headers.first("Content-Type")?.hasPrefix("application/json") == isJSON)
+    }
+  }
+}
+
+@Suite("A registration over TLS", .timeLimit(.minutes(1)))
+struct RegistrationTests {
+  @Test("succeeds again for the same request, however often, and in the same words")
+  func idempotent() async throws {
+    try await RunningGate.serving { gate in
+      let visitor = try Visitor(gate)
+      let device = try TestDevice()
+      let nonce = try await visitor.challenge()
+      let object = try device.attestation(over: nonce)
+      var answers: Set<[UInt8]> = []
+      for _ in 0..<3 {
+        let response = try await visitor.register(device, attestation: object, nonce: nonce)
+        #expect(response.status == 200)
+        answers.insert(response.body)
+      }
+      #expect(answers.count == 1)
+      // Once in, the key is there for good: another attestation of it is refused.
+      let other = try await visitor.challenge()
+      let second = try await visitor.register(device, attestation: device.attestation(over: other), nonce: other)
+      #expect(second.status == 409)
+    }
+  }
+
+  @Test("of one key by twenty requests at once succeeds for one nonce alone")
+  func raced() async throws {
+    try await RunningGate.serving { gate in
+      let visitor = try Visitor(gate)
+      let device = try TestDevice()
+      let statuses = try await withThrowingTaskGroup(of: Int.self, returning: [Int].self) { group in
+        for _ in 0..<20 {
+          let nonce = try await visitor.challenge()
+          let object = try device.attestation(over: nonce)
+          group.addTask { try await visitor.register(device, attestation: object, nonce: nonce).status }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(statuses.filter { $0 == 200 }.count == 1)
+      #expect(statuses.filter { $0 == 409 }.count == 19)
+    }
+  }
+}

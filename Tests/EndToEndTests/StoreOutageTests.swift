@@ -1,0 +1,56 @@
+import Foundation
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("A store that cannot be used", .serialized, .timeLimit(.minutes(1)))
+struct StoreOutageTests {
+  @Test("refuses new sockets, leaves those that are open alone, and needs no restart when it is back")
+  func locked() async throws {
+    let backend = try await EchoBackend()
+    try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      let socket = try await visitor.open(device.headers(over: await visitor.challenge(), count: 1))
+      let credentials = try device.headers(over: await visitor.challenge(), count: 2)
+      let state = try StateFile(of: gate)
+      try state.lock()
+
+      let refused = try await visitor.refusal(of: credentials)
+      #expect(refused.status == 503)
+      #expect(refused.headers.first("X-Attest-Error") == "store_unavailable")
+      #expect(refused.headers.first("Retry-After") == "5")
+      let entry = try await gate.log.refusal(of: refused.headers.first("X-Request-Id") ?? "")
+      #expect(entry.step == "store_locked")
+      #expect(entry.level == "error")
+      try await expectEcho(over: socket)
+
+      try state.unlock()
+      // The refusal has spent nothing, so the same credentials are still good.
+      try await expectEcho(over: visitor.open(credentials))
+      try await expectEcho(over: socket)
+    }
+  }
+
+  @Test("at the start does not stop the gate, which serves as soon as the store is there")
+  func absent() async throws {
+    let backend = try await EchoBackend()
+    let configuration = GateConfiguration(upstream: backend.upstream, store: "later/state.db")
+    try await RunningGate.serving(configuration) { gate in
+      let visitor = try Visitor(gate)
+      #expect(try await visitor.send("GET", "/attest/challenge").status == 503)
+      _ = try await gate.log.first("a warning") { $0.message.hasPrefix("the store cannot be used") }
+      try FileManager.default.createDirectory(
+        atPath: gate.folder + "/later", withIntermediateDirectories: false)
+      let device = try await visitor.registeredDevice()
+      try await expectEcho(over: visitor.open(device.headers(over: await visitor.challenge())))
+    }
+  }
+}
+
+/// Expects a message there and back.
+func expectEcho(over socket: ClientWebSocket, _ text: String = "there and back") async throws {
+  try await socket.send(.text(text))
+  #expect(try await socket.receive() == .message(.text(text)))
+}

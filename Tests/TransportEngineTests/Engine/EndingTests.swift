@@ -1,0 +1,106 @@
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+extension EngineTests {
+  @Suite("Draining and stopping", .timeLimit(.minutes(1)))
+  struct EndingTests {
+    private func gate(
+      _ listener: RawListener, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()
+    ) throws -> TestGate {
+      try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits, engineLimits: engineLimits)
+    }
+
+    @Test("draining a second time, or after the end, returns as well")
+    func drainedAgain() async throws {
+      let gate = try gate(try RawListener())
+      let kept = try gate.connect()
+      try kept.send("GET / HTTP/1.1\r\n")
+      async let first = gate.engine.drain(timeout: .milliseconds(300))
+      async let second = gate.engine.drain(timeout: .milliseconds(300))
+      _ = await (first, second)
+      #expect(await gate.engine.drain(timeout: .seconds(30)) <= 1)
+      gate.engine.stop()
+      #expect(await gate.engine.drain(timeout: .seconds(30)) <= 1)
+      #expect(try kept.readToEnd() == [])
+      #expect(await gate.engine.drain(timeout: .seconds(30)) == 0)
+      _ = kept
+    }
+
+    @Test("a session that opens while the gate drains is closed like the others")
+    func openedLate() async throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      let idle = try gate.connect()
+      try idle.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      _ = try idle.readHead()
+      let draining = Task { await gate.engine.drain(timeout: .seconds(20)) }
+      _ = try idle.readToEnd()  // Draining has begun.
+      try backend.send(TestGate.switching)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
+      client.reset()
+      backend.reset()
+      idle.sendEnd()
+      #expect(await draining.value == 0)
+    }
+
+    @Test("a stopped engine gives its port back")
+    func portIsFree() async throws {
+      let gate = try gate(try RawListener())
+      let port = gate.engine.address.port
+      let client = try gate.connect()
+      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 200 "))
+      _ = try client.read("GET / 0".utf8.count)
+      gate.engine.stop()
+      #expect(try client.readToEnd() == [])  // The loop has ended its connections.
+      #expect(throws: RawSocket.Failure.self) {
+        for _ in 0..<2 { try RawSocket(connectingTo: port).send("GET / HTTP/1.1\r\n\r\n") }
+      }
+    }
+
+    @Test("an engine that is stopped while it drains ends every session once")
+    func stoppedWhileDraining() async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.closeTimeout = .seconds(20)
+      let gate = try gate(listener, engineLimits: limits)
+      var sockets: [RawSocket] = []
+      for _ in 0..<20 {
+        let (client, backend) = try gate.open(through: listener)
+        sockets += [client, backend]
+      }
+      let draining = Task { await gate.engine.drain(timeout: .seconds(20)) }
+      for socket in sockets { #expect(try socket.read(2)[0] == 0x88) }
+      gate.engine.stop()
+      #expect(await draining.value == 0)
+      for _ in 0..<20 {
+        #expect(await gate.record.next().end == .closedByGate(1001, reason: "the gate is shutting down"))
+      }
+    }
+
+    @Test("a stopped engine keeps nothing alive, even if handles of its sessions are still held")
+    func nothingIsKept() async throws {
+      let listener = try RawListener()
+      let (ended, continuation) = AsyncStream.makeStream(of: Void.self)
+      do {
+        let gate = try gate(listener)
+        gate.record.whenFreed { continuation.finish() }
+        let (client, backend) = try gate.open(through: listener)
+        let frame = FrameTrackerTests.frame(1, [1], mask: FrameTrackerTests.mask)
+        try client.send(frame)
+        #expect(try backend.read(frame.count) == frame)
+        #expect(gate.record.controls.count == 1)
+      }
+      for await _ in ended {}
+    }
+  }
+}

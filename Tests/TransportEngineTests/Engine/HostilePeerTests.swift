@@ -1,0 +1,126 @@
+import Glibc
+import Locking
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+extension EngineTests {
+  /// What a peer can do to a gate that serves others as well.
+  @Suite("Hostile peers", .timeLimit(.minutes(1)))
+  struct HostilePeerTests {
+    private static let mask = FrameTrackerTests.mask
+
+    @Test("a message that is too long, from a client that resets together with its backend, ends the session once")
+    func tooBigAndGone() async throws {
+      let listener = try RawListener()
+      let gate = try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: SessionLimits(maxMessage: 10))
+      let (client, backend) = try gate.open(through: listener)
+      let other = try gate.connect()
+      try other.send("GET \(Pause.path) HTTP/1.1\r\nHost: x\r\n\r\n")
+      gate.record.pause.begin()
+      // The loop stands still: it will meet all of this at once.
+      try client.send(FrameTrackerTests.frame(2, Array(repeating: 1, count: 11), mask: Self.mask))
+      client.reset()
+      backend.reset()
+      gate.record.pause.end()
+      guard case .closedByGate(1009, _) = await gate.record.next().end else {
+        Issue.record("not closed with 1009")
+        return
+      }
+      other.sendEnd()
+      _ = try other.readToEnd()
+      #expect(await gate.engine.drain(timeout: .seconds(5)) == 0)
+    }
+
+    /// Sends `block` again and again until the gate has taken nothing for a second or `most` bytes; says how many.
+    private func flood(_ socket: RawSocket, with block: [UInt8], most: Int) -> Int {
+      var sent = 0
+      while sent < most {
+        var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+        guard poll(&wanted, 1, 1000) == 1 else { break }
+        let count = block.withUnsafeBytes {
+          Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
+        guard count > 0 else { break }
+        sent += count
+        // Frames must not be torn: the rest of the block follows when there is room.
+        var rest = block.dropFirst(count)
+        while !rest.isEmpty {
+          var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+          guard poll(&wanted, 1, 1000) == 1 else { return sent }
+          let more = rest.withUnsafeBytes {
+            Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+          }
+          guard more > 0 else { return sent }
+          sent += more
+          rest = rest.dropFirst(more)
+        }
+      }
+      return sent
+    }
+
+    @Test("a client that sends Pings and reads no answers is not read without end")
+    func pingFlood() throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      let service = try listener.accept()
+      let ping = FrameTrackerTests.frame(9, Array(repeating: 7, count: 125), mask: Self.mask)
+      let block = Array(repeatElement(ping, count: 500).joined())
+      let most = 48 << 20
+      #expect(flood(client, with: block, most: most) < most)
+      _ = service
+    }
+
+    @Test("a client that sends requests faster than they are answered is read no faster than that")
+    func requestFlood() async throws {
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1))
+      let client = try gate.connect()
+      let request = Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
+      let block = Array(repeatElement(request, count: 2400).joined())
+      let sent = Guarded(0)
+      let sender = Task.detached {
+        while sent.withLock({ $0 }) < 256 << 20 {
+          try client.send(block)
+          sent.withLock { $0 += block.count }
+        }
+      }
+      let answers = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(sent.withLock { $0 } < 16 << 20)
+      client.reset()
+      _ = await sender.result
+      #expect(answers.hasSuffix("Connection: close\r\n\r\nGET / 0"))
+    }
+
+    @Test("a client that resets while its service is not reading costs no time")
+    func resetBeforeStalledService() async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.closeTimeout = .seconds(2)
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port), engineLimits: limits)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      let service = try listener.accept()
+      // Neither reads: both directions stall with something left to be written.
+      let message = FrameTrackerTests.frame(2, Array(repeating: 1, count: 65_000), mask: Self.mask)
+      _ = flood(service, with: Array(repeating: 1, count: 65_536), most: 64 << 20)
+      _ = flood(client, with: message, most: 64 << 20)
+      let before = try cpuTime(of: gate)
+      client.reset()
+      _ = await gate.record.next()
+      #expect(try cpuTime(of: gate) - before < 1000)
+    }
+
+    /// Milliseconds that this process has computed.
+    private func cpuTime(of gate: TestGate) throws -> Int {
+      var time = timespec()
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+      return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    }
+  }
+}

@@ -1,0 +1,237 @@
+import ByteCoding
+import Glibc
+import SimulatedDevice
+import Locking
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+/// An authority on disk for as long as a test needs it.
+private final class TLSFolder {
+  let folder: AuthorityFolder
+  private let path: String
+
+  init() throws {
+    var template = Array("/tmp/sallyport-tls-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else { throw RawSocket.Failure(description: "mkdtemp: \(errno)") }
+    path = String(cString: made)
+    folder = AuthorityFolder(path: path)
+    _ = try folder.loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
+  }
+
+  deinit {
+    for name in entries { unlink("\(path)/\(name)") }
+    rmdir(path)
+  }
+
+  private var entries: [String] {
+    guard let directory = opendir(path) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names.filter { $0 != "." && $0 != ".." }
+  }
+
+  func server() throws -> ServerTLS {
+    try ServerTLS(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath)
+  }
+
+  func client() throws -> ClientTLS { try ClientTLS(authorityFile: folder.tlsAuthorityPath) }
+}
+
+/// A TLS client that decides by itself when its bytes leave.
+private final class RawTLS {
+  let socket: RawSocket
+  private var link = Link()
+  private let bio = WindowBIO()
+  private let plain = PlainBuffer()
+  private let tls: ClientTLS
+
+  init(_ socket: RawSocket, _ tls: ClientTLS) throws {
+    self.socket = socket
+    self.tls = tls
+    link.fd = dup(socket.fd)
+    link.tls = tls.makeStream(in: bio, verifying: "localhost")
+  }
+
+  deinit {
+    link.close()
+    bio.deallocate()
+    plain.deallocate()
+  }
+
+  /// Holds back what is written, until `holds` is false again or the socket's end is sent.
+  var holds = false {
+    didSet { Socket.set(TCP_CORK, level: Int32(IPPROTO_TCP), to: holds ? 1 : 0, on: socket.fd) }
+  }
+
+  /// - Parameter holdingFlight: whether the last flight is held back until more is written behind it.
+  func handshake(holdingFlight: Bool = false) throws {
+    link.startHandshake(through: bio.window)
+    holds = holdingFlight
+    while !link.isHandshakeDone {
+      let reception = link.receive(into: plain.start, through: bio.window)
+      if reception.ended { throw RawSocket.Failure(description: link.failure ?? "ended") }
+    }
+  }
+
+  func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { link.send($0, through: bio.window) } }
+  func sendEnd() { link.sendEnd(through: bio.window) }
+
+  func read() throws -> [UInt8]? {
+    let reception = link.receive(into: plain.start, through: bio.window)
+    if let failure = link.failure { throw RawSocket.Failure(description: failure) }
+    if reception.count == 0 && reception.ended { return nil }
+    return Array(UnsafeRawBufferPointer(start: plain.start, count: reception.count))
+  }
+
+  func readToEnd() throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    while let more = try read() { bytes += more }
+    return bytes
+  }
+
+  func readHead() throws -> String {
+    var bytes: [UInt8] = []
+    while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) {
+      guard let more = try read() else { break }
+      bytes += more
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension EngineTests {
+  @Suite("TLS", .timeLimit(.minutes(1)))
+  struct TLSTests {
+    private func gate(
+      _ files: TLSFolder, _ listener: RawListener, limits: SessionLimits = SessionLimits(),
+      report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+    ) throws -> TestGate {
+      try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits, tls: files.server(),
+        report: report)
+    }
+
+    @Test("many connections at once, each with its own bytes, none with another's")
+    func interleaved() async throws {
+      let files = try TLSFolder()
+      let gate = try gate(files, try RawListener())
+      let port = gate.engine.address.port
+      let tls = try files.client()
+      let engine = try ClientEngine()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for index in 0..<40 {
+          group.addTask {
+            let connection = try await engine.connect(host: "127.0.0.1", port: port, tls: tls)
+            for round in 0..<5 {
+              let body = [UInt8](repeating: 1, count: index * 700)
+              let response = try await connection.send(
+                "POST", "/\(index)/\(round)", headers: TestGate.host, body: body)
+              #expect(response.body == Array("POST /\(index)/\(round) \(body.count)".utf8))
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+
+    @Test("a client that says all in the flight that ends its handshake is answered")
+    func oneFlight() throws {
+      let files = try TLSFolder()
+      let failures = Guarded<[EngineEvent]>([])
+      let gate = try gate(files, try RawListener()) { event in failures.withLock { $0.append(event) } }
+      let client = try RawTLS(try gate.connect(), try files.client())
+      try client.handshake(holdingFlight: true)
+      client.send(Array("GET /all HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+      client.sendEnd()
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.hasSuffix("GET /all 0"))
+      #expect(failures.withLock { $0 } == [])
+    }
+
+    @Test("a message that is too long and the client's end in one flight end a half-closed session once")
+    func tooBigAndEnd() async throws {
+      let files = try TLSFolder()
+      let listener = try RawListener()
+      let gate = try gate(files, listener, limits: SessionLimits(maxMessage: 10))
+      let client = try RawTLS(try gate.connect(), try files.client())
+      try client.handshake()
+      client.send(Array(TestGate.upgrade().utf8))
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send(TestGate.switching)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
+      backend.sendEnd()
+      #expect(try client.read()?.first == 0x88)
+      client.holds = true
+      client.send(FrameTrackerTests.frame(2, Array(repeating: 1, count: 11), mask: FrameTrackerTests.mask))
+      client.sendEnd()
+      guard case .lost(.upstream, _) = await gate.record.next().end else {
+        Issue.record("not lost by the upstream")
+        return
+      }
+      #expect(await gate.engine.drain(timeout: .seconds(5)) == 0)
+    }
+
+    @Test("an upstream behind TLS is verified, and then carries a session like any other", arguments: [true, false])
+    func secureUpstream(isTrusted: Bool) throws {
+      let files = try TLSFolder()
+      let listener = try RawListener()
+      let inner = try gate(files, listener)
+      let outer = try TestGate(
+        upstream: .secureWebSocket(
+          host: "127.0.0.1", port: inner.engine.address.port,
+          tls: UpstreamTLS(
+            caFile: files.folder.tlsAuthorityPath, serverName: isTrusted ? "localhost" : "elsewhere.example")))
+      guard isTrusted else {
+        let client = try outer.connect()
+        try client.send(TestGate.upgrade())
+        let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+        #expect(answer.hasPrefix("HTTP/1.1 502 ") && answer.contains("certificate verify failed"))
+        return
+      }
+      let (client, backend) = try outer.open(through: listener)
+      let up = FrameTrackerTests.frame(2, Array(repeating: 5, count: 200_000), mask: FrameTrackerTests.mask)
+      let sender = Task.detached { try client.send(up) }
+      #expect(try backend.read(up.count) == up)
+      try backend.send(FrameTrackerTests.frame(8, [0x03, 0xE8]))
+      backend.sendEnd()
+      #expect(try client.readToEnd() == FrameTrackerTests.frame(8, [0x03, 0xE8]))
+      _ = sender
+    }
+
+    @Test("an upgraded connection carries a large message both ways")
+    func large() async throws {
+      // No power of two divides the period: a chunk in the wrong place shows.
+      let payload = Array(repeatElement(Array(UInt8(0)..<251), count: 6000).joined())
+      let files = try TLSFolder()
+      let listener = try RawListener()
+      let gate = try gate(files, listener)
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(
+        host: "127.0.0.1", port: gate.engine.address.port, tls: try files.client())
+      let backend = Task.detached {
+        let backend = try listener.accept()
+        let head = try backend.readHead()
+        let key = head.split(separator: "\r\n").first { $0.hasPrefix("Sec-WebSocket-Key: ") }?.dropFirst(19) ?? ""
+        try backend.send(
+          "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            + "Sec-WebSocket-Accept: \(HandshakeKey.accept(for: String(key)))\r\n\r\n")
+        let frame = try backend.read(14 + payload.count)
+        try backend.send(FrameTrackerTests.frame(2, payload))
+        return frame.count
+      }
+      let socket = try await connection.upgrade("/", host: "localhost")
+      try await socket.send(.binary(payload))
+      #expect(try await socket.receive() == .message(.binary(payload)))
+      #expect(try await backend.value == 14 + payload.count)
+    }
+  }
+}
