@@ -67,7 +67,7 @@ public final class Engine: Sendable {
   /// Where it listens, with the port that the kernel chose if none was asked for.
   public let address: SocketAddress
 
-  private let loops: [EventLoop]
+  let loops: [EventLoop]
   private let service: SessionService
 
   /// Starts to listen and to serve.

@@ -110,17 +110,21 @@ extension EngineTests {
       let message = FrameTrackerTests.frame(2, Array(repeating: 1, count: 65_000), mask: Self.mask)
       _ = flood(service, with: Array(repeating: 1, count: 65_536), most: 64 << 20)
       _ = flood(client, with: message, most: 64 << 20)
-      let before = try cpuTime(of: gate)
+      let before = await cpuTime(of: gate)
       client.reset()
       _ = await gate.record.next()
-      #expect(try cpuTime(of: gate) - before < 1000)
+      #expect(await cpuTime(of: gate) - before < 1000)
     }
 
-    /// Milliseconds that this process has computed.
-    private func cpuTime(of gate: TestGate) throws -> Int {
-      var time = timespec()
-      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-      return time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+    /// Milliseconds that the gate's loop has computed: other tests compute in the same process.
+    private func cpuTime(of gate: TestGate) async -> Int {
+      await withCheckedContinuation { continuation in
+        gate.engine.loops[0].execute { _ in
+          var time = timespec()
+          clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+          continuation.resume(returning: time.tv_sec * 1000 + time.tv_nsec / 1_000_000)
+        }
+      }
     }
   }
 }
