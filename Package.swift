@@ -55,7 +55,8 @@ let package = Package(
     target("Locking"),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "Locking"]),
+    .target(name: "CRecordBuffers", dependencies: ["COpenSSL"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
       "GateService",
       ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
@@ -73,7 +74,7 @@ let package = Package(
         "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    executable("attest", ["AttestTool"]),
+    executable("attest", ["AttestTool", "TransportEngine"]),
     target(
       "AttestTool",
       [
