@@ -17,7 +17,7 @@ struct GateAssembly {
   init(_ settings: GateSettings) throws(CommandFailure) {
     self.settings = settings
     switch settings.store {
-    case .sqlite(let path): store = SQLiteStore(path: path)
+    case .sqlite(let path): store = SQLiteStore(path: path, mostWaiting: settings.mostWaitingForStore)
     }
     guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
