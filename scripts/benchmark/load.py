@@ -8,32 +8,41 @@ from proxies import LOAD_CORE
 
 
 class Load:
-    """One run: `begin()` makes it work and gives what it reports, leaving its sockets open until `end()`."""
+    """A load generator that has opened its sockets and works once for each `run()`."""
 
     def __init__(self, proxy, *arguments):
         bench = proxy.bench
         # The gate's credentials, or none.
         access = ["--authority", bench.authority] + ([] if proxy.is_verifying else ["--open"])
+        self.proxy = proxy
         self.process = bench.processes.start(
             [bench.binaries / "attest", "load", proxy.url, "--json", "--step", *access, *arguments],
             bench.folder / "load.log", LOAD_CORE, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.proxy = proxy
         self._line()
 
-    def begin(self):
-        return json.loads(self._go())
+    def __enter__(self):
+        return self
 
-    def end(self):
-        self.process.popen.stdin.close()
-        status = self.process.popen.wait(30)
-        if status != 0:
-            raise Failed(f"the load on {self.proxy.name} ended with {status}:\n{self.process.last_words()}")
-        self.process.end()
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.end()
 
-    def _go(self):
+    def run(self):
+        """What a run reports, with the proxy's CPU for each message or connection, in microseconds."""
+        before = self.proxy.process.cpu
         self.process.popen.stdin.write("\n")
         self.process.popen.stdin.flush()
-        return self._line()
+        report = json.loads(self._line())
+        used = self.proxy.process.cpu - before
+        report["cpuMicroseconds"] = used * 1e6 / report["count"] if report["count"] else None
+        return report
+
+    def end(self):
+        """Closes the sockets. A load that has lost any, or got back what it had not sent, fails here."""
+        self.process.popen.stdin.close()
+        status = self.process.popen.wait(60)
+        if status != 0:
+            raise Failed(f"the load on {self.proxy.name} ended with {status}:\n{self.process.last_words()}")
 
     def _line(self):
         line = self.process.popen.stdout.readline()
@@ -43,13 +52,9 @@ class Load:
 
 
 def measure(proxy, *arguments):
-    """What a run reports, with the proxy's CPU for each message or connection, in microseconds."""
-    load = Load(proxy, *arguments)
-    before = proxy.process.cpu
-    report = load.begin()
-    after = proxy.process.cpu
-    load.end()
-    if report["count"] == 0:
+    """The report of a single run."""
+    with Load(proxy, *arguments) as load:
+        report = load.run()
+    if not report["count"]:
         raise Failed(f"nothing came back through {proxy.name}")
-    report["cpuMicroseconds"] = (after - before) * 1e6 / report["count"]
     return report

@@ -38,6 +38,7 @@ http {{
       proxy_set_header Connection "upgrade";
       proxy_set_header Host $host;
       proxy_buffer_size 16k;
+      proxy_buffers 4 16k;
       proxy_read_timeout 1h;
       proxy_send_timeout 1h;
     }}
@@ -111,14 +112,14 @@ class Bench:
         values = dict(
             folder=self.folder, authority=self.authority, certificate=self.authority / "server.pem",
             key=self.authority / "server.key", backend=self.backend, port=port, files=self.files,
-            half=max(512, self.files // 2), name=f"{name}-{self.count}",
+            half=(self.files - 200) // 2, name=f"{name}-{self.count}",
             enforcement="enforce" if name == "gate-verified" else "off")
         config = self.folder / f"{name}-{self.count}.conf"
         template = {"nginx": NGINX, "haproxy": HAPROXY}.get(name, GATE)
         config.write_text(template.format(**values))
         command = {
             "nginx": ["nginx", "-e", self.folder / "nginx.log", "-c", config],
-            "haproxy": ["haproxy", "-q", "-db", "-f", config],
+            "haproxy": ["haproxy", "-db", "-f", config],
         }.get(name, [self.binaries / "sallyport", "run", "-c", config])
         return Proxy(name, port, command, self)
 

@@ -56,7 +56,7 @@ struct LoadCommand: AsyncParsableCommand {
   @Flag(help: "Make every message different, and compare every byte that comes back.")
   var verify = false
 
-  @Flag(help: "Wait for a line of input before sending and before closing, and say so, for scripts that measure.")
+  @Flag(help: "Say when all is open, work once for each line of input, and close at its end: for scripts.")
   var step = false
 
   var mode: LoadMode {
@@ -87,11 +87,6 @@ struct LoadCommand: AsyncParsableCommand {
     let plan = LoadPlan(
       mode: mode, connections: connections, duration: duration, size: size.bytes, verifies: verify,
       console: LoadConsole(isJSON: options.json, isStepped: step))
-    let result = try await LoadRun(plan, at: target).perform()
-    plan.console.report(result, of: plan, at: url)
-    if let failure = result.failure { throw failure }
-    // Sockets stay open until whoever measures has looked.
-    await plan.console.step()
-    result.release()
+    try await LoadRun(plan, at: target).perform { plan.console.report($0, of: plan, at: url) }
   }
 }

@@ -6,11 +6,16 @@ struct LoadConsole: Sendable {
   /// Whether to wait for lines of input.
   let isStepped: Bool
 
-  /// Says what is the case, and waits to be told to go on; does neither unless it was asked to.
-  func step(_ news: String? = nil) async {
+  /// Tells scripts what is the case.
+  func say(_ news: String) {
     guard isStepped else { return }
-    if let news { StandardOutput.write(isJSON ? JSONOutput.line(["event": news]) : news + "\n") }
-    _ = await StandardInput().read()
+    StandardOutput.write(isJSON ? JSONOutput.line(["event": news]) : news + "\n")
+  }
+
+  /// With steps, waits for a line of input; `false` at its end.
+  func mayGoOn() async -> Bool {
+    guard isStepped else { return true }
+    return await StandardInput().read() != nil
   }
 
   func report(_ result: LoadResult, of plan: LoadPlan, at url: String) {

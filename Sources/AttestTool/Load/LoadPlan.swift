@@ -34,17 +34,11 @@ struct LoadTally: Sendable {
 struct LoadResult: Sendable {
   let tally: LoadTally
   let seconds: Double
-  /// Whatever has to stay open until the report has been read.
-  private let held: [any Sendable]
 
-  init(_ tally: LoadTally, seconds: Double, holding held: [any Sendable] = []) {
+  init(_ tally: LoadTally, seconds: Double) {
     self.tally = tally
     self.seconds = seconds
-    self.held = held
   }
-
-  /// The last use of what was held.
-  func release() { withExtendedLifetime(held) {} }
 
   var failure: Failure? {
     if tally.mismatches > 0 {

@@ -44,8 +44,14 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
 
   var seconds: Double { Double(max(lastReturn, start) - start) / 1e9 }
 
-  /// Begins; `finish` is called once, when the time is over and all that was sent has come back or is lost.
+  /// Begins, perhaps anew; `finish` is called once, when the time is over and all that was sent has come back or is
+  /// lost.
   func begin(for duration: UInt64, _ finish: @escaping @Sendable () -> Void) {
+    tally = LoadTally()
+    for _ in 0..<isLost.count(where: { $0 }) { tally.lose(Failure(.unavailable, "a socket was lost before")) }
+    sent = Array(repeating: 0, count: count)
+    returned = Array(repeating: 0, count: count)
+    next = 0
     start = monotonicNanoseconds()
     end = start + duration
     isRunning = true
@@ -144,7 +150,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     sockets[number] = nil
     isLost[number] = true
     // Behind the end of the run sockets are closed, by whichever side.
-    guard start == 0 || finish != nil else { return }
+    guard finish != nil else { return }
     tally.lose(Failure(.unavailable, "a socket was lost: \(reason)"))
     underWay -= sent[number] - returned[number]
     settle()
