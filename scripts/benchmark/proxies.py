@@ -105,8 +105,11 @@ class Bench:
         (self.folder / "haproxy.pem").touch(mode=0o600)
         (self.folder / "haproxy.pem").write_text(pem)
 
-    def start(self, name):
-        """Starts a fresh `nginx`, `haproxy`, `gate` (open to everyone) or `gate-verified`."""
+    def start(self, name, program=None, **options):
+        """Starts a fresh `nginx`, `haproxy`, `gate` (open to everyone) or `gate-verified`.
+
+        `program` is the gate's, if it is not the one that was built; the options are those of `Proxy`.
+        """
         self.count += 1
         port = free_port()
         values = dict(
@@ -120,8 +123,8 @@ class Bench:
         command = {
             "nginx": ["nginx", "-e", self.folder / "nginx.log", "-c", config],
             "haproxy": ["haproxy", "-db", "-f", config],
-        }.get(name, [self.binaries / "sallyport", "run", "-c", config])
-        return Proxy(name, port, command, self)
+        }.get(name, [program or self.binaries / "sallyport", "run", "-c", config])
+        return Proxy(name, port, command, self, **options)
 
 
 class Proxy:
