@@ -13,7 +13,8 @@ class Load:
     def __init__(self, proxy, *arguments):
         bench = proxy.bench
         # The gate's credentials, or none.
-        access = ["--authority", bench.authority] + ([] if proxy.is_verifying else ["--open"])
+        access = ["--ca", bench.certificate]
+        access += ["--authority", bench.authority] if proxy.is_verifying else ["--open"]
         self.proxy = proxy
         self.process = bench.processes.start(
             [bench.binaries / "attest", "load", proxy.url, "--json", "--step", *access, *arguments],

@@ -88,7 +88,9 @@ class Bench:
     def __init__(self, processes, folder, binaries, files):
         self.processes, self.folder, self.binaries, self.files = processes, folder, binaries, files
         self.authority = folder / "authority"
+        self.certificate, self.key = folder / "server.pem", folder / "server.key"
         self._make_authority()
+        self._make_certificate()
         self.backend = free_port()
         echo = self.processes.start(
             [binaries / "attest", "echo", "--listen", f"127.0.0.1:{self.backend}"], folder / "echo.log", LOAD_CORE)
@@ -96,14 +98,20 @@ class Bench:
         self.count = 0
 
     def _make_authority(self):
-        """Has `sallyport dev` make the P-256 certificate that all proxies use, and the roots of simulated devices."""
+        """Has `sallyport dev` make the roots that simulated devices are attested by."""
         port = free_port()
         dev = self.processes.start(
             [self.binaries / "sallyport", "dev", "--folder", self.authority, "--port", port], self.folder / "dev.log")
         dev.wait_for_port(port).end()
-        pem = (self.authority / "server.pem").read_text() + (self.authority / "server.key").read_text()
+
+    def _make_certificate(self):
+        """Makes the P-256 certificate of all proxies. Its own authority, so that the load has nothing to verify."""
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+             "-keyout", self.key, "-out", self.certificate], check=True, capture_output=True)
         (self.folder / "haproxy.pem").touch(mode=0o600)
-        (self.folder / "haproxy.pem").write_text(pem)
+        (self.folder / "haproxy.pem").write_text(self.certificate.read_text() + self.key.read_text())
 
     def start(self, name, program=None, **options):
         """Starts a fresh `nginx`, `haproxy`, `gate` (open to everyone) or `gate-verified`.
@@ -113,8 +121,8 @@ class Bench:
         self.count += 1
         port = free_port()
         values = dict(
-            folder=self.folder, authority=self.authority, certificate=self.authority / "server.pem",
-            key=self.authority / "server.key", backend=self.backend, port=port, files=self.files,
+            folder=self.folder, authority=self.authority, certificate=self.certificate, key=self.key,
+            backend=self.backend, port=port, files=self.files,
             half=(self.files - 200) // 2, name=f"{name}-{self.count}",
             enforcement="enforce" if name == "gate-verified" else "off")
         config = self.folder / f"{name}-{self.count}.conf"
