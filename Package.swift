@@ -93,7 +93,7 @@ let package = Package(
     support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
-    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
     tests(
       "AttestClientTests",
       ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine", "Locking"]),
