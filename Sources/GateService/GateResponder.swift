@@ -86,7 +86,10 @@ public struct GateResponder: RequestResponder {
     }
     let key = KeyID(base64: claim.keyID).map(KeyHash.init)
     do throws(Denial) {
-      let registered = try await registrar.register(claim)
+      // Chains of certificates take a millisecond, which no event loop has.
+      let registered = try await withTaskExecutorPreference(globalConcurrentExecutor) {
+        () async throws(Denial) in try await registrar.register(claim)
+      }
       var metadata = context.metadata(app: registered.appID, key: key)
       metadata["repeated"] = .stringConvertible(registered.isRepetition)
       logger.info("key registered", metadata: metadata)

@@ -151,15 +151,15 @@ extension EventLoop {
       carryOut(disposition, for: session)
       return
     }
-    schedule(session, after: service.limits.decisionTimeout)
     let token = session.pointee.token
-    Task.detached { [self] in
+    // Begins here and now: a decision that need not wait is there when this returns.
+    Task.immediate(executorPreference: self) { [self] in
       let disposition = await service.responder.respond(to: request, from: peer)
-      execute { loop in
-        guard let session = loop.slots.session(token), session.pointee.phase == .decision else { return }
-        loop.carryOut(disposition, for: session)
-      }
+      guard let session = slots.session(token), session.pointee.phase == .decision else { return }
+      carryOut(disposition, for: session)
     }
+    guard let session = slots.session(token), session.pointee.phase == .decision else { return }
+    schedule(session, after: service.limits.decisionTimeout)
   }
 
   private func carryOut(_ disposition: Disposition, for session: SessionRef) {
