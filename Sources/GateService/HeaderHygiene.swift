@@ -39,8 +39,13 @@ struct HeaderHygiene: Sendable {
 
   /// Whether an upstream could take a field of this lowercase name for the gate's word.
   static func isIdentity(_ name: String) -> Bool {
-    name.utf8.contains(UInt8(ascii: "_")) || names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+    if name.utf8.contains(UInt8(ascii: "_")) { return true }
+    // Most names are done with here.
+    guard let first = name.utf8.first, initials.contains(first) else { return false }
+    return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
   }
+
+  private static let initials = Set((prefixes + names).compactMap(\.utf8.first))
 
   /// The names that `Connection` fields list.
   private static func options(of headers: HeaderFields) -> Set<String> {

@@ -45,6 +45,11 @@ struct LogLine {
   private func append(_ value: Logger.Metadata.Value, to bytes: inout [UInt8]) {
     switch value {
     case .string(let text): JSONText.append(text, to: &bytes)
+    // Asked by name first: what else is an integer costs a search through all conformances.
+    case .stringConvertible(let value as Int): bytes += value.description.utf8
+    case .stringConvertible(let value as UInt64): bytes += value.description.utf8
+    case .stringConvertible(let value as Int64): bytes += value.description.utf8
+    case .stringConvertible(let value as UInt16): bytes += value.description.utf8
     case .stringConvertible(let value as any BinaryInteger & CustomStringConvertible): bytes += value.description.utf8
     case .stringConvertible(let value as Bool): bytes += value.description.utf8
     case .stringConvertible(let value): JSONText.append(value.description, to: &bytes)
