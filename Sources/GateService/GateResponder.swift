@@ -36,8 +36,15 @@ public struct GateResponder: RequestResponder {
 
   /// Challenges, and what is refused without a look at credentials.
   public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
-    let context = RequestContext(request, from: peer, logger: logger)
-    switch Endpoint(path: request.path, routes: routes) {
+    decideAtOnce(
+      request, at: Endpoint(path: request.path, routes: routes),
+      in: RequestContext(request, from: peer, logger: logger))
+  }
+
+  private func decideAtOnce(
+    _ request: Request, at endpoint: Endpoint, in context: RequestContext
+  ) -> Disposition? {
+    switch endpoint {
     case .challenge:
       guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
       return challenges.issue(at: clock.now()).map { .respond(context.ok($0)) }
@@ -52,9 +59,10 @@ public struct GateResponder: RequestResponder {
 
   /// Everything else: what needs the store, or more time than an event loop has.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
-    if let answer = respondAtOnce(to: request, from: peer) { return answer }
+    let endpoint = Endpoint(path: request.path, routes: routes)
     let context = RequestContext(request, from: peer, logger: logger)
-    return switch Endpoint(path: request.path, routes: routes) {
+    if let answer = decideAtOnce(request, at: endpoint, in: context) { return answer }
+    return switch endpoint {
     case .challenge: .respond(await challenge(in: context))
     case .registration: .respond(await register(request, in: context))
     case .route(let route): await admit(request, from: peer, to: route, in: context)

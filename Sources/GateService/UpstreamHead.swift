@@ -14,9 +14,9 @@ struct UpstreamHead {
   var bytes: [UInt8] {
     var head: [UInt8] = []
     head.reserveCapacity(1024)
-    for part in [request.method, " ", request.target, " HTTP/1.1\r\n"] { head += part.utf8 }
-    for fields in [hygiene.cleaned(request.headers).fields, ownFields.fields] {
-      for field in fields {
+    head += "\(request.method) \(request.target) HTTP/1.1\r\n".utf8
+    for fields in [hygiene.cleaned(request.headers), ownFields] {
+      for field in fields.fields {
         head += field.name.utf8
         head += ": ".utf8
         head += field.value.utf8
