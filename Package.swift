@@ -134,7 +134,7 @@ let package = Package(
     tests(
       "GateServiceTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
         "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests(

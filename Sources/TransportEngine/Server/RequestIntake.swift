@@ -147,10 +147,6 @@ extension EventLoop {
       body: body, upgrade: intent)
     let peer = exchange.peer
     session.pointee.phase = .decision
-    if let disposition = service.responder.respondAtOnce(to: request, from: peer) {
-      carryOut(disposition, for: session)
-      return
-    }
     let token = session.pointee.token
     // Begins here and now: a decision that need not wait is there when this returns.
     Task.immediate(executorPreference: self) { [self] in
@@ -167,7 +163,8 @@ extension EventLoop {
     switch disposition {
     case .respond(let response):
       answer(session, response)
-    case .relay(let order) where exchange.upgrade != nil:
+    case .relay(let order, let upgradeHead) where exchange.upgrade != nil:
+      exchange.upgradeHead = upgradeHead
       openUpstream(session, exchange, order)
     case .converse(let conversation) where exchange.upgrade != nil:
       openConversation(session, exchange, conversation)
