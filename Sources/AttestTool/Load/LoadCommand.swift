@@ -72,6 +72,9 @@ struct LoadCommand: AsyncParsableCommand {
       throw ValidationError("--rate, --messages, --connect, --register, --idle and --stall exclude each other")
     }
     guard !(register && open) else { throw ValidationError("--register and --open exclude each other") }
+    guard !(verify && (rate != nil || connect || register || idle || stall)) else {
+      throw ValidationError("--verify goes with messages that wait for one another")
+    }
     guard (1...100_000).contains(connections) else { throw ValidationError("--connections takes 1 to 100000") }
     guard rate.map({ (0.1...1_000_000).contains($0) }) ?? true else {
       throw ValidationError("--rate takes 0.1 to 1000000")
