@@ -25,6 +25,9 @@ public final class SQLiteStore: Sendable {
     reads = BatchLane(file: file, access: .read, mostWaiting: mostWaiting)
   }
 
+  /// What has been written since the store was made.
+  public var writeTally: LaneTally { writes.tally }
+
   /// Opens and migrates the file and shows that it can be written, so that a fault is known before the first client
   /// comes. Calling it is not needed, and an error is not final.
   public func open() async throws(StoreError) {
@@ -37,6 +40,12 @@ public final class SQLiteStore: Sendable {
     _ = try? await writes.run { _ in }
     file.close()
   }
+}
+
+/// How many calls have been committed, and in how many transactions.
+public struct LaneTally: Sendable, Hashable {
+  public internal(set) var calls = 0
+  public internal(set) var commits = 0
 }
 
 extension SQLiteStore: KeyRegistry {

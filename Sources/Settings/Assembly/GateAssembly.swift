@@ -14,11 +14,12 @@ extension Assembly {
     let session = session()
     let strippedHeaders = elements(Keys.strippedHeaders)
     guard let listen, let tls, let appAttest, let session, let store = value(Keys.store),
-      let drainTimeout = value(Keys.drainTimeout)
+      let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, stateFolder: stateFolder(of: store), strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
+      store: store, mostWaitingForStore: mostWaitingForStore, stateFolder: stateFolder(of: store),
+      strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }

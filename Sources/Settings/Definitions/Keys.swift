@@ -80,6 +80,9 @@ enum Keys {
 
   static let store = Key(
     "store.url", .store, "Where keys and counters are kept. Without it: `state.db` in the state folder.")
+  static let mostWaitingForStore = Key(
+    "store.max_waiting", .integer(1...1_000_000), default: "4096",
+    "How many calls may wait for the store, for reads and writes each; more are refused as `overloaded`.")
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, "Header fields to keep from the upstream, beside those that always are.")
   static let drainTimeout = Key(
@@ -104,7 +107,7 @@ public enum SettingsTable {
     Keys.upstreamName.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
     .later("session.close_on_revoke"),
-    Keys.store.definition,
+    Keys.store.definition, Keys.mostWaitingForStore.definition,
     .later("limits"),
     Keys.strippedHeaders.definition, .later("identity.audience"),
     .later("admin"), .later("metrics"),
