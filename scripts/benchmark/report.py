@@ -50,8 +50,6 @@ def details(result):
         if key in result:
             values = "   ".join(f"{name} {number(value)}" for name, value in result[key].items())
             yield f"    {label}: {values}"
-    if result.get("pyattest"):
-        yield f"    pyattest, the attestation alone: {number(result['pyattest'])} CPU us"
 
 
 def machine():

@@ -5,7 +5,6 @@ import statistics
 import time
 
 from load import Load, measure
-from rivals import pyattest_microseconds
 
 PROXIES = ["nginx", "haproxy", "gate"]
 
@@ -85,9 +84,7 @@ class Registrations:
     def run(self, fleet, rounds):
         with Load(fleet["gate-verified"], "--register", "-c", 32, "-d", f"{self.seconds}s") as load:
             reports = {"gate": [load.run() for _ in range(rounds)]}
-        return paired(
-            self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")),
-            pyattest=pyattest_microseconds(fleet.bench))
+        return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
 
 
 class Memory:
