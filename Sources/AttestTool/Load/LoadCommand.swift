@@ -7,7 +7,7 @@ struct LoadCommand: AsyncParsableCommand {
     discussion: """
       Without another mode, each connection sends a message and waits until it has come back, over and over. Behind the
       server must be an echo server, like `attest echo`. Each connection is opened with an assertion of a simulated
-      device; --open goes without, for a gate that lets everyone in and for other servers. Examples:
+      device; --open goes without, for a gate that lets everyone in and for other servers. Example:
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
