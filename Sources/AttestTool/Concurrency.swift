@@ -38,7 +38,11 @@ final class ClosingSignals: Sendable {
     }
   }
 
-  func stop() { for source in sources { source.cancel() } }
+  /// From now on either signal ends the process, as it does by default.
+  func stop() {
+    for source in sources { source.cancel() }
+    for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
+  }
 
   private func note() {
     let waiting = state.withLock { state in

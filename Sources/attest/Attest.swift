@@ -6,6 +6,7 @@ internal import TransportEngine
 enum Attest {
   static func main() async {
     RecordBuffers.keep()
+    OpenSSLAtExit.leaveAsItIs()
     exit(await AttestTool.execute())
   }
 }

@@ -17,6 +17,7 @@ struct Sallyport: AsyncParsableCommand {
 
   static func main() async {
     RecordBuffers.keep()
+    OpenSSLAtExit.leaveAsItIs()
     do {
       var command = try parseAsRoot()
       if var command = command as? any AsyncParsableCommand {

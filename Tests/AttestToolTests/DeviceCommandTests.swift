@@ -119,7 +119,7 @@ struct CommandLineTests {
     "shows its version and help, with an example in every help",
     arguments: [
       [], ["device"], ["device", "new"], ["device", "list"], ["device", "show"], ["device", "rm"], ["register"],
-      ["headers"], ["connect"], ["echo"],
+      ["headers"], ["connect"], ["echo"], ["load"],
     ])
   func help(command: [String]) async throws {
     let place = try Workplace()
@@ -141,7 +141,11 @@ struct CommandLineTests {
       ["connect", "wss://localhost/", "--cert", "x"], ["echo", "--listen", "localhost:80"],
       ["echo", "--listen", "8080"],
       ["headers", "https://localhost/", "--ca"], ["connect", "wss://localhost/", "--once", "x", "--stay"],
-      ["connect", "wss://localhost/", "--linger", "-1"],
+      ["connect", "wss://localhost/", "--linger", "-1"], ["load"], ["load", "ws://localhost/", "--open"],
+      ["load", "wss://localhost/"], ["load", "wss://localhost/", "--open", "-c", "0"],
+      ["load", "wss://localhost/", "--open", "-d", "soon"], ["load", "wss://localhost/", "--open", "--register"],
+      ["load", "wss://localhost/", "--open", "--idle", "--rate", "5"],
+      ["load", "wss://localhost/", "--open", "--verify", "--rate", "5"],
     ])
   func usage(arguments: [String]) async throws {
     let outcome = try await Workplace().run(arguments)

@@ -18,13 +18,14 @@ struct House {
   let url: String
   let authority: String
 
-  init(clientAuthority: String? = nil, in place: Workplace? = nil) async throws {
+  /// - Parameter upstream: what stands behind the gate instead of the echo server.
+  init(clientAuthority: String? = nil, upstream: String? = nil, in place: Workplace? = nil) async throws {
     let place = try place ?? Workplace()
     self.place = place
     authority = place.folder + "/dev"
     echo = try await place.start(.attest, ["echo", "--listen", "127.0.0.1:0"], lines: 1)
-    let upstream = try #require(echo.greeting.first)
-    gate = try await place.startGate(upstream: upstream, port: 0, clientAuthority: clientAuthority)
+    let behind = try upstream ?? #require(echo.greeting.first)
+    gate = try await place.startGate(upstream: behind, port: 0, clientAuthority: clientAuthority)
     url = try #require(gate.url)
   }
 

@@ -13,7 +13,7 @@ master_process off;
 pid {folder}/nginx.pid;
 error_log {folder}/nginx.log crit;
 worker_rlimit_nofile {files};
-events {{ worker_connections {half}; multi_accept on; }}
+events {{ worker_connections {files}; multi_accept on; }}
 http {{
   access_log off;
   client_body_temp_path {folder}/nginx-body;
@@ -123,7 +123,7 @@ class Bench:
         values = dict(
             folder=self.folder, authority=self.authority, certificate=self.certificate, key=self.key,
             backend=self.backend, port=port, files=self.files,
-            half=(self.files - 200) // 2, name=f"{name}-{self.count}",
+            half=(self.files - 100) // 2, name=f"{name}-{self.count}",
             enforcement="enforce" if name == "gate-verified" else "off")
         config = self.folder / f"{name}-{self.count}.conf"
         template = {"nginx": NGINX, "haproxy": HAPROXY}.get(name, GATE)

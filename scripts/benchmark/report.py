@@ -19,7 +19,7 @@ def verdict(result):
     target = result["target"]
     if target is None:
         return ""
-    reached = result.get("to_nginx", result["medians"]["gate"]) <= target
+    reached = (result["medians"]["gate"] if result.get("is_absolute") else result["to_nginx"]) <= target
     theirs = result.get("to_haproxy")
     return ("met" if reached else "missed") + ("" if theirs is None or theirs < 1 else ", above HAProxy")
 

@@ -7,7 +7,7 @@ struct LoadCommand: AsyncParsableCommand {
     discussion: """
       Without another mode, each connection sends a message and waits until it has come back, over and over. Behind the
       server must be an echo server, like `attest echo`. Each connection is opened with an assertion of a simulated
-      device; --open goes without, for a gate that lets everyone in and for other servers. Examples:
+      device; --open goes without, for a gate that lets everyone in and for other servers. Example:
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
@@ -72,6 +72,9 @@ struct LoadCommand: AsyncParsableCommand {
       throw ValidationError("--rate, --messages, --connect, --register, --idle and --stall exclude each other")
     }
     guard !(register && open) else { throw ValidationError("--register and --open exclude each other") }
+    guard !(verify && (rate != nil || connect || register || idle || stall)) else {
+      throw ValidationError("--verify goes with messages that wait for one another")
+    }
     guard (1...100_000).contains(connections) else { throw ValidationError("--connections takes 1 to 100000") }
     guard rate.map({ (0.1...1_000_000).contains($0) }) ?? true else {
       throw ValidationError("--rate takes 0.1 to 1000000")

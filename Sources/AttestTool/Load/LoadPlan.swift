@@ -34,10 +34,13 @@ struct LoadTally: Sendable {
 struct LoadResult: Sendable {
   let tally: LoadTally
   let seconds: Double
+  /// A signal ended it early.
+  let wasInterrupted: Bool
 
-  init(_ tally: LoadTally, seconds: Double) {
+  init(_ tally: LoadTally, seconds: Double, wasInterrupted: Bool) {
     self.tally = tally
     self.seconds = seconds
+    self.wasInterrupted = wasInterrupted
   }
 
   var failure: Failure? {

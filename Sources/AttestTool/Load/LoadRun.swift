@@ -40,6 +40,7 @@ struct LoadRun: Sendable {
       let result = await work.perform()
       report(result)
       failure = failure ?? result.failure
+      if result.wasInterrupted { break }
     } while plan.console.isStepped
     withExtendedLifetime(work.sockets) {}
     if let failure { throw failure }

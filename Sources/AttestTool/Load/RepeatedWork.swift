@@ -68,6 +68,6 @@ extension LoadPlan {
       }
     }
     progress.stop()
-    return LoadResult(tally.withLock { $0 }, seconds: seconds(since: start))
+    return LoadResult(tally.withLock { $0 }, seconds: seconds(since: start), wasInterrupted: signals.wereReceived)
   }
 }

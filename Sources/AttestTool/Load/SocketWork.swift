@@ -24,7 +24,7 @@ struct ExchangeWork: LoadWork {
     watchdog.cancel()
     progress.stop()
     let (tally, seconds) = await engine.run { (driver.tally, driver.seconds) }
-    return LoadResult(tally, seconds: seconds)
+    return LoadResult(tally, seconds: seconds, wasInterrupted: signals.wereReceived)
   }
 
   /// Nanoseconds; a number of messages is given a day.
@@ -66,7 +66,7 @@ struct IdleWork: LoadWork {
         try? await Task.sleep(for: .milliseconds(100))
       }
     }
-    return LoadResult(LoadTally(), seconds: seconds(since: start))
+    return LoadResult(LoadTally(), seconds: seconds(since: start), wasInterrupted: signals.wereReceived)
   }
 }
 
@@ -83,10 +83,12 @@ struct StallWork: LoadWork {
   func perform() async -> LoadResult {
     let driver = driver
     let start = monotonicNanoseconds()
+    let signals = ClosingSignals {}
+    defer { signals.stop() }
     await engine.run { driver.begin() }
     var taken = -1
     var quiet = 0
-    while quiet < 4, monotonicNanoseconds() - start < plan.duration.nanoseconds {
+    while quiet < 4, !signals.wereReceived, monotonicNanoseconds() - start < plan.duration.nanoseconds {
       try? await Task.sleep(for: .milliseconds(250))
       let now = await engine.run { driver.tally.count }
       quiet = now == taken ? quiet + 1 : 0
@@ -96,7 +98,7 @@ struct StallWork: LoadWork {
       driver.stop()
       return driver.tally
     }
-    return LoadResult(tally, seconds: seconds(since: start))
+    return LoadResult(tally, seconds: seconds(since: start), wasInterrupted: signals.wereReceived)
   }
 }
 
