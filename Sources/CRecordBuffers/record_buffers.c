@@ -10,14 +10,17 @@
 
 #include <malloc.h>
 #include <openssl/crypto.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum {
   least_size = 16 << 10,
   // SSL3_RT_MAX_PLAIN_LENGTH and all that a record may add to it, with room.
-  buffer_size = 18 << 10,
+  buffer_size = 20 << 10,
+  // Tells such a block from almost all others without asking malloc for its size.
+  alignment = 4 << 10,
   // What malloc may add to a block.
-  slack = 64,
+  slack = alignment,
   // One that is read into and one that is written from.
   most_kept = 2,
 };
@@ -30,15 +33,19 @@ static __thread struct {
 static void *take(size_t size, const char *file, int line) {
   (void)file, (void)line;
   if (size < least_size || size > buffer_size) return malloc(size);
-  return kept.count > 0 ? kept.blocks[--kept.count] : malloc(buffer_size);
+  return kept.count > 0 ? kept.blocks[--kept.count] : aligned_alloc(alignment, buffer_size);
 }
 
 // A block's size tells what it may serve for, whoever allocated it.
+static int is_record_buffer(void *block) {
+  if ((uintptr_t)block % alignment != 0) return 0;
+  size_t size = malloc_usable_size(block);
+  return size >= buffer_size && size < buffer_size + slack;
+}
+
 static void give_back(void *block, const char *file, int line) {
   (void)file, (void)line;
-  if (block == NULL) return;
-  size_t size = malloc_usable_size(block);
-  if (size >= buffer_size && size < buffer_size + slack && kept.count < most_kept) {
+  if (block != NULL && kept.count < most_kept && is_record_buffer(block)) {
     kept.blocks[kept.count++] = block;
   } else {
     free(block);

@@ -5,8 +5,7 @@ internal import TransportEngine
 @main
 enum Attest {
   static func main() async {
-    RecordBuffers.keep()
-    OpenSSLAtExit.leaveAsItIs()
+    OpenSSLProcess.prepare()
     exit(await AttestTool.execute())
   }
 }

@@ -16,8 +16,7 @@ struct Sallyport: AsyncParsableCommand {
     subcommands: [RunCommand.self, DevCommand.self, VerifyCommand.self])
 
   static func main() async {
-    RecordBuffers.keep()
-    OpenSSLAtExit.leaveAsItIs()
+    OpenSSLProcess.prepare()
     do {
       var command = try parseAsRoot()
       if var command = command as? any AsyncParsableCommand {
