@@ -2,11 +2,11 @@
 
 import json
 import pathlib
-import shutil
 import struct
 import subprocess
 import sys
 
+from compiler import compiled
 from load import Load
 from processes import Failed
 from proxies import Proxy
@@ -43,14 +43,7 @@ def check(bench):
 
 
 def _library(bench, name):
-    """Compiles one of the small libraries that stand beside this file."""
-    compiler = shutil.which("cc") or shutil.which("clang")
-    if not compiler:
-        raise Failed("there is neither cc nor clang, which --check compiles its counter of allocations with")
-    library = bench.folder / f"{name}.so"
-    source = pathlib.Path(__file__).with_name(f"{name}.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
-    return str(library)
+    return compiled(bench.folder, name, ".so", "-shared", "-fPIC")
 
 
 def _allocations(bench, messages=20_000):

@@ -2,8 +2,10 @@
 
 import contextlib
 import statistics
+import subprocess
 import time
 
+from compiler import compiled
 from load import Load, measure
 
 PROXIES = ["nginx", "haproxy", "gate"]
@@ -105,7 +107,8 @@ class Memory:
             values[name] = [self.growth(proxy, min(self.connections, fleet.most_connections))]
             proxy.end()
         # Beside the others for comparison; the figure to reach is the gate's own.
-        return paired(self, values, is_absolute=True)
+        more = {"alone": {"OpenSSL": openssl_alone(fleet.bench)}} if self.name == "idle" else {}
+        return paired(self, values, is_absolute=True, **more)
 
     def growth(self, proxy, connections):
         before = proxy.settled_memory()
@@ -115,6 +118,13 @@ class Memory:
 
     def work(self):
         return ["--messages", 1, "--size", self.size] if self.size else ["--idle"]
+
+
+def openssl_alone(bench):
+    """Bytes that OpenSSL keeps for one connection, with no server around it."""
+    program = compiled(bench.folder, "openssl_memory", "", "-lssl", "-lcrypto")
+    return int(subprocess.run(
+        [program, bench.certificate, bench.key], check=True, capture_output=True, text=True).stdout)
 
 
 class StalledMemory(Memory):
