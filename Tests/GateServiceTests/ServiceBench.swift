@@ -35,7 +35,7 @@ struct ServiceBench: Sendable {
     await responder.respond(to: request, from: peer)
   }
 
-  /// The disposition of `request` if it needs no waiting.
+  /// The disposition of `request`, if it is there when the call returns, as it is if nothing had to be waited for.
   func dispositionAtOnce(of request: Request, by responder: GateResponder? = nil) -> Disposition? {
     let responder = responder ?? self.responder
     let disposition = Guarded<Disposition?>(nil)
