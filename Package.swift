@@ -46,6 +46,7 @@ let package = Package(
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
@@ -63,6 +64,7 @@ let package = Package(
     target(
       "SQLiteStore",
       ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
+    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
@@ -86,6 +88,7 @@ let package = Package(
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
     support(
       "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
+    support("PostgresServers", ["Locking", "TestSupport"]),
     support("GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
     .executableTarget(
       name: "guide-client", dependencies: ["GuideShim", "SimulatedDevice"], path: "Tests/GuideClient",
@@ -142,6 +145,9 @@ let package = Package(
         "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    tests(
+      "PostgresStoreTests",
+      ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
     tests("LockingTests", ["Locking"]),
     tests("SettingsTests", ["Settings"]),
     tests(
