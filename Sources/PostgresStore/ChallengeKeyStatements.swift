@@ -29,6 +29,20 @@ enum ChallengeKeyStatements {
     }
   }
 
+  /// As above, if the ring is still `expected`.
+  static func replace(
+    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing, on connection: Connection
+  ) throws(StoreError) -> Bool {
+    let isReplaced = try connection.transaction { connection throws(StoreError) -> Bool? in
+      _ = try connection.ask(lock)
+      guard try Self.ring(on: connection) == expected else { return nil }
+      _ = try connection.ask(
+        [Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil))
+      return true
+    }
+    return isReplaced ?? false
+  }
+
   private static func ring(on connection: Connection) throws(StoreError) -> ChallengeKeyRing? {
     let answer = try connection.ask(
       Call("SELECT number, secret, retires_at FROM challenge_keys ORDER BY position"))

@@ -23,6 +23,14 @@ extension KeyRecord {
   }
 }
 
+extension KeyRecord {
+  static func all(in answer: QueryResult) throws(StoreError) -> [KeyRecord] {
+    var records: [KeyRecord] = []
+    for row in answer.rows { records.append(try KeyRecord(row: row)) }
+    return records
+  }
+}
+
 extension AttestedKey {
   fileprivate init(row: ResultRow) throws(MalformedColumn) {
     self.init(

@@ -90,6 +90,17 @@ enum KeyStatements {
     }
   }
 
+  /// Keys whose hash begins with `prefix`, by the index of the hashes.
+  static func keys(hashPrefix prefix: String, limit: Int, on connection: Connection) throws(StoreError) -> [KeyRecord] {
+    // Behind every character of base64url comes the tilde.
+    let answer = try connection.ask(
+      Call(
+        Statement(
+          "by_hash", "SELECT * FROM attested_keys WHERE key_hash >= $1 AND key_hash < $2 ORDER BY key_hash LIMIT $3"),
+        Parameter(prefix), Parameter(prefix + "~"), Parameter(Int64(limit))))
+    return try KeyRecord.all(in: answer)
+  }
+
   static func receipt(of keyID: KeyID, on connection: Connection) throws(StoreError) -> [UInt8]? {
     let answer = try connection.ask(
       Call(Statement("receipt", "SELECT receipt FROM receipts WHERE key_id = $1"), Parameter(keyID.bytes)))
@@ -123,11 +134,11 @@ enum KeyStatements {
   private static func change(
     _ keyID: KeyID, by call: Call, on connection: Connection
   ) throws(StoreError) -> Bool {
-    do throws(TransactionFault) {
-      let results = try connection.transaction([call] + ChangeStatements.note(keyID))
-      return results.first?.changes == 1
-    } catch {
-      throw error.storeError
+    let isChanged = try connection.transaction { connection throws(StoreError) -> Bool? in
+      guard try connection.ask(call).changes == 1 else { return nil }
+      _ = try connection.ask(ChangeStatements.note(keyID))
+      return true
     }
+    return isChanged ?? false
   }
 }

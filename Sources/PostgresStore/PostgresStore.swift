@@ -35,6 +35,7 @@ public final class PostgresStore: Sendable {
   private let admissions: [Lane<KeyUse, Admittance>]
   private let lookups: Lane<KeyID, KeyRecord?>
   private let errands: Lane<Errand, Bool>
+  let listener: NoticeListener
 
   /// A store in the database that `parameters` name. Nothing is opened yet.
   public init(_ parameters: ConnectionParameters, limits: Limits = Limits()) {
@@ -52,7 +53,10 @@ public final class PostgresStore: Sendable {
       (connection, errands) throws(StoreError) in
       errands.map { errand in errand(connection).map { .failure($0) } ?? .success(true) }
     }
+    listener = NoticeListener(dialer: dialer)
   }
+
+  public var place: String { "postgres://\(parameters.place)" }
 
   /// How the last calls ended.
   public var health: StoreHealth { record.health }
@@ -70,6 +74,7 @@ public final class PostgresStore: Sendable {
     for lane in admissions { lane.close() }
     lookups.close()
     errands.close()
+    listener.close()
   }
 
   /// Runs `body` on the connection for whatever is no admission and no lookup, one after another.
@@ -125,6 +130,14 @@ extension PostgresStore: ChallengeKeyStorage {
   public func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
     try await run { connection throws(StoreError) in
       try ChallengeKeyStatements.ring(orStoring: candidate, on: connection)
+    }
+  }
+
+  public func replaceChallengeKeys(
+    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
+  ) async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in
+      try ChallengeKeyStatements.replace(expected, with: ring, on: connection)
     }
   }
 

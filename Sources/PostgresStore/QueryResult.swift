@@ -61,6 +61,19 @@ struct MalformedColumn: Error {
   let name: String
 }
 
+extension StoreError {
+  /// What `body` reads of rows of `table`; a malformed column is `.corrupt`.
+  static func onMalformed<Value>(
+    _ table: String, _ body: () throws(MalformedColumn) -> Value
+  ) throws(StoreError) -> Value {
+    do throws(MalformedColumn) {
+      return try body()
+    } catch {
+      throw .corrupt(reason: "\(table).\(error.name) is malformed")
+    }
+  }
+}
+
 /// One row of an answer.
 struct ResultRow {
   fileprivate let result: QueryResult

@@ -25,4 +25,12 @@ enum Worker {
     if code != 0 { task.release() }
     return code == 0
   }
+
+  /// Lets the calling thread rest.
+  static func pause(for duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    var time = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
+    var rest = timespec()
+    while nanosleep(&time, &rest) == -1 && errno == EINTR { time = rest }
+  }
 }

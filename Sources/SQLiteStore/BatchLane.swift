@@ -17,14 +17,16 @@ final class BatchLane: Sendable {
 
   private let file: DatabaseFile
   private let access: Access
+  private let health: StoreHealthRecord
   private let mostWaiting: Int
   private let mostInBatch: Int
   private let queue: DispatchQueue
   private let waiting = Guarded(Waiting())
 
-  init(file: DatabaseFile, access: Access, mostWaiting: Int, mostInBatch: Int = 256) {
+  init(file: DatabaseFile, access: Access, health: StoreHealthRecord, mostWaiting: Int, mostInBatch: Int = 256) {
     self.file = file
     self.access = access
+    self.health = health
     self.mostWaiting = mostWaiting
     self.mostInBatch = mostInBatch
     queue = DispatchQueue(label: "sallyport.store.\(access)")
@@ -75,9 +77,11 @@ final class BatchLane: Sendable {
   private func perform(_ batch: [any Job]) {
     do throws(StoreError) {
       try commit(batch)
+      health.note(nil, of: "\(access)")
       for job in batch { job.finish(nil) }
     } catch {
       if batch.count == 1 || error.isOfTheStore {
+        health.note(error, of: "\(access)")
         for job in batch { job.finish(error) }
       } else {
         // One job spoilt the transaction for all: each gets one of its own, and only the culprit fails.
