@@ -59,7 +59,10 @@ let package = Package(
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "Locking"]),
     target(
       "GateService",
-      ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
+      [
+        "AttestGate", "AppAttest", "ByteCoding", "Locking", "Transport",
+        .product(name: "Logging", package: "swift-log"),
+      ]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
@@ -71,7 +74,8 @@ let package = Package(
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "SQLiteStore", "Settings",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "PostgresStore",
+        "SQLiteStore", "Settings",
         "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -110,6 +114,13 @@ let package = Package(
         "attest", "sallyport", "Locking", "TestSupport",
       ]),
     tests("ByteCodingTests", ["ByteCoding"]),
+    tests(
+      "ClusterTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers",
+        "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
+        "TransportEngine", "attest", "sallyport",
+      ]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
     tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),

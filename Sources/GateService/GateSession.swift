@@ -12,12 +12,14 @@ struct GateSession: RelayOrder {
   private let context: RequestContext
   private let principal: Principal
   private let route: String
+  private let session: LiveSession
 
   /// There is no session without an admission: that is what it is for.
   init(
     _ admission: Admission, to route: Route, request: Request, peer: Peer, context: RequestContext,
-    hygiene: HeaderHygiene, limits: SessionLimits
+    hygiene: HeaderHygiene, limits: SessionLimits, session: LiveSession
   ) {
+    self.session = session
     upstream = route.upstream
     self.limits = limits
     upgradeHead = UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes
@@ -44,10 +46,12 @@ struct GateSession: RelayOrder {
   }
 
   func opened(_ control: SessionControl) {
+    session.opened(control)
     context.logger.info("session opened", metadata: metadata)
   }
 
   func closed(_ summary: SessionSummary) {
+    session.end()
     var metadata = metadata
     metadata["end"] = "\(summary.end.word)"
     metadata["close_code"] = summary.end.code.map { .stringConvertible($0) }
