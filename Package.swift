@@ -26,6 +26,11 @@ func support(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .target(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: settings)
 }
 
+/// A program that tests or measurements run; it stands among them.
+func program(_ name: String, in folder: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, path: "Tests/\(folder)", swiftSettings: settings)
+}
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v15)],
@@ -51,12 +56,13 @@ let package = Package(
 
     target("ByteCoding"),
     target("CBOR", ["CLibCBOR"]),
-    target("Cryptography", ["ByteCoding", "COpenSSL"]),
+    target("Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target("Locking"),
     target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
     target("Transport"),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "Locking"]),
+    .target(name: "CRecordBuffers", dependencies: ["COpenSSL"]),
+    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
       "GateService",
       [
@@ -79,7 +85,7 @@ let package = Package(
         "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    executable("attest", ["AttestTool"]),
+    executable("attest", ["AttestTool", "TransportEngine"]),
     target(
       "AttestTool",
       [
@@ -94,19 +100,28 @@ let package = Package(
       "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
     support("PostgresServers", ["Locking", "TestSupport"]),
     support("GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
-    .executableTarget(
-      name: "guide-client", dependencies: ["GuideShim", "SimulatedDevice"], path: "Tests/GuideClient",
-      swiftSettings: settings),
+    program("guide-client", in: "GuideClient", ["GuideShim", "SimulatedDevice"]),
+    program(
+      "gate-bench", in: "GateBenchmark",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
+        "SQLiteStore", "SimulatedDevice",
+        "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
     support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
     tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
-    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
+    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
     tests(
       "AttestClientTests",
       ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine", "Locking"]),
     tests(
       "AttestGateTests",
-      ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "SimulatedDevice", "SQLiteStore"]),
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
+        "SQLiteStore",
+      ]),
     tests(
       "AttestToolTests",
       [

@@ -11,7 +11,10 @@ public struct ReceiptVerifier: Sendable {
   private let chains: ChainValidator
 
   /// `roots`: those of receipts, which are others than those of attestations. `AppleRoots.appleRootG3` for real ones.
-  public init(roots: [Certificate]) { chains = ChainValidator(roots: roots) }
+  public init(roots: [Certificate]) {
+    // One signer signs the receipts of all devices, for months.
+    chains = ChainValidator(roots: roots, remembering: .everyCertificate)
+  }
 
   /// Verifies `receipt` at `instant`.
   public func verify(

@@ -27,6 +27,7 @@ extension Denial {
     case .certificateRefused: "certificate_subject"
     case .notConfigured: "not_configured"
     case .storeUnavailable(let error): error.step
+    case .tooManyRegistrations: "registrations_overloaded"
     }
   }
 
@@ -39,7 +40,7 @@ extension Denial {
       app
     case .noCredentials, .partMissing, .partRepeated, .partMalformed, .valueMalformed, .nonceMalformed, .nonceRefused,
       .nonceUsed, .attestationRefused, .receiptNotFresh, .keyExists, .unknownKey, .assertionMalformed,
-      .certificateRefused, .notConfigured, .storeUnavailable:
+      .certificateRefused, .notConfigured, .storeUnavailable, .tooManyRegistrations:
       nil
     }
   }
@@ -62,7 +63,7 @@ extension Denial {
     case .certificateRefused(let subject): subject
     case .storeUnavailable(let error): error.detail
     case .noCredentials, .nonceMalformed, .nonceUsed, .attestationRefused, .keyExists, .unknownKey, .assertionMalformed,
-      .assertionRefused, .keyRevoked, .appNotServed, .notConfigured:
+      .assertionRefused, .keyRevoked, .appNotServed, .notConfigured, .tooManyRegistrations:
       nil
     }
   }

@@ -48,6 +48,8 @@ public enum Denial: Error, Sendable, Hashable {
   /// No app is configured, so nothing of App Attest's kind can be proved.
   case notConfigured
   case storeUnavailable(StoreError)
+  /// As many registrations are on their way as there is room for.
+  case tooManyRegistrations
 }
 
 extension Denial {
@@ -100,7 +102,7 @@ extension Denial {
     case .categoryRefused: .categoryRefused
     case .certificateRefused: .certificateRefused
     case .notConfigured: .notConfigured
-    case .storeUnavailable(.overloaded): .overloaded
+    case .storeUnavailable(.overloaded), .tooManyRegistrations: .overloaded
     case .storeUnavailable: .storeUnavailable
     }
   }

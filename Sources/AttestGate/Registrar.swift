@@ -36,17 +36,19 @@ public struct Registrar: Sendable {
   private let verifier: AttestationVerifier
   private let challenges: Challenges
   private let registry: any KeyRegistry
+  private let lane: RegistrationLane
   private let clock: WallClock
 
   /// `verifier` is to know the same apps as `apps`.
   public init(
     apps: ServedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
-    clock: WallClock = .system
+    lane: RegistrationLane = RegistrationLane(width: 1), clock: WallClock = .system
   ) {
     self.apps = apps
     self.verifier = verifier
     self.challenges = challenges
     self.registry = registry
+    self.lane = lane
     self.clock = clock
   }
 
@@ -57,12 +59,22 @@ public struct Registrar: Sendable {
   public func register(_ claim: RegistrationClaim) async throws(Denial) -> RegisteredKey {
     guard !apps.isEmpty else { throw .notConfigured }
     let (keyID, attestation, nonce) = try Self.read(claim)
+    return try await lane.holding { () throws(Denial) in
+      try await register(keyID, attestation: attestation, nonce: nonce)
+    }
+  }
+
+  private func register(
+    _ keyID: KeyID, attestation: [UInt8], nonce: Nonce
+  ) async throws(Denial) -> RegisteredKey {
     let request = RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: attestation))
     if let earlier = try await repetition(of: request, for: keyID) { return earlier }
 
     let now = clock.now()
     try await challenges.require(nonce, at: now)
-    let registration = try verified(attestation, of: keyID, request: request, at: now)
+    let registration = try await lane.inTurn { () throws(Denial) in
+      try verified(attestation, of: keyID, request: request, at: now)
+    }
     switch try await Denial.onStoreError({ () throws(StoreError) in try await registry.register(registration) }) {
     case .inserted: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: false)
     case .sameRequest: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: true)

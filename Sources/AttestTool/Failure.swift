@@ -1,5 +1,7 @@
 /// The exit codes of the command, as `sysexits.h` has them.
 enum Status: Int32, Sendable {
+  /// What was tried worked, and showed that something is wrong.
+  case problems = 1
   case usage = 64
   case badData = 65
   case noInput = 66

@@ -1,7 +1,7 @@
 #ifndef SALLYPORT_CLINUX_SHIM_H
 #define SALLYPORT_CLINUX_SHIM_H
 
-// What Swift's Glibc module leaves out of Linux: epoll, eventfd, accept4 and name resolution.
+// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4 and name resolution.
 
 #include <errno.h>
 #include <netdb.h>
@@ -13,6 +13,13 @@
 // Declared by <sys/socket.h> only with _GNU_SOURCE, which is too late to define here.
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 
+// <sys/timerfd.h> would bring types along that Swift knows from Glibc, and take them away from it.
+struct shim_timer_times {
+  int64_t interval_seconds, interval_nanoseconds, first_seconds, first_nanoseconds;
+};
+extern int timerfd_create(int clock, int flags);
+extern int timerfd_settime(int timer, int flags, const struct shim_timer_times *times, struct shim_timer_times *old);
+
 static const uint32_t shim_EPOLLIN = EPOLLIN;
 static const uint32_t shim_EPOLLOUT = EPOLLOUT;
 static const uint32_t shim_EPOLLERR = EPOLLERR;
@@ -20,6 +27,15 @@ static const uint32_t shim_EPOLLHUP = EPOLLHUP;
 
 static inline int shim_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 static inline int shim_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+/// A timer that expires every `interval` nanoseconds, from one interval from now on; -1 with `errno` if there is none.
+static inline int shim_timerfd(int64_t interval) {
+  const int64_t seconds = interval / 1000000000, rest = interval % 1000000000;
+  const struct shim_timer_times times = {seconds, rest, seconds, rest};
+  // CLOCK_MONOTONIC; TFD_CLOEXEC and TFD_NONBLOCK have the values of EFD_CLOEXEC and EFD_NONBLOCK.
+  int timer = timerfd_create(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (timer >= 0) timerfd_settime(timer, 0, &times, 0);
+  return timer;
+}
 static inline int shim_accept(int fd, struct sockaddr *address, socklen_t *length) {
   return accept4(fd, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }

@@ -6,11 +6,22 @@ internal import COpenSSL
 /// The system's trust store plays no part. Names of hosts, revocation and extended key usages are not looked at: the
 /// protocols that use this know none, or check them themselves.
 public struct ChainValidator: Sendable {
+  /// Which certificates of a good chain are remembered, by all of their bytes, so that their signatures are verified
+  /// once. Nothing else of a verdict is: the path, the instant and what an issuer may do are asked each time.
+  public enum Memory: Sendable, Hashable {
+    case issuers
+    /// The first certificate too, where it is one that comes again and again.
+    case everyCertificate
+  }
+
   private let store: Result<TrustStore, ChainRejection>
+  private let remembered: Memory
+  let memory = ChainMemory()
 
   /// `roots` are trusted because they are here: their signatures are not verified, their validity is.
-  public init(roots: [Certificate]) {
+  public init(roots: [Certificate], remembering remembered: Memory = .issuers) {
     store = Result { () throws(ChainRejection) in try TrustStore(roots: roots) }
+    self.remembered = remembered
   }
 
   /// The chain from `leaf` to the root that it leads to, both included.
@@ -22,14 +33,37 @@ public struct ChainValidator: Sendable {
     leaf: Certificate, intermediates: [Certificate], at instant: Timestamp
   ) throws(ChainRejection) -> [Certificate] {
     let store = try store.get()
-    let chain = try store.chain(from: try .read(leaf), through: try intermediates.map(X509Handle.read))
+    let chain = try store.path(
+      from: try handle(of: leaf, in: store),
+      through: try intermediates.map { certificate throws(ChainRejection) in try handle(of: certificate, in: store) })
+    try checkSignatures(of: chain)
     try Self.checkValidity(of: chain, at: instant)
     try Self.checkAuthority(of: chain)
     let certificates = chain.map(\.certificate)
     for certificate in intermediates where !certificates.contains(certificate) && !store.roots.contains(certificate) {
       throw .strayCertificate(subject: certificate.subject)
     }
+    memory.keep(remembered == .everyCertificate ? chain[...] : chain.dropFirst())
     return certificates
+  }
+
+  private func handle(of certificate: Certificate, in store: TrustStore) throws(ChainRejection) -> X509Handle {
+    if let handle = memory.handle(of: certificate) ?? store.handle(of: certificate) { return handle }
+    do throws(CryptographyError) {
+      return try X509Handle(certificate)
+    } catch {
+      throw .untrusted(subject: certificate.subject, reason: "\(error)")
+    }
+  }
+
+  /// Each certificate is signed by the next one, and the last is pinned: from there downwards, so that what is blamed is
+  /// the first one that is wrong.
+  private func checkSignatures(of chain: [X509Handle]) throws(ChainRejection) {
+    for (subject, issuer) in zip(chain, chain.dropFirst()).reversed()
+    where !memory.vouches(for: subject, under: issuer) {
+      guard let fault = subject.signatureFault(under: issuer) else { continue }
+      throw .untrusted(subject: subject.certificate.subject, reason: fault)
+    }
   }
 
   // OpenSSL reads a validity's end as exclusive, where RFC 5280 section 4.1.2.5 includes it.
@@ -58,16 +92,6 @@ public struct ChainValidator: Sendable {
       guard X509_get_key_usage(leaf.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0 else {
         throw .leafMustNotSign(subject: leaf.certificate.subject)
       }
-    }
-  }
-}
-
-extension X509Handle {
-  fileprivate static func read(_ certificate: Certificate) throws(ChainRejection) -> X509Handle {
-    do throws(CryptographyError) {
-      return try X509Handle(certificate)
-    } catch {
-      throw .untrusted(subject: certificate.subject, reason: "\(error)")
     }
   }
 }

@@ -17,13 +17,11 @@ public final class P256PublicKey: Sendable {
     guard x963.count == Self.x963Size, x963.first == 0x04 else {
       throw .malformedPublicKey("an uncompressed P-256 point has 65 bytes and starts with 04")
     }
-    OpenSSLErrors.clear()
-    // Reading the SPKI instead takes OpenSSL several times as long.
-    guard let handle = sallyport_p256_public_key(x963, x963.count) else {
+    guard let key = PKey(p256Point: x963) else {
       throw .malformedPublicKey("not a point of P-256 (\(OpenSSLErrors.take()))")
     }
     self.x963 = x963
-    key = PKey(owning: handle)
+    self.key = key
   }
 
   /// The key as `SubjectPublicKeyInfo` (RFC 5480): id-ecPublicKey, the named curve, an uncompressed point.

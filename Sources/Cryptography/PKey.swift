@@ -20,6 +20,24 @@ final class PKey: @unchecked Sendable {
     self.init(owning: parsed)
   }
 
+  /// The key of `certificate`; `nil` if OpenSSL cannot read it.
+  convenience init?(of certificate: Certificate) {
+    let spki = certificate.fields.subjectPublicKeyInfo
+    // OpenSSL takes several times as long for the whole structure as for the point alone.
+    guard let point = P256PublicKey.point(inSPKI: spki) else {
+      self.init(spki: spki)
+      return
+    }
+    self.init(p256Point: point)
+  }
+
+  /// The public key on P-256 at `point`, X9.62 uncompressed; `nil` if there is no such point on the curve.
+  convenience init?(p256Point point: [UInt8]) {
+    OpenSSLErrors.clear()
+    guard let handle = sallyport_p256_public_key(point, point.count) else { return nil }
+    self.init(owning: handle)
+  }
+
   var isOnEllipticCurve: Bool { EVP_PKEY_is_a(handle, "EC") == 1 }
 
   deinit { EVP_PKEY_free(handle) }

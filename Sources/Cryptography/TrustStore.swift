@@ -18,6 +18,8 @@ final class TrustStore: @unchecked Sendable {
     OpenSSLErrors.clear()
     guard let pointer = X509_STORE_new() else { throw .operationFailed(OpenSSLErrors.take()) }
     self.pointer = pointer
+    // `ChainValidator` verifies the signatures, so that it need not verify one twice.
+    X509_STORE_set_verify(pointer) { _ in 1 }
     for handle in handles where X509_STORE_add_cert(pointer, handle.pointer) != 1 {
       throw .operationFailed(OpenSSLErrors.take())
     }
@@ -25,8 +27,12 @@ final class TrustStore: @unchecked Sendable {
 
   deinit { X509_STORE_free(pointer) }
 
-  /// The chain of valid signatures from `leaf` to a root, at whatever time.
-  func chain(from leaf: X509Handle, through intermediates: [X509Handle]) throws(ChainRejection) -> [X509Handle] {
+  /// What OpenSSL made of `certificate`, if it is a root.
+  func handle(of certificate: Certificate) -> X509Handle? { handles.first { $0.certificate == certificate } }
+
+  /// The path from `leaf` to a root, at whatever time: each certificate names the next one as its issuer, which is an
+  /// authority for paths as long and names as these. **The signatures are not verified.**
+  func path(from leaf: X509Handle, through intermediates: [X509Handle]) throws(ChainRejection) -> [X509Handle] {
     OpenSSLErrors.clear()
     let untrusted = OPENSSL_sk_new_null()
     defer { OPENSSL_sk_free(untrusted) }

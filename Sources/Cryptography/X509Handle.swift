@@ -19,5 +19,21 @@ final class X509Handle: @unchecked Sendable {
     pointer = parsed
   }
 
+  /// Why `issuer` has not signed this certificate, or may not; `nil` if it has and may.
+  func signatureFault(under issuer: X509Handle) -> String? {
+    OpenSSLErrors.clear()
+    defer { OpenSSLErrors.clear() }
+    let code = X509_check_issued(issuer.pointer, pointer)
+    guard code == X509_V_OK else { return Self.reason(code) }
+    guard let key = X509_get0_pubkey(issuer.pointer) else {
+      return Self.reason(X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY)
+    }
+    return X509_verify(pointer, key) == 1 ? nil : Self.reason(X509_V_ERR_CERT_SIGNATURE_FAILURE)
+  }
+
+  private static func reason(_ code: CInt) -> String {
+    X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
+  }
+
   deinit { X509_free(pointer) }
 }

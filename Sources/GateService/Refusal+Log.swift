@@ -36,7 +36,7 @@ extension Refusal {
   /// Who is to act: on an error the operator, on a notice nobody but the client.
   var level: Logger.Level {
     switch self {
-    case .denied(.storeUnavailable), .upstreamUnavailable: .error
+    case .denied(.storeUnavailable), .denied(.tooManyRegistrations), .upstreamUnavailable: .error
     case .denied, .malformedRegistration, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired,
       .malformedRequest:
       .notice

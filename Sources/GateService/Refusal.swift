@@ -108,7 +108,8 @@ extension Denial {
     case .valueMalformed(let name, let rule): "\(name.rawValue) \(rule)"
     case .noCredentials, .nonceMalformed, .nonceRefused, .nonceUsed, .attestationRefused, .receiptNotFresh, .keyExists,
       .unknownKey, .assertionMalformed, .assertionRefused, .counterReplayed, .keyRevoked, .appNotServed,
-      .environmentRefused, .categoryRefused, .certificateRefused, .notConfigured, .storeUnavailable:
+      .environmentRefused, .categoryRefused, .certificateRefused, .notConfigured, .storeUnavailable,
+      .tooManyRegistrations:
       "Malformed value"
     }
   }

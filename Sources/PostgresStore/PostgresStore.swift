@@ -61,6 +61,9 @@ public final class PostgresStore: Sendable {
   /// How the last calls ended.
   public var health: StoreHealth { record.health }
 
+  /// How many admissions wait for those that are under way.
+  var countOfWaitingAdmissions: Int { admissions.map(\.countOfWaiting).reduce(0, +) }
+
   /// Connects, migrates and shows that the database takes writes, so that a fault is known before the first client comes.
   /// Calling it is not needed, and an error is not final.
   public func open() async throws(StoreError) {

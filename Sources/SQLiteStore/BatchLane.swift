@@ -13,6 +13,7 @@ final class BatchLane: Sendable {
   private struct Waiting {
     var jobs: [any Job] = []
     var isDraining = false
+    var tally = LaneTally()
   }
 
   private let file: DatabaseFile
@@ -34,6 +35,8 @@ final class BatchLane: Sendable {
 
   /// How many jobs wait for the batch that runs now to end.
   var countOfWaiting: Int { waiting.withLock { $0.jobs.count } }
+
+  var tally: LaneTally { waiting.withLock { $0.tally } }
 
   /// Runs `body` in a transaction and answers once that is committed. What throws in `body` leaves no trace, and no mark
   /// on the other jobs of the batch. `body` may run twice; what its first run did is then rolled back.
@@ -78,6 +81,10 @@ final class BatchLane: Sendable {
     do throws(StoreError) {
       try commit(batch)
       health.note(nil, of: "\(access)")
+      waiting.withLock { waiting in
+        waiting.tally.calls += batch.count
+        waiting.tally.commits += 1
+      }
       for job in batch { job.finish(nil) }
     } catch {
       if batch.count == 1 || error.isOfTheStore {

@@ -33,6 +33,9 @@ public final class SQLiteStore: Sendable {
   /// How the last calls ended.
   public var health: StoreHealth { record.health }
 
+  /// What has been written since the store was made.
+  public var writeTally: LaneTally { writes.tally }
+
   /// Opens and migrates the file and shows that it can be written, so that a fault is known before the first client
   /// comes. Calling it is not needed, and an error is not final.
   public func open() async throws(StoreError) {
@@ -54,6 +57,12 @@ public final class SQLiteStore: Sendable {
     defer { bell.ring() }
     return try await writes.run(body)
   }
+}
+
+/// How many calls have been committed, and in how many transactions.
+public struct LaneTally: Sendable, Hashable {
+  public internal(set) var calls = 0
+  public internal(set) var commits = 0
 }
 
 extension SQLiteStore: KeyRegistry {

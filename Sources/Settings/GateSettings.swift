@@ -11,6 +11,8 @@ public struct GateSettings: Sendable, Hashable {
   public var routes: [Route]
   public var session: Session
   public var store: Store
+  /// How many calls may wait for the store, for reads and writes each, before further ones are refused.
+  public var mostWaitingForStore: Int
   /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
   /// a folder that an operator names has to be there.
   public var stateFolder: String?

@@ -87,17 +87,13 @@ public final class Engine: Sendable {
     do throws(SystemCallError) {
       let sockets = try Self.open(address, count: count)
       self.address = sockets.first.map { Socket.localAddress(of: $0) } ?? address
-      let resolver = Resolver()
-      var loops: [EventLoop] = []
       do throws(SystemCallError) {
-        for _ in sockets { loops.append(try EventLoop(service: service, resolver: resolver)) }
+        loops = try Self.startLoops(sockets.count, service: service)
       } catch {
         for fd in sockets { close(fd) }
         throw error
       }
-      self.loops = loops
       for (loop, socket) in zip(loops, sockets) {
-        Thread.start { loop.run() }
         loop.execute { loop in
           let listener = Listener(fd: socket)
           listener.start(in: loop)
@@ -111,6 +107,23 @@ public final class Engine: Sendable {
 
   // A write to a socket whose reader is gone is an error to handle, not a signal to die of.
   private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
+
+  /// All of them, or none.
+  private static func startLoops(_ count: Int, service: SessionService) throws(SystemCallError) -> [EventLoop] {
+    let resolver = Resolver()
+    var running: [EventLoop] = []
+    do throws(SystemCallError) {
+      for _ in 0..<count {
+        let loop = try EventLoop(service: service, resolver: resolver)
+        try Thread.start { loop.run() }
+        running.append(loop)
+      }
+    } catch {
+      for loop in running { loop.execute { $0.stop() } }
+      throw error
+    }
+    return running
+  }
 
   private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     do {

@@ -1,7 +1,11 @@
 internal import AttestTool
 internal import Glibc
+internal import TransportEngine
 
 @main
 enum Attest {
-  static func main() async { exit(await AttestTool.execute()) }
+  static func main() async {
+    RecordBuffers.keep()
+    exit(await AttestTool.execute())
+  }
 }

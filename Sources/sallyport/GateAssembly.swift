@@ -3,6 +3,7 @@ internal import AttestGate
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
+internal import Glibc
 internal import Logging
 internal import Settings
 internal import Transport
@@ -18,7 +19,7 @@ struct GateAssembly {
 
   init(_ settings: GateSettings) throws(CommandFailure) {
     self.settings = settings
-    store = try settings.store.makeStore()
+    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
     }
@@ -60,7 +61,9 @@ struct GateAssembly {
       apps: apps.environments,
       attestationRoots: try Self.roots(in: trust.attestationRootFile, otherwise: AppleRoots.appAttestation),
       receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
-    return Registrar(apps: apps, verifier: verifier, challenges: challenges, registry: store)
+    // One core stays for admissions, if there is another.
+    let lane = RegistrationLane(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
+    return Registrar(apps: apps, verifier: verifier, challenges: challenges, registry: store, lane: lane)
   }
 
   func routes() throws(CommandFailure) -> RouteTable {

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TransportEngine
 
 /// The gate, for operators.
 @main
@@ -15,6 +16,7 @@ struct Sallyport: AsyncParsableCommand {
     subcommands: [RunCommand.self, DevCommand.self, VerifyCommand.self])
 
   static func main() async {
+    RecordBuffers.keep()
     do {
       var command = try parseAsRoot()
       if var command = command as? any AsyncParsableCommand {

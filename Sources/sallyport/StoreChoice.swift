@@ -6,13 +6,17 @@ internal import Settings
 
 extension GateSettings.Store {
   /// The store that the settings name; it is not opened yet.
-  func makeStore() throws(CommandFailure) -> any GateStore {
+  ///
+  /// - Parameter mostWaiting: how many calls may wait before further ones are refused.
+  func makeStore(mostWaiting: Int) throws(CommandFailure) -> any GateStore {
     switch self {
-    case .sqlite(let path): return SQLiteStore(path: path)
+    case .sqlite(let path): return SQLiteStore(path: path, mostWaiting: mostWaiting)
     case .postgres(let url, let passwordFile):
       let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
       do throws(ConnectionParameters.Malformed) {
-        return PostgresStore(try ConnectionParameters(url: url.text, password: password))
+        var limits = PostgresStore.Limits()
+        limits.mostWaiting = mostWaiting
+        return PostgresStore(try ConnectionParameters(url: url.text, password: password), limits: limits)
       } catch {
         throw CommandFailure(
           .configuration, error: "store.url: \(url): \(error.reason)",

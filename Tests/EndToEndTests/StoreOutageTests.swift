@@ -33,6 +33,34 @@ struct StoreOutageTests {
     }
   }
 
+  @Test("refuses at once what more wait for it than may, and serves those that wait when it is back")
+  func overloaded() async throws {
+    let backend = try await EchoBackend()
+    let configuration = GateConfiguration(upstream: backend.upstream, mostWaiting: 2)
+    try await RunningGate.serving(configuration) { gate in
+      let visitor = try Visitor(gate)
+      let crowd = try await Crowd(of: 8, at: visitor)
+      let attempts = try await crowd.upgradeWhileLocked()
+      let refusals = attempts.compactMap(\.refusal)
+      // One is in the transaction that waits for the lock, and two may wait for that.
+      #expect(refusals.count >= 5)
+      for refused in refusals {
+        #expect(refused.status == 503)
+        #expect(String(decoding: refused.body, as: UTF8.self) == "Too much to do now: try again later")
+        #expect(refused.headers.first("X-Attest-Error") == "overloaded")
+        #expect(refused.headers.first("Retry-After") == "1")
+        let entry = try await gate.log.refusal(of: refused.headers.first("X-Request-Id") ?? "")
+        #expect(entry.step == "store_overloaded")
+        #expect(entry.level == "error")
+      }
+      for socket in attempts.compactMap(\.socket) { try await expectEcho(over: socket) }
+      // The refusals have spent nothing.
+      for attempt in attempts where attempt.socket == nil {
+        try await expectEcho(over: visitor.open(attempt.credentials))
+      }
+    }
+  }
+
   @Test("at the start does not stop the gate, which serves as soon as the store is there")
   func absent() async throws {
     let backend = try await EchoBackend()

@@ -24,7 +24,8 @@ public struct GateBench: Sendable {
   ///   - registry: `nil` for the bench's own store.
   public init(
     apps: [AppPolicy]? = nil, enforcement: Gate.Enforcement = .enforce, window: CounterWindow = .none,
-    certificates: ClientCertificateRule? = ClientCertificateRule(), registry: (any KeyRegistry)? = nil
+    certificates: ClientCertificateRule? = ClientCertificateRule(), registry: (any KeyRegistry)? = nil,
+    lane: RegistrationLane = RegistrationLane(width: 1)
   ) throws {
     clock = ManualClock()
     folder = try TemporaryFolder()
@@ -35,7 +36,7 @@ public struct GateBench: Sendable {
     let registry = registry ?? store
     registrar = Registrar(
       apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: registry,
-      clock: clock.wallClock)
+      lane: lane, clock: clock.wallClock)
     let assertions = try AssertionRule(apps: apps, challenges: challenges, registry: registry, window: window)
     let rules: [(any AdmissionRule)?] = [assertions, certificates]
     gate = Gate(rules: rules.compactMap { $0 }, enforcement: enforcement, clock: clock.wallClock)

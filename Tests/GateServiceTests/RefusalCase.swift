@@ -159,6 +159,14 @@ extension RefusalCase {
       return (try ServiceBench(bench), .upgrade(headers))
     },
     RefusalCase(
+      "a registration while too many are on their way", 503, "overloaded", "Too much to do now: try again later",
+      step: "registrations_overloaded"
+    ) {
+      let bench = try GateBench(lane: RegistrationLane(width: 1, capacity: 0))
+      let claim = try bench.device().registration(over: bench.nonce(), at: bench.clock.now)
+      return (try ServiceBench(bench), try .registration(claim))
+    },
+    RefusalCase(
       "a registration without an app", 503, "not_configured", "Server not configured for App Attest",
       step: "not_configured", registering(apps: []) { _, _ in }),
     RefusalCase(

@@ -42,15 +42,6 @@ struct ProcessFigures: Sendable {
   }
 }
 
-/// Whether the tests, and with them the gate, were built with a sanitizer, which costs memory and time of its own: less is
-/// asked of such a gate, and its memory says nothing.
-enum Sanitizer {
-  static let isOn = ["__tsan_init", "__asan_init"].contains { (name: String) in dlsym(nil, name) != nil }
-
-  /// `count`, or a small part of it for a gate that is slow.
-  static func reduce(_ count: Int) -> Int { isOn ? max(1, count / 20) : count }
-}
-
 /// Says how much memory something took, and expects it to be less than `bound`.
 func expectMemory(_ bytes: Int, below bound: Int, _ what: String, sourceLocation: SourceLocation = #_sourceLocation) {
   print("LoadTests: \(bytes) bytes \(what), of at most \(bound)")

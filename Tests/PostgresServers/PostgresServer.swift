@@ -102,14 +102,20 @@ extension PostgresServer {
     _ = try await guardian.errors.first("the server's start", within: .seconds(60)) { $0.contains(sign) }
   }
 
-  // The input ends with the process that holds it, so the server never outlives the test, however that ends.
+  // The input ends with the process that holds it, so the server never outlives the test, however that ends. The one
+  // that waits for it is a child of its own: whoever kills the shell does not kill it.
   private static let guardianText = """
     folder=$1; shift
-    "$@" </dev/null & id=$!
-    echo $id
-    cat >/dev/null
-    kill -QUIT $id 2>/dev/null; wait $id 2>/dev/null
-    [ -e "$folder/keep" ] || rm -rf "$folder"
+    exec 3<&0
+    (
+      "$@" 3<&- </dev/null & id=$!
+      echo $id
+      cat <&3 >/dev/null
+      kill -QUIT $id 2>/dev/null; wait $id 2>/dev/null
+      [ -e "$folder/keep" ] || rm -rf "$folder"
+    ) &
+    exec 3<&-
+    wait
     """
 
   /// Ends the server as a power cut would: `SIGKILL` to the first process, at which the others go.

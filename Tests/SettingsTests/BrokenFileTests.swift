@@ -227,6 +227,9 @@ struct BrokenFileTests {
       "1:15: store.url: \"/var/lib/state.db\" is not the URL of a store: sqlite:///path or postgres://… (did you mean sqlite:///var/lib/state.db)"
     ),
     Broken(
+      "a store for which nobody may wait", "store: { max_waiting: 0 }",
+      "1:23: store.max_waiting: 0 is not within 1 to 1000000"),
+    Broken(
       "a header with a blank", "identity: { strip_headers: [X-Good, 'X Bad'] }",
       "1:37: identity.strip_headers[1]: \"X Bad\" is not the name of a header field"),
   ]

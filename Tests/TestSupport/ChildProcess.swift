@@ -101,12 +101,14 @@ extension ChildProcess {
   public static func run(
     _ path: String, _ arguments: [String], reading input: String = "/dev/null", writing output: String, _ errors: String
   ) throws -> Exit {
-    let id = try starting.withLock { _ in
+    let id = try started.withLock { count in
       let files = try [
         OpenFile(input, O_RDONLY), OpenFile(output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
         OpenFile(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
       ]
-      return try spawn([path] + arguments, [:], descriptors: files.map(\.descriptor))
+      let id = try spawn([path] + arguments, [:], descriptors: files.map(\.descriptor))
+      count += 1
+      return id
     }
     return Exit(of: id)
   }
@@ -127,19 +129,22 @@ extension ChildProcess {
   private static func start(
     _ command: [String], _ environment: [String: String?]
   ) throws -> (id: pid_t, input: Int32, output: Int32, errors: Int32) {
-    try starting.withLock { _ in
+    try started.withLock { count in
       // A child that ends while it is written to must not end the test.
       signal(SIGPIPE, SIG_IGN)
       let input = try Pipe()
       let output = try Pipe()
       let errors = try Pipe()
       let id = try spawn(command, environment, descriptors: [input.reader, output.writer, errors.writer])
+      count += 1
       return (id, input.takeWriter(), output.takeReader(), errors.takeReader())
     }
   }
 
-  /// Of two processes started at once, one could inherit the other's pipes and keep them open.
-  private static let starting = Guarded(())
+  /// How many were started, one at a time: of two at once, one could inherit the other's pipes and keep them open.
+  /// (A count, and not nothing: a value without a size shares the address of the field behind it, and the thread
+  /// sanitizer takes that for a race.)
+  private static let started = Guarded(0)
 
   private static func spawn(
     _ command: [String], _ environment: [String: String?], descriptors: [Int32]

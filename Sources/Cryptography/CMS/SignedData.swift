@@ -46,7 +46,7 @@ public struct SignedData: Sendable {
   public var otherCertificates: [Certificate] { certificates.filter { $0 != signer } }
 
   private func isSigned(_ message: [UInt8]) -> Bool {
-    guard let key = PKey(spki: signer.fields.subjectPublicKeyInfo), key.isOnEllipticCurve else { return false }
+    guard let key = PKey(of: signer), key.isOnEllipticCurve else { return false }
     return key.isValid(signature, for: message, digest: digest)
   }
 

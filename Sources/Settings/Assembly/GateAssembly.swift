@@ -15,11 +15,12 @@ extension Assembly {
     let store = store()
     let strippedHeaders = elements(Keys.strippedHeaders)
     guard let listen, let tls, let appAttest, let session, let store,
-      let drainTimeout = value(Keys.drainTimeout)
+      let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, stateFolder: stateFolder(of: store), strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
+      store: store, mostWaitingForStore: mostWaitingForStore, stateFolder: stateFolder(of: store),
+      strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }

@@ -89,6 +89,9 @@ enum Keys {
   static let storePassword = Key(
     "store.password_file", .file, credential: "store.password",
     "The password of the PostgreSQL, in a file of its own.")
+  static let mostWaitingForStore = Key(
+    "store.max_waiting", .integer(1...1_000_000), default: "4096",
+    "How many calls may wait for the store, for reads and writes each; more are refused as `overloaded`.")
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, "Header fields to keep from the upstream, beside those that always are.")
   static let drainTimeout = Key(
@@ -113,7 +116,7 @@ public enum SettingsTable {
     Keys.upstreamName.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
     Keys.closeOnRevoke.definition,
-    Keys.store.definition, Keys.storePassword.definition,
+    Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
     .later("limits"),
     Keys.strippedHeaders.definition, .later("identity.audience"),
     .later("admin"), .later("metrics"),

@@ -35,6 +35,8 @@ final class ClientChannel: LoopChannel {
   private var inbox: [UInt8] = []
   private var answer: (head: ResponseHead, body: BodyReader)?
   var socket: ClientSocketState?
+  /// Whoever reads the WebSocket instead of `socket`.
+  var driven: DrivenSocket?
 
   init(host: String, port: UInt16, tls: ClientTLS?, name: String) {
     self.host = host
@@ -93,6 +95,7 @@ final class ClientChannel: LoopChannel {
     loop.remove(self)
     Self.fail(wish, fault)
     socket?.lost(fault)
+    driven?.lost(fault.description)
   }
 
   // MARK: Opening
@@ -173,6 +176,7 @@ final class ClientChannel: LoopChannel {
     if events & Readiness.output != 0 {
       link.drainOutbox(through: loop.window)
       socket?.drained(link.outbox.count)
+      if link.outbox.isEmpty { driven?.drained() }
     }
     guard events & ~Readiness.output != 0, link.isOpen else {
       update(in: loop)
@@ -182,7 +186,7 @@ final class ClientChannel: LoopChannel {
     if phase == .handshake, link.failure == nil, link.isHandshakeDone { opened(in: loop) }
     let bytes = UnsafeRawBufferPointer(start: loop.plain.start, count: reception.count)
     if phase == .webSocket {
-      socketReceived(bytes, in: loop)
+      if let driven { driven.receive(bytes) } else { socketReceived(bytes, in: loop) }
     } else {
       inbox.append(contentsOf: bytes)
       readAnswer(hasEnded: reception.ended, in: loop)
@@ -220,7 +224,7 @@ final class ClientChannel: LoopChannel {
       end(phase == .handshake ? .untrusted(certificateFault ?? failure) : .lost(failure), in: loop)
       return
     }
-    let reads = !link.hasEnded && socket?.isFull != true
+    let reads = !link.hasEnded && socket?.isFull != true && driven?.isReading != false
     setInterest((reads ? Readiness.input : 0) | (link.outbox.isEmpty ? 0 : Readiness.output), in: loop)
   }
 
@@ -237,8 +241,12 @@ final class ClientChannel: LoopChannel {
   }
 
   func transmit(_ bytes: [UInt8], in loop: EventLoop) {
+    bytes.withUnsafeBytes { transmit($0, in: loop) }
+  }
+
+  func transmit(_ bytes: UnsafeRawBufferPointer, in loop: EventLoop) {
     guard link.isOpen, phase == .ready || phase == .webSocket else { return }
-    bytes.withUnsafeBytes { link.send($0, through: loop.window) }
+    link.send(bytes, through: loop.window)
     update(in: loop)
   }
 

@@ -70,7 +70,7 @@ public final class ClientConnection: Sendable {
 
 /// An open WebSocket.
 public final class ClientWebSocket: Sendable {
-  private let connection: ClientConnection
+  let connection: ClientConnection
   /// The server's 101.
   public let response: Response
 

@@ -6,15 +6,16 @@ public import Transport
 public final class ClientEngine: Sendable {
   let loop: EventLoop
 
-  /// - Throws: `ClientFault.unreachable` when the system has no descriptors left.
+  /// - Throws: `ClientFault.unreachable` when the system has no descriptors or threads left.
   public init() throws(ClientFault) {
     do throws(SystemCallError) {
-      loop = try EventLoop(service: nil, resolver: Resolver())
+      let loop = try EventLoop(service: nil, resolver: Resolver())
+      try Thread.start { loop.run() }
+      self.loop = loop
     } catch {
       throw .unreachable(error.description)
     }
     signal(SIGPIPE, SIG_IGN)
-    Thread.start { [loop] in loop.run() }
   }
 
   // Every connection holds its engine: nobody is left to wait for the loop.

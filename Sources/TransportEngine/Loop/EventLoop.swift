@@ -83,7 +83,7 @@ final class EventLoop: @unchecked Sendable {
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
     defer { events.deallocate() }
     while !isStopping {
-      let delay = timers.delay(from: monotonicMilliseconds()).map { Int32(min($0, 60_000)) } ?? -1
+      let delay = timers.delay(from: now).map { Int32(min($0, 60_000)) } ?? -1
       let count = epoll_wait(epoll, events, Int32(capacity), delay)
       now = monotonicMilliseconds()
       for index in 0..<Int(max(count, 0)) { dispatch(events[index]) }

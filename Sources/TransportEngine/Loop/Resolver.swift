@@ -39,7 +39,11 @@ final class Resolver: Sendable {
     if let known {
       answer(.success(known))
     } else if isFirst {
-      Thread.start { [self] in finish(key, Self.lookUp(host, port: port)) }
+      do throws(SystemCallError) {
+        try Thread.start { [self] in finish(key, Self.lookUp(host, port: port)) }
+      } catch {
+        finish(key, .failure(ResolverError(description: "\(host): \(error)")))
+      }
     }
   }
 
@@ -89,33 +93,5 @@ final class Resolver: Sendable {
     }
     return addresses.isEmpty
       ? .failure(ResolverError(description: "\(host): no address")) : .success(addresses)
-  }
-}
-
-/// A thread with a task.
-enum Thread {
-  private final class Task {
-    let body: @Sendable () -> Void
-    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-  }
-
-  /// Runs `body` on a new thread that nobody waits for.
-  static func start(_ body: @escaping @Sendable () -> Void) {
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    defer { pthread_attr_destroy(&attributes) }
-    var thread = pthread_t()
-    let task = Unmanaged.passRetained(Task(body))
-    let code = pthread_create(
-      &thread, &attributes,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
-        return nil
-      }, task.toOpaque())
-    guard code != 0 else { return }
-    task.release()
-    body()  // No thread is to be had: late is better than never.
   }
 }

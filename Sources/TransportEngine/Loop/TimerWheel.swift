@@ -17,19 +17,27 @@ struct TimerNode {
 struct TimerWheel {
   static let bucketCount = 512
   static let tick: Milliseconds = 128
+  private static let wordCount = bucketCount / UInt64.bitWidth
 
   private let heads: UnsafeMutablePointer<UnsafeMutablePointer<TimerNode>?>
+  /// A bit for each bucket that holds anything: a loop asks before each sleep how long it may be.
+  private let occupied: UnsafeMutablePointer<UInt64>
   private var lastTick: Milliseconds
   private(set) var count = 0
 
   init(now: Milliseconds) {
     heads = .allocate(capacity: Self.bucketCount)
     heads.initialize(repeating: nil, count: Self.bucketCount)
+    occupied = .allocate(capacity: Self.wordCount)
+    occupied.initialize(repeating: 0, count: Self.wordCount)
     lastTick = now / Self.tick
   }
 
   /// Nodes stay where they are: they belong to their sessions.
-  func deallocate() { heads.deallocate() }
+  func deallocate() {
+    heads.deallocate()
+    occupied.deallocate()
+  }
 
   /// Sets `node` to fire at `deadline`, whatever it was set to before.
   mutating func schedule(_ node: UnsafeMutablePointer<TimerNode>, at deadline: Milliseconds) {
@@ -42,6 +50,7 @@ struct TimerWheel {
     node.pointee.next = heads[bucket]
     heads[bucket]?.pointee.previous = node
     heads[bucket] = node
+    occupied[bucket >> 6] |= 1 << UInt64(bucket & 63)
     node.pointee.isLinked = true
     count += 1
   }
@@ -53,11 +62,21 @@ struct TimerWheel {
   /// How long a loop may sleep: until the next bucket that holds anything, or `nil` if none does.
   func delay(from now: Milliseconds) -> Milliseconds? {
     guard count > 0 else { return nil }
-    for step in 1...Milliseconds(Self.bucketCount) {
-      let turn = lastTick + step
-      if heads[Int(turn % Milliseconds(Self.bucketCount))] != nil { return max(0, turn * Self.tick - now) }
+    let first = Int((lastTick + 1) % Milliseconds(Self.bucketCount))
+    return max(0, (lastTick + 1 + Milliseconds(distance(from: first))) * Self.tick - now)
+  }
+
+  /// How many buckets behind `first` the next one stands that holds anything. One does.
+  private func distance(from first: Int) -> Int {
+    var word = first >> 6
+    var bits = occupied[word] & (.max << UInt64(first & 63))
+    // The word of the first bucket is met again at the end, for the buckets in front of it.
+    for _ in 0..<Self.wordCount {
+      if bits != 0 { break }
+      word = (word + 1) % Self.wordCount
+      bits = occupied[word]
     }
-    return nil
+    return (word << 6 + bits.trailingZeroBitCount - first + Self.bucketCount) % Self.bucketCount
   }
 
   /// Calls `fire` with the slot of each node whose deadline has passed; the node is unset before. `fire` may set and
@@ -84,7 +103,13 @@ struct TimerWheel {
   private mutating func unlink(_ node: UnsafeMutablePointer<TimerNode>) {
     let previous = node.pointee.previous
     let next = node.pointee.next
-    if let previous { previous.pointee.next = next } else { heads[node.pointee.bucket] = next }
+    if let previous {
+      previous.pointee.next = next
+    } else {
+      let bucket = node.pointee.bucket
+      heads[bucket] = next
+      if next == nil { occupied[bucket >> 6] &= ~(1 << UInt64(bucket & 63)) }
+    }
     next?.pointee.previous = previous
     node.pointee.isLinked = false
     node.pointee.previous = nil

@@ -10,6 +10,10 @@ struct GateConfiguration: Sendable {
   /// Further lines of the route, as `upstream_tls: { … }`.
   var routeExtras: [String] = []
   var hasApp = true
+  /// The app that is served, and the environment that its keys may come from. Beside `production` no root but Apple's
+  /// may be trusted.
+  var bundleID = Self.bundleID
+  var environment = "development"
   /// Names of validation categories that are let in; `nil` for all.
   var categories: [String]?
   var enforcement = "enforce"
@@ -20,6 +24,8 @@ struct GateConfiguration: Sendable {
   var clientAuthority: String?
   var allowedSubjects: [String] = []
   var store = "state.db"
+  /// How many calls may wait for the store.
+  var mostWaiting = 4096
   var leastTLS = "1.2"
 
   /// The file, for a gate whose folder holds its authority's.
@@ -28,7 +34,7 @@ struct GateConfiguration: Sendable {
       "version: 1",
       "listen: { address: \"\(address)\", port: 0, loops: 2 }",
       "tls: { cert_file: server.pem, key_file: server.key, min_version: \"\(leastTLS)\" }",
-      "store: { url: \"sqlite://\(folder)/\(store)\" }",
+      "store: { url: \"sqlite://\(folder)/\(store)\", max_waiting: \(mostWaiting) }",
       "routes:",
       "  - path: /",
       "    upstream: \"\(upstream)\"",
@@ -47,13 +53,15 @@ struct GateConfiguration: Sendable {
       "app_attest:",
       "  enforcement: \(enforcement)",
       "  challenge_ttl: \(challengeTTL)",
-      "  trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }",
     ]
+    if environment != "production" {
+      lines.append("  trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }")
+    }
     if challengeKeys != nil { lines.append("  challenge_keys_file: challenge.keys") }
     guard hasApp else { return lines }
     lines += [
-      "  apps:", "    - team_id: \(Self.teamID)", "      bundle_id: \(Self.bundleID)",
-      "      environments: [development]",
+      "  apps:", "    - team_id: \(Self.teamID)", "      bundle_id: \(bundleID)",
+      "      environments: [\(environment)]",
     ]
     if let categories {
       lines.append(

@@ -107,6 +107,15 @@ extension RefusalCase {
       fields: ["Retry-After": "5"]
     ) { try await $0.send("GET", "/attest/challenge") },
     RefusalCase(
+      "an upgrade while as many wait for the store as may", 503, "overloaded", "store_overloaded",
+      "Too much to do now: try again later", configuration: GateConfiguration(mostWaiting: 1),
+      fields: ["Retry-After": "1"]
+    ) {
+      let crowd = try await Crowd(of: 4, at: $0)
+      guard let first = try await crowd.upgradeWhileLocked().compactMap(\.refusal).first else { throw NotRefused() }
+      return first
+    },
+    RefusalCase(
       "nobody listens behind the gate", 502, "upstream_unavailable", "upstream_connect",
       "The service behind this gate cannot be reached: try again later"
     ) { try await $0.refusal(of: $0.registeredDevice().headers(over: $0.challenge())) },

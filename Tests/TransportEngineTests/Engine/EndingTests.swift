@@ -17,7 +17,9 @@ extension EngineTests {
     func drainedAgain() async throws {
       let gate = try gate(try RawListener())
       let kept = try gate.connect()
-      try kept.send("GET / HTTP/1.1\r\n")
+      try kept.send("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n")
+      _ = try kept.readHead()
+      _ = try kept.read("GET / 0".utf8.count)
       async let first = gate.engine.drain(timeout: .milliseconds(300))
       async let second = gate.engine.drain(timeout: .milliseconds(300))
       _ = await (first, second)

@@ -62,7 +62,7 @@ extension EngineTests {
     }
 
     @Test("a client that sends Pings and reads no answers is not read without end")
-    func pingFlood() throws {
+    func pingFlood() async throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
       let client = try gate.connect()
@@ -71,8 +71,10 @@ extension EngineTests {
       let service = try listener.accept()
       let ping = FrameTrackerTests.frame(9, Array(repeating: 7, count: 125), mask: Self.mask)
       let block = Array(repeatElement(ping, count: 500).joined())
-      let most = 48 << 20
-      #expect(flood(client, with: block, most: most) < most)
+      // The kernel's buffers take a few megabytes.
+      _ = flood(client, with: block, most: 48 << 20)
+      let outbox = await gate.held().outbox
+      #expect(outbox > 0 && outbox < 512 << 10)
       _ = service
     }
 
@@ -89,11 +91,16 @@ extension EngineTests {
           sent.withLock { $0 += block.count }
         }
       }
-      let answers = String(decoding: try client.readToEnd(), as: UTF8.self)
-      #expect(sent.withLock { $0 } < 16 << 20)
+      var answers: [UInt8] = []
+      var most = 0
+      while case let more = try client.readSome(), !more.isEmpty {
+        answers += more
+        most = max(most, await gate.held().inbox)
+      }
+      #expect(most > 0 && most < 256 << 10)
       client.reset()
       _ = await sender.result
-      #expect(answers.hasSuffix("Connection: close\r\n\r\nGET / 0"))
+      #expect(String(decoding: answers, as: UTF8.self).hasSuffix("Connection: close\r\n\r\nGET / 0"))
     }
 
     @Test("a client that resets while its service is not reading costs no time")

@@ -24,6 +24,22 @@ final class TestGate: Sendable {
 
   func connect() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
 
+  /// The most bytes that a session holds of what came from its client, and of what is to go there.
+  func held() async -> (inbox: Int, outbox: Int) {
+    await withCheckedContinuation { continuation in
+      engine.loops[0].execute { loop in
+        let sessions = (0..<loop.slots.end).compactMap { loop.slots.token(in: $0) }.compactMap {
+          loop.slots.session($0)
+        }
+        continuation.resume(
+          returning: (
+            sessions.map { $0.pointee.exchange?.inbox.count ?? 0 }.max() ?? 0,
+            sessions.map { $0.pointee.ends[0].link.outbox.count }.max() ?? 0
+          ))
+      }
+    }
+  }
+
   static let host = HeaderFields([HeaderFields.Field(name: "Host", value: "x")])
 
   static let key = "dGhlIHNhbXBsZSBub25jZQ=="

@@ -1,0 +1,73 @@
+internal import ArgumentParser
+
+/// A time as an argument: `10`, `10s`, `500ms` or `2m`.
+struct LoadDuration: ExpressibleByArgument, Sendable, Hashable {
+  let seconds: Double
+
+  init(seconds: Double) { self.seconds = seconds }
+
+  init?(argument: String) {
+    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)]
+    guard let (suffix, scale) = units.first(where: { argument.hasSuffix($0.0) }),
+      let number = Double(argument.dropLast(suffix.count)), number > 0, number * scale <= 86400
+    else { return nil }
+    seconds = number * scale
+  }
+
+  var defaultValueDescription: String { "\(seconds)s" }
+  var duration: Duration { .seconds(seconds) }
+  var nanoseconds: UInt64 { UInt64(seconds * 1e9) }
+}
+
+/// A number of bytes as an argument: `64`, `16KiB` or `1MiB`.
+struct ByteCount: ExpressibleByArgument, Sendable, Hashable {
+  let bytes: Int
+
+  init(_ bytes: Int) { self.bytes = bytes }
+
+  init?(argument: String) {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("B", 1), ("", 1)]
+    guard let (suffix, scale) = units.first(where: { argument.hasSuffix($0.0) }),
+      let number = Int(argument.dropLast(suffix.count)), (0...(64 << 20) / scale).contains(number)
+    else { return nil }
+    bytes = number * scale
+  }
+
+  var defaultValueDescription: String { "\(bytes)" }
+}
+
+/// What a run does.
+enum LoadMode: Sendable, Hashable {
+  /// Each socket sends a message when the last one has come back, `limit` of them if that is not `nil`.
+  case pingPong(limit: Int?)
+  /// Messages at a rate, whether or not the last ones have come back.
+  case rate(Double)
+  /// Connections that are opened, upgraded and closed.
+  case connections
+  /// New devices that register.
+  case registrations
+  /// Sockets that do nothing.
+  case idle
+  /// Sockets that send and do not read.
+  case stall
+
+  var name: String {
+    switch self {
+    case .pingPong: "ping-pong"
+    case .rate: "rate"
+    case .connections: "connect"
+    case .registrations: "register"
+    case .idle: "idle"
+    case .stall: "stall"
+    }
+  }
+
+  /// What is counted.
+  var unit: String {
+    switch self {
+    case .pingPong, .rate, .idle, .stall: "messages"
+    case .connections: "connections"
+    case .registrations: "registrations"
+    }
+  }
+}

@@ -1,0 +1,92 @@
+internal import ArgumentParser
+
+struct LoadCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "load",
+    abstract: "Put load on a gate, or on any TLS server of WebSockets that echoes, and measure how long answers take.",
+    discussion: """
+      Without another mode, each connection sends a message and waits until it has come back, over and over. Behind the
+      server must be an echo server, like `attest echo`. Each connection is opened with an assertion of a simulated
+      device; --open goes without, for a gate that lets everyone in and for other servers. Examples:
+        attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
+        attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
+        attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
+        attest load wss://127.0.0.1:8443/ --ca ca.pem --open -c 32 --size 16KiB --json
+      With --rate, an answer's time counts from the moment at which its message was due: a server that stalls is charged
+      for what had to wait. Exit status 1: sockets were lost, or what came back was not what was sent.
+      """)
+
+  @OptionGroup var options: GlobalOptions
+
+  @Argument(help: "The socket, like wss://localhost:6200/.")
+  var url: String
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp("Connections; with --connect and --register, how many at a time.", valueName: "n"))
+  var connections = 1
+
+  @Option(name: [.short, .long], help: ArgumentHelp("How long: 10s, 500ms, 2m.", valueName: "time"))
+  var duration = LoadDuration(seconds: 10)
+
+  @Option(help: ArgumentHelp("Payload of a message: 64, 16KiB.", valueName: "bytes"))
+  var size = ByteCount(64)
+
+  @Option(help: ArgumentHelp("Messages each connection sends, instead of a duration.", valueName: "n"))
+  var messages: Int?
+
+  @Option(help: ArgumentHelp("Messages a second over all connections, sent when due.", valueName: "n"))
+  var rate: Double?
+
+  @Flag(help: "Open, upgrade and close connections.")
+  var connect = false
+
+  @Flag(help: "Register new devices.")
+  var register = false
+
+  @Flag(help: "Open the connections, hold them for the duration, and send nothing.")
+  var idle = false
+
+  @Flag(help: "Send on every connection until nothing more is taken, without ever reading, and hold that.")
+  var stall = false
+
+  @Flag(help: "Present no assertion.")
+  var open = false
+
+  @Flag(help: "Make every message different, and compare every byte that comes back.")
+  var verify = false
+
+  @Flag(help: "Say when all is open, work once for each line of input, and close at its end: for scripts.")
+  var step = false
+
+  var mode: LoadMode {
+    if connect { return .connections }
+    if register { return .registrations }
+    if idle { return .idle }
+    if stall { return .stall }
+    return rate.map { .rate($0) } ?? .pingPong(limit: messages)
+  }
+
+  func validate() throws {
+    guard [connect, register, idle, stall, rate != nil, messages != nil].count(where: { $0 }) <= 1 else {
+      throw ValidationError("--rate, --messages, --connect, --register, --idle and --stall exclude each other")
+    }
+    guard !(register && open) else { throw ValidationError("--register and --open exclude each other") }
+    guard (1...100_000).contains(connections) else { throw ValidationError("--connections takes 1 to 100000") }
+    guard rate.map({ (0.1...1_000_000).contains($0) }) ?? true else {
+      throw ValidationError("--rate takes 0.1 to 1000000")
+    }
+    guard messages.map({ $0 > 0 }) ?? true else { throw ValidationError("--messages takes 1 or more") }
+  }
+
+  func run() async throws {
+    DescriptorLimit.raise()
+    let target = try LoadTarget(
+      engine: DeviceSession.makeEngine(), tls: options.makeTLS(), address: GateURL(url),
+      authority: open ? nil : options.loadAuthority())
+    let plan = LoadPlan(
+      mode: mode, connections: connections, duration: duration, size: size.bytes, verifies: verify,
+      console: LoadConsole(isJSON: options.json, isStepped: step))
+    try await LoadRun(plan, at: target).perform { plan.console.report($0, of: plan, at: url) }
+  }
+}

@@ -1,0 +1,57 @@
+internal import Glibc
+
+/// How a run speaks with whoever started it.
+struct LoadConsole: Sendable {
+  let isJSON: Bool
+  /// Whether to wait for lines of input.
+  let isStepped: Bool
+
+  /// Tells scripts what is the case.
+  func say(_ news: String) {
+    guard isStepped else { return }
+    StandardOutput.write(isJSON ? JSONOutput.line(["event": news]) : news + "\n")
+  }
+
+  /// With steps, waits for a line of input; `false` at its end.
+  func mayGoOn() async -> Bool {
+    guard isStepped else { return true }
+    return await StandardInput().read() != nil
+  }
+
+  func report(_ result: LoadResult, of plan: LoadPlan, at url: String) {
+    let report = LoadReport(result, of: plan, at: url)
+    if isJSON { JSONOutput.print(report) } else { StandardOutput.write(report.text + result.tally.latency.chart) }
+  }
+}
+
+/// A line on the terminal that tells how far a run is; nothing where standard error is no terminal.
+final class LoadProgress: Sendable {
+  private let task: Task<Void, Never>?
+
+  init(_ plan: LoadPlan, _ tally: @escaping @Sendable () async -> LoadTally) {
+    guard isatty(STDERR_FILENO) == 1, !plan.console.isStepped else {
+      task = nil
+      return
+    }
+    let start = monotonicNanoseconds()
+    task = Task {
+      var last = (count: 0, at: start)
+      while (try? await Task.sleep(for: .milliseconds(500))) != nil {
+        let tally = await tally()
+        let now = monotonicNanoseconds()
+        let rate = Double(tally.count - last.count) * 1e9 / Double(max(1, now - last.at))
+        last = (tally.count, now)
+        let line =
+          "\(tenths(Double(now - start) / 1e9)) s  \(tally.count) \(plan.mode.unit)  \(Int(rate)) a second"
+          + "  p99 \(timeText(tally.latency.quantile(0.99)))" + (tally.losses > 0 ? "  \(tally.losses) lost" : "")
+        if !Task.isCancelled { StandardError.write("\r\u{1B}[K" + line) }
+      }
+    }
+  }
+
+  func stop() {
+    guard let task else { return }
+    task.cancel()
+    StandardError.write("\r\u{1B}[K")
+  }
+}

@@ -1,0 +1,68 @@
+internal import Glibc
+internal import TransportEngine
+
+/// What the sockets of a run send, and whether that comes back.
+struct LoadPayload {
+  private let size: Int
+  private let verifies: Bool
+  /// The same for all, if nothing is compared.
+  private let common: PreparedFrame
+  /// By socket: the message that is to come back.
+  private var expected: [[UInt8]]
+  /// By socket: bytes of the current message that have come back.
+  private var received: [Int]
+  private var isChanged: [Bool]
+  private var random: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  init(size: Int, sockets: Int, verifies: Bool) {
+    self.size = size
+    self.verifies = verifies
+    common = PreparedFrame(message: (0..<size).map { UInt8(truncatingIfNeeded: $0) })
+    expected = verifies ? Array(repeating: [], count: sockets) : []
+    received = Array(repeating: 0, count: sockets)
+    isChanged = Array(repeating: false, count: sockets)
+  }
+
+  /// The next message of a socket. One is under way at a time where bytes are compared.
+  mutating func next(for socket: Int) -> PreparedFrame {
+    guard verifies else { return common }
+    let message = pseudoRandomBytes()
+    expected[socket] = message
+    return PreparedFrame(message: message)
+  }
+
+  mutating func take(_ bytes: UnsafeRawBufferPointer, of socket: Int) {
+    let start = received[socket]
+    received[socket] += bytes.count
+    guard verifies, let came = bytes.baseAddress else { return }
+    let isSame = expected[socket].withUnsafeBytes { message in
+      guard start + bytes.count <= message.count, let base = message.baseAddress else { return false }
+      return memcmp(base + start, came, bytes.count) == 0
+    }
+    if !isSame { isChanged[socket] = true }
+  }
+
+  /// The message is complete: whether it is as long, and where bytes are compared the same, as what was sent.
+  mutating func end(of socket: Int) -> Bool {
+    defer {
+      received[socket] = 0
+      isChanged[socket] = false
+    }
+    return received[socket] == size && !isChanged[socket]
+  }
+
+  /// Never the same twice: a message of another socket, or an older one, would be found out.
+  private mutating func pseudoRandomBytes() -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+      for index in 0..<size {
+        if index & 7 == 0 {
+          random ^= random << 13
+          random ^= random >> 7
+          random ^= random << 17
+        }
+        buffer[index] = UInt8(truncatingIfNeeded: random >> UInt64((index & 7) * 8))
+      }
+      count = size
+    }
+  }
+}

@@ -1,0 +1,105 @@
+internal import AttestClient
+internal import ByteCoding
+internal import SimulatedDevice
+internal import Transport
+internal import TransportEngine
+
+/// The server under load, and how one gets in.
+struct LoadTarget: Sendable {
+  let engine: ClientEngine
+  let tls: ClientTLS
+  let address: GateURL
+  /// Whose devices connect; `nil` to connect without any.
+  let authority: TestAuthority?
+
+  func connect() async throws(Failure) -> ClientConnection {
+    do throws(TransportError) {
+      return try await EngineTransport(engine: engine, tls: tls).open(address)
+    } catch {
+      throw Failure(error)
+    }
+  }
+
+  /// An open socket: connection, TLS and upgrade, with a fresh assertion if there is a device to make it.
+  func open(as device: LoadDevice?) async throws(Failure) -> ClientWebSocket {
+    let connection = try await connect()
+    let headers = try await device?.assertionHeaders(over: connection, to: address) ?? HeaderFields()
+    do throws(ClientFault) {
+      return try await connection.upgrade(address.target, host: address.hostField, headers: headers)
+    } catch .refused(let response) {
+      throw Failure(.assertionFailed(GateRefusal(HTTPResponse(response))))
+    } catch {
+      throw Failure(.unavailable, "\(error)")
+    }
+  }
+
+  /// A new device of the authority, registered; `nil` without an authority.
+  func makeDevice() async throws(Failure) -> LoadDevice? {
+    guard let authority else { return nil }
+    return try await LoadDevice(authority: authority, registeredOver: connect(), to: address)
+  }
+}
+
+/// A simulated device with one key, in memory.
+///
+/// What it asks of the gate goes over one connection, as apps do it. Its assertions have to be used one after another.
+struct LoadDevice: Sendable {
+  private let keys: SimulatedKeyService
+  private let keyID: String
+
+  init(
+    authority: TestAuthority, registeredOver connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) {
+    keys = SimulatedKeyService(
+      authority: authority, app: SimulatedApp(appID: authority.appID, claims: AppClaims()), keys: MemoryKeyStore())
+    let challenge = try await Self.challenge(over: connection, to: address)
+    let attestation: [UInt8]
+    do throws(KeyServiceError) {
+      keyID = try await keys.generateKey()
+      attestation = try await keys.attestKey(keyID, clientDataHash: challenge.clientDataHash)
+    } catch {
+      throw Failure(error)
+    }
+    // Base64 and hex need no escapes.
+    let body = #"{"keyId":"\#(keyID)","attestation":"\#(Base64.encode(attestation))","nonce":"\#(challenge.nonce)"}"#
+    let response = try await Self.ask("POST", "/attest/register", Array(body.utf8), over: connection, to: address)
+    guard response.status == 200 else { throw Failure(.registrationFailed(GateRefusal(HTTPResponse(response)))) }
+  }
+
+  /// The fields that open one socket, over a challenge that is asked for on the same connection.
+  func assertionHeaders(
+    over connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) -> HeaderFields {
+    let challenge = try await Self.challenge(over: connection, to: address)
+    let assertion: [UInt8]
+    do throws(KeyServiceError) {
+      assertion = try await keys.generateAssertion(keyID, clientDataHash: challenge.clientDataHash)
+    } catch {
+      throw Failure(error)
+    }
+    let headers = AssertionHeaders(keyID: keyID, assertion: assertion, challenge: challenge)
+    return HeaderFields(headers.fields.map { HeaderFields.Field(name: $0.name, value: $0.value) })
+  }
+
+  private static func challenge(
+    over connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) -> Challenge {
+    let response = try await ask("GET", "/attest/challenge", over: connection, to: address)
+    guard response.status == 200 else { throw Failure(.challengeFailed(GateRefusal(HTTPResponse(response)))) }
+    guard let challenge = Challenge(body: response.body) else { throw Failure(.missingNonce) }
+    return challenge
+  }
+
+  private static func ask(
+    _ method: String, _ target: String, _ body: [UInt8] = [], over connection: ClientConnection, to address: GateURL
+  ) async throws(Failure) -> Response {
+    var headers = HeaderFields()
+    headers.append("Host", address.hostField)
+    if !body.isEmpty { headers.append("Content-Type", "application/json") }
+    do throws(ClientFault) {
+      return try await connection.send(method, target, headers: headers, body: body)
+    } catch {
+      throw Failure(.unavailable, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,104 @@
+internal import Transport
+internal import TransportEngine
+
+/// Messages over open sockets.
+struct ExchangeWork: LoadWork {
+  /// How long the last messages may take to come back when the time is over.
+  private static let patience = Duration.seconds(10)
+
+  let plan: LoadPlan
+  let pace: MessageDriver.Pace
+  let engine: ClientEngine
+  let driver: MessageDriver
+  let sockets: [ClientWebSocket]
+
+  var news: String { "open \(sockets.count)" }
+
+  func perform() async -> LoadResult {
+    let (engine, driver) = (engine, driver)
+    let signals = ClosingSignals { Task { await engine.run { driver.stop() } } }
+    defer { signals.stop() }
+    let progress = LoadProgress(plan) { await engine.run { driver.tally } }
+    let watchdog = Deadline(after: .nanoseconds(Int64(limit)) + Self.patience) { await engine.run { driver.abandon() } }
+    await exchange()
+    watchdog.cancel()
+    progress.stop()
+    let (tally, seconds) = await engine.run { (driver.tally, driver.seconds) }
+    return LoadResult(tally, seconds: seconds)
+  }
+
+  /// Nanoseconds; a number of messages is given a day.
+  private var limit: UInt64 {
+    if case .closedLoop(limit: .some) = pace { return LoadDuration(seconds: 86400).nanoseconds }
+    return plan.duration.nanoseconds
+  }
+
+  private func exchange() async {
+    let (engine, driver, limit) = (engine, driver, limit)
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      Task {
+        await engine.run { driver.begin(for: limit) { continuation.resume() } }
+        guard case .fixed(let period) = pace else { return }
+        // Half a period, so that no message waits for a whole one; not more often than the kernel bears.
+        let interval = Duration.nanoseconds(Int64(max(period / 2, 50_000)))
+        if (try? engine.tick(every: interval, { driver.tick() })) == nil { await engine.run { driver.abandon() } }
+      }
+    }
+  }
+}
+
+/// Open sockets, and nothing else.
+struct IdleWork: LoadWork {
+  let plan: LoadPlan
+  let sockets: [ClientWebSocket]
+
+  var news: String { "open \(sockets.count)" }
+
+  func perform() async -> LoadResult {
+    let start = monotonicNanoseconds()
+    let signals = ClosingSignals {}
+    defer { signals.stop() }
+    // With steps it is the script that says how long.
+    if !plan.console.isStepped {
+      let progress = LoadProgress(plan) { LoadTally() }
+      defer { progress.stop() }
+      while monotonicNanoseconds() - start < plan.duration.nanoseconds && !signals.wereReceived {
+        try? await Task.sleep(for: .milliseconds(100))
+      }
+    }
+    return LoadResult(LoadTally(), seconds: seconds(since: start))
+  }
+}
+
+/// Sockets that send until nothing more is taken, and read nothing.
+struct StallWork: LoadWork {
+  let plan: LoadPlan
+  let engine: ClientEngine
+  let driver: StallDriver
+  let sockets: [ClientWebSocket]
+
+  var news: String { "open \(sockets.count)" }
+
+  /// Returns when nothing has been taken for a second, or the time is over; the sockets stay as they are.
+  func perform() async -> LoadResult {
+    let driver = driver
+    let start = monotonicNanoseconds()
+    await engine.run { driver.begin() }
+    var taken = -1
+    var quiet = 0
+    while quiet < 4, monotonicNanoseconds() - start < plan.duration.nanoseconds {
+      try? await Task.sleep(for: .milliseconds(250))
+      let now = await engine.run { driver.tally.count }
+      quiet = now == taken ? quiet + 1 : 0
+      taken = now
+    }
+    let tally = await engine.run {
+      driver.stop()
+      return driver.tally
+    }
+    return LoadResult(tally, seconds: seconds(since: start))
+  }
+}
+
+/// Since `start` of `monotonicNanoseconds`.
+func seconds(since start: UInt64) -> Double { Double(monotonicNanoseconds() - start) / 1e9 }

@@ -1,0 +1,9 @@
+#ifndef SALLYPORT_CRECORDBUFFERS_H
+#define SALLYPORT_CRECORDBUFFERS_H
+
+/// Has OpenSSL keep the buffers of records aside for each thread, from now on, in this process.
+///
+/// 0 if OpenSSL has allocated something already: then all stays as it was.
+int sallyport_keep_record_buffers(void);
+
+#endif

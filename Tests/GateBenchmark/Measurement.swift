@@ -1,0 +1,73 @@
+import Foundation
+import Locking
+import SQLiteStore
+
+/// Where claims come in. Whatever is not let in is a fault: it would make the figures better than they are.
+protocol Entrance: Sendable {
+  associatedtype Claim: Sendable
+  /// Makes what devices send.
+  func mint(_ count: Int) throws -> [Claim]
+  func pass(_ claim: Claim) async throws
+}
+
+/// Runs rounds of claims through an entrance, and prints what they cost.
+struct Measurement {
+  let name: String
+  let options: BenchOptions
+  /// Claims of one round.
+  let roundSize: Int
+
+  func run(through entrance: some Entrance, tally: () -> LaneTally) async throws {
+    var result = BenchResult(operation: name, inFlight: options.inFlight)
+    if let count = options.count {
+      try await round(Array(entrance.mint(options.minted ?? count).prefix(count)), entrance, tally, &result)
+    } else {
+      // The first round fills caches and opens connections; it does not count.
+      var ignored = result
+      try await round(entrance.mint(roundSize), entrance, tally, &ignored)
+      while result.seconds < options.seconds {
+        try await round(entrance.mint(roundSize), entrance, tally, &result)
+      }
+    }
+    print(options.json ? try result.json() : result.text)
+  }
+
+  private func round<E: Entrance>(
+    _ claims: [E.Claim], _ entrance: E, _ tally: () -> LaneTally, _ result: inout BenchResult
+  ) async throws {
+    if options.wait {
+      print("ready")
+      fflush(nil)
+      _ = readLine()
+    }
+    let before = (wall: ContinuousClock.now, cpu: CPUTime.now, tally: tally())
+    try await pass(claims, through: entrance)
+    let after = (wall: ContinuousClock.now, cpu: CPUTime.now, tally: tally())
+    result.operations += claims.count
+    result.seconds += (after.wall - before.wall) / .seconds(1)
+    result.userSeconds += after.cpu.user - before.cpu.user
+    result.systemSeconds += after.cpu.system - before.cpu.system
+    result.calls += after.tally.calls - before.tally.calls
+    result.commits += after.tally.commits - before.tally.commits
+  }
+
+  /// So many at once as are to be in flight, each followed by the next that nobody has taken.
+  private func pass<E: Entrance>(_ claims: [E.Claim], through entrance: E) async throws {
+    let taken = Guarded(0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<options.inFlight {
+        group.addTask {
+          while true {
+            let index = taken.withLock { taken in
+              defer { taken += 1 }
+              return taken
+            }
+            guard index < claims.count else { return }
+            try await entrance.pass(claims[index])
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Measures how fast pyattest verifies the attestation that gate-bench verifies.
+
+  swift build -c release --product gate-bench && scripts/benchmark/peers.py
+
+Both verify one simulated attestation again and again, on one thread. pyattest looks at the chain, the nonce, the key
+id, the app, the counter, the environment and the credential id; gate-bench at all of that, the credential's key, and
+the receipt with its own signature and chain. Installs pyattest into .build/peers.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / ".build/release/gate-bench"
+ENVIRONMENT = ROOT / ".build/peers"
+SECONDS = 5.0
+VERSION = "1.0.5"
+
+
+def measure(folder: Path) -> dict:
+    """Runs inside the environment that has pyattest."""
+    import asyncio
+    import base64
+    import resource
+    import time
+
+    from pyattest.attestation import Attestation
+    from pyattest.configs.apple import AppleConfig
+
+    claim = json.loads((folder / "claim.json").read_text())
+    config = AppleConfig(
+        key_id=base64.b64decode(claim["key_id"]),
+        app_id=claim["app_id"],
+        production=False,
+        root_ca=(folder / "root.pem").read_bytes(),
+    )
+    raw, nonce = (folder / "attestation.cbor").read_bytes(), bytes.fromhex(claim["nonce"])
+
+    def cpu() -> float:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return usage.ru_utime + usage.ru_stime
+
+    async def run() -> dict:
+        await Attestation(raw, nonce, config).verify()
+        count, start, used = 0, time.monotonic(), cpu()
+        while time.monotonic() - start < SECONDS:
+            await Attestation(raw, nonce, config).verify()
+            count += 1
+        used = cpu() - used
+        return {"operations": count, "cpu_us": used * 1e6 / count, "per_second_and_core": count / used}
+
+    return asyncio.run(run())
+
+
+def install() -> Path:
+    """The interpreter of an environment that has pyattest."""
+    python = ENVIRONMENT / "bin/python"
+    if not python.exists():
+        venv.create(ENVIRONMENT, with_pip=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", f"pyattest=={VERSION}"], check=True)
+    return python
+
+
+def ours(*arguments: str) -> dict:
+    command = [BENCH, "verifications", "--json", "--seconds", str(SECONDS), *arguments]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def compare() -> None:
+    if not os.access(BENCH, os.X_OK):
+        sys.exit("error: gate-bench is not built\nhint: swift build -c release --product gate-bench")
+    python = install()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([BENCH, "mint", folder], check=True)
+        output = subprocess.run([python, __file__, folder], check=True, capture_output=True, text=True).stdout
+    rows = {
+        "gate, attestation with receipt": ours(),
+        "gate, chain alone": ours("--part", "chain"),
+        f"pyattest {VERSION}": json.loads(output),
+    }
+    print(f"{'verifier':<32}{'per second and core':>20}{'us of CPU':>12}")
+    for name, row in rows.items():
+        print(f"{name:<32}{row['per_second_and_core']:>20.0f}{row['cpu_us']:>12.0f}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        print(json.dumps(measure(Path(sys.argv[1]))))
+    else:
+        compare()

@@ -1,0 +1,103 @@
+"""Processes that a benchmark starts, measures, and ends by their ids."""
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+
+
+class Failed(Exception):
+    """The benchmark cannot go on; the text says why."""
+
+
+def raise_descriptor_limit():
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Processes:
+    """What is running; ends all of it when left, however that comes about."""
+
+    def __init__(self):
+        self.running = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in reversed(self.running):
+            process.end()
+
+    def start(self, *arguments, **options):
+        process = Process(*arguments, **options)
+        self.running.append(process)
+        return process
+
+
+class Process:
+    """A program on one core."""
+
+    def __init__(self, command, log, core=None, stdin=subprocess.DEVNULL, stdout=None, environment=None):
+        self.log = log
+        cores = None if core is None else {core}
+        with open(log, "ab") as errors:
+            # A group of its own: Ctrl-C is the benchmark's to handle, which then ends everything by its id.
+            self.popen = subprocess.Popen(
+                [str(word) for word in command], stdin=stdin, stdout=stdout or errors, stderr=errors,
+                env={**os.environ, **(environment or {})}, text=True, bufsize=1, start_new_session=True,
+                preexec_fn=cores and (lambda: os.sched_setaffinity(0, cores)))
+        self.pid = self.popen.pid
+
+    @property
+    def cpu(self):
+        """Seconds of CPU that the process has used, to the nanosecond.
+
+        The sum of the clocks in /proc/PID/task/*/schedstat, and of those of threads that have ended: clock_getcpuclockid.
+        """
+        return time.clock_gettime(~self.pid << 3 | 2)
+
+    @property
+    def memory(self):
+        """Bytes of memory that are the process's own: the Pss of /proc/PID/smaps_rollup."""
+        with open(f"/proc/{self.pid}/smaps_rollup") as lines:
+            for line in lines:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+        raise Failed(f"process {self.pid} tells no Pss")
+
+    def wait_for_port(self, port, seconds=20):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.popen.poll() is not None:
+                break
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return self
+            except OSError:
+                time.sleep(0.05)
+        raise Failed(f"{self.popen.args[0]} does not listen on {port}:\n{self.last_words()}")
+
+    def last_words(self):
+        with open(self.log, errors="replace") as lines:
+            return "".join(lines.readlines()[-8:])
+
+    def end(self, seconds=15):
+        if self.popen.poll() is None:
+            self.popen.send_signal(signal.SIGTERM)
+            try:
+                self.popen.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout):
+            if stream:
+                stream.close()

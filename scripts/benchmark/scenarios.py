@@ -1,0 +1,208 @@
+"""What is measured, each with the figure that it is meant to reach."""
+
+import contextlib
+import statistics
+import time
+
+from load import Load, measure
+
+PROXIES = ["nginx", "haproxy", "gate"]
+
+
+def rounds_of(fleet, rounds, arguments, rename=lambda name: name):
+    """Runs the same load on each proxy in turn, round by round; its sockets stay open in between.
+
+    Gives the reports of each proxy, in the order of the rounds.
+    """
+    with contextlib.ExitStack() as loads:
+        running = {name: loads.enter_context(Load(fleet[rename(name)], *arguments(rename(name)))) for name in PROXIES}
+        reports = {name: [] for name in PROXIES}
+        for index in range(rounds):
+            for name in fleet.turn(index):
+                reports[name].append(running[name].run())
+    return reports
+
+
+class Messages:
+    """CPU of the proxy for a message there and back, beside nginx."""
+
+    unit = "CPU us/message"
+
+    def __init__(self, name, title, target, connections, size, seconds=1.2):
+        self.name, self.title, self.target = name, title, target
+        self.arguments = ["-c", connections, "--size", size]
+        self.seconds = seconds
+
+    def run(self, fleet, rounds):
+        arguments = [*self.arguments, "-d", f"{self.seconds}s"]
+        reports = rounds_of(fleet, rounds, lambda _: arguments)
+        return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
+
+
+class Latency:
+    """How long answers take at a fixed rate, from the moment at which the message was due."""
+
+    unit = "p99 us"
+
+    def __init__(self, name, title, target, seconds=2):
+        self.name, self.title, self.target, self.seconds = name, title, target, seconds
+
+    def run(self, fleet, rounds):
+        arguments = ["-c", 100, "--rate", 5000, "-d", f"{self.seconds}s"]
+        reports = rounds_of(fleet, rounds, lambda _: arguments)
+        latency = {name: [report["latencyMicroseconds"] for report in list_] for name, list_ in reports.items()}
+        return paired(
+            self, pick(latency, "p99"), p50=medians(pick(latency, "p50")), p999=medians(pick(latency, "p999")))
+
+
+class Connections:
+    """CPU of the proxy for connect + TLS + upgrade + close. The others never check who connects."""
+
+    unit = "CPU us/connection"
+
+    def __init__(self, name, title, target, gate, seconds=1.5):
+        self.name, self.title, self.target, self.gate, self.seconds = name, title, target, gate, seconds
+
+    def run(self, fleet, rounds):
+        reports = rounds_of(
+            fleet, rounds, self.arguments, lambda name: self.gate if name == "gate" else name)
+        return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
+
+    def arguments(self, name):
+        # Many at a time where each waits for the disk: so many share a commit.
+        return ["--connect", "-c", 64 if name == "gate-verified" else 8, "-d", f"{self.seconds}s"]
+
+
+class Registrations:
+    """New devices: connection, challenge, attestation and receipt verified, key stored durably."""
+
+    unit = "CPU us/registration"
+
+    def __init__(self, name, title, seconds=2):
+        self.name, self.title, self.target, self.seconds = name, title, None, seconds
+
+    def run(self, fleet, rounds):
+        with Load(fleet["gate-verified"], "--register", "-c", 32, "-d", f"{self.seconds}s") as load:
+            reports = {"gate": [load.run() for _ in range(rounds)]}
+        return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
+
+
+class Memory:
+    """Memory of the proxy for each connection: that of the process (Pss) less what it had before."""
+
+    unit = "bytes/connection"
+
+    def __init__(self, name, title, target, connections, size):
+        self.name, self.title, self.target = name, title, target
+        self.connections, self.size = connections, size
+
+    def run(self, fleet, rounds):
+        values = {}
+        for name in PROXIES:
+            proxy = fleet.fresh(name)
+            # What the first connections bring along is no connection's own.
+            measure(proxy, "-c", 8, "-d", "0.3s")
+            values[name] = [self.growth(proxy, min(self.connections, fleet.most_connections))]
+            proxy.end()
+        return absolute(self, values)
+
+    def growth(self, proxy, connections):
+        before = proxy.settled_memory()
+        with Load(proxy, "-c", connections, *self.work()) as load:
+            load.run()
+            return (proxy.settled_memory() - before) / connections
+
+    def work(self):
+        return ["--messages", 1, "--size", self.size] if self.size else ["--idle"]
+
+
+class StalledMemory(Memory):
+    """The same for clients that send 16 KiB messages and read none of the answers."""
+
+    def work(self):
+        return ["--stall", "--size", "16KiB", "-d", "20s"]
+
+
+class Verification:
+    """Compares every byte that comes back, apart from what is timed."""
+
+    unit = "messages compared"
+
+    def __init__(self, name, title, seconds=1):
+        self.name, self.title, self.target, self.seconds = name, title, None, seconds
+
+    def run(self, fleet, rounds):
+        counts = {}
+        for name in PROXIES:
+            # A difference ends the load with status 1, and with it the benchmark.
+            counts[name] = [sum(
+                measure(fleet[name], "-c", connections, "--size", size, "--verify", "-d", f"{self.seconds}s")["count"]
+                for connections, size in ((32, "64"), (8, "16KiB"), (4, "256KiB"), (8, "65535")))]
+        return absolute(self, counts)
+
+
+def scenarios(is_quick):
+    pace = 0.5 if is_quick else 1.2
+    return [
+        Messages("64b-1", "64 B, 1 connection", 0.95, 1, "64", pace),
+        Messages("64b-32", "64 B, 32 connections", 0.90, 32, "64", pace),
+        Messages("64b-1000", "64 B, 1000 connections", 0.78, 1000, "64", pace),
+        Messages("16k", "16 KiB, 32 connections", 0.80, 32, "16KiB", pace),
+        Messages("256k", "256 KiB, 8 connections", 0.78, 8, "256KiB", pace),
+        Latency("latency", "latency at 5000 messages/s over 100 connections", 1.00, 1 if is_quick else 2),
+        Connections("connect", "connect + TLS + upgrade + close, gate open", 0.88, "gate", pace),
+        Connections("verified", "the same with an assertion verified, durable", 1.10, "gate-verified", pace),
+        Registrations("register", "registrations", 1 if is_quick else 2),
+        Memory("idle", "memory of an idle connection", 14_000, 500 if is_quick else 5000, None),
+        Memory("idle-64b", "the same after a 64 B message", 14_000, 500 if is_quick else 5000, "64"),
+        Memory("idle-16k", "the same after a 16 KiB message", 14_000, 500 if is_quick else 5000, "16KiB"),
+        StalledMemory("stalled", "memory of a stalled reader", 131_072, 50 if is_quick else 200, None),
+        Verification("bytes", "every echoed byte compared", 0.5 if is_quick else 1),
+    ]
+
+
+class Fleet:
+    """The proxies of a run, started when first asked for."""
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.most_connections = (bench.files - 200) // 2
+        self._running = {}
+
+    def __getitem__(self, name):
+        if name not in self._running:
+            self._running[name] = self.bench.start(name)
+            time.sleep(0.2)
+        return self._running[name]
+
+    def fresh(self, name):
+        return self.bench.start(name)
+
+    def turn(self, index):
+        """The proxies in an order that changes from round to round, so that none always follows the same one."""
+        start = index % len(PROXIES)
+        return PROXIES[start:] + PROXIES[:start]
+
+
+def pick(reports, key):
+    return {name: [report[key] for report in list_] for name, list_ in reports.items()}
+
+
+def medians(samples):
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def paired(scenario, samples, **more):
+    """Medians, and the medians of the ratios within each round."""
+    result = absolute(scenario, samples, **more)
+    for other in ("nginx", "haproxy"):
+        if other in samples:
+            result[f"to_{other}"] = statistics.median(
+                gate / theirs for gate, theirs in zip(samples["gate"], samples[other]))
+    return result
+
+
+def absolute(scenario, samples, **more):
+    return {
+        "name": scenario.name, "title": scenario.title, "unit": scenario.unit, "target": scenario.target,
+        "medians": medians(samples), "samples": samples, **more}
