@@ -131,22 +131,27 @@ struct FaultTests {
   func overload() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL()) {
       $0.mostWaiting = 3
+      $0.mostAtOnce = 1
       $0.admissionLanes = 1
+      // Longer than any test machine is busy with something else.
+      ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
     }
     let registration = Specimen.registration()
     _ = try await store.register(registration)
     let hold = try await RowHold(registration.key.keyID, in: store)
     // One is on its way and waits for the row, three wait for that one.
-    let waiting = (UInt32(1)...40).map { counter in
-      Task { await Self.answer(store, Specimen.use(of: registration.key, counter, window: 63)) }
+    var waiting: [Task<Result<Admittance, StoreError>, Never>] = []
+    while store.countOfWaitingAdmissions < 3 {
+      let counter = UInt32(waiting.count + 1)
+      waiting.append(Task { await Self.answer(store, Specimen.use(of: registration.key, counter)) })
+      await Task.yield()
     }
-    try await Self.eventually { store.countOfWaitingAdmissions == 3 }
-    await #expect(throws: StoreError.overloaded) { try await store.admit(Specimen.use(of: registration.key, 41)) }
+    await #expect(throws: StoreError.overloaded) { try await store.admit(Specimen.use(of: registration.key, .max)) }
     await hold.release()
     var answers: [Result<Admittance, StoreError>: Int] = [:]
     for task in waiting { answers[await task.value, default: 0] += 1 }
-    #expect(Set(answers.keys).isSubset(of: [.success(.admitted), .failure(.overloaded)]), "\(answers)")
-    #expect(answers[.success(.admitted), default: 0] >= 4)
+    #expect(answers[.failure(.overloaded), default: 0] <= waiting.count - 4, "\(answers)")
+    #expect(answers[.success(.admitted), default: 0] >= 1)
     await store.close()
   }
 

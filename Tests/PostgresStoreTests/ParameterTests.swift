@@ -18,7 +18,8 @@ struct ParameterTests {
   @Test(
     "What libpq cannot read is refused without repeating it",
     arguments: [
-      "postgres://u:secret@host:port/x?nonsense=secret", "postgres://u:sec%ret@host/x", "postgres://[::1/x?password=secret",
+      "postgres://u:secret@host:port/x?nonsense=secret", "postgres://u:sec%ret@host/x",
+      "postgres://[::1/x?password=secret",
       "host=a password='secret",
     ])
   func malformed(_ url: String) {
