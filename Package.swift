@@ -148,7 +148,7 @@ let package = Package(
     tests(
       "GateServiceTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
         "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests(
@@ -161,8 +161,8 @@ let package = Package(
     tests(
       "LoadTests",
       [
-        "Cryptography", "GateProcesses", "Locking", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
-        "attest",
+        "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice", "TestSupport", "Transport",
+        "TransportEngine", "attest",
         "sallyport",
       ]),
     tests(

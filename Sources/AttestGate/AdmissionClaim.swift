@@ -25,17 +25,25 @@ public struct AssertionClaim: Sendable, Hashable {
     case nonce = "X-App-Assert-Nonce"
   }
 
-  private let parts: [Name: Part]
+  private let keyID: Part
+  private let data: Part
+  private let nonce: Part
 
   /// Asks for each part by its name.
   public init(_ part: (Name) -> Part) {
-    parts = Dictionary(uniqueKeysWithValues: Name.allCases.map { ($0, part($0)) })
+    (keyID, data, nonce) = (part(.keyID), part(.data), part(.nonce))
   }
 
-  public subscript(name: Name) -> Part { parts[name] ?? .absent }
+  public subscript(name: Name) -> Part {
+    switch name {
+    case .keyID: keyID
+    case .data: data
+    case .nonce: nonce
+    }
+  }
 
   /// Whether no part came at all. Anything else is a claim, to be proved or refused.
-  public var isAbsent: Bool { Name.allCases.allSatisfy { self[$0] == .absent } }
+  public var isAbsent: Bool { keyID == .absent && data == .absent && nonce == .absent }
 
   /// The part's only value.
   func value(of name: Name) throws(Denial) -> String {

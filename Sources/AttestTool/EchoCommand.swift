@@ -58,15 +58,11 @@ enum ListenAddress {
 
 /// Sends every message back.
 struct EchoResponder: RequestResponder {
-  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
     guard request.upgrade != nil else {
       return .respond(Self.text(426, "this is a WebSocket server", [("Upgrade", "websocket")]))
     }
     return .converse(EchoSession())
-  }
-
-  func respond(to request: Request, from peer: Peer) async -> Disposition {
-    respondAtOnce(to: request, from: peer) ?? .respond(Self.text(500, "no decision"))
   }
 
   func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {

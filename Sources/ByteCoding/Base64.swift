@@ -34,6 +34,10 @@ enum Sextets {
   private static let padding = UInt8(ascii: "=")
 
   static func encode(_ bytes: some Collection<UInt8>, alphabet: [UInt8], pads: Bool) -> String {
+    bytes.withBytes { encode($0, alphabet: alphabet, pads: pads) }
+  }
+
+  private static func encode(_ bytes: UnsafeBufferPointer<UInt8>, alphabet: [UInt8], pads: Bool) -> String {
     String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { buffer in
       var end = 0
       var bits: UInt32 = 0
@@ -57,7 +61,11 @@ enum Sextets {
   }
 
   static func decode(_ text: some StringProtocol, alphabet: [UInt8], pads: Bool) -> [UInt8]? {
-    var digits = Substring(text).utf8
+    text.utf8.withBytes { decode($0, alphabet: alphabet, pads: pads) }
+  }
+
+  private static func decode(_ text: UnsafeBufferPointer<UInt8>, alphabet: [UInt8], pads: Bool) -> [UInt8]? {
+    var digits = text[...]
     if pads {
       guard digits.count % 4 == 0 else { return nil }
       for _ in 0..<2 where digits.last == padding { digits = digits.dropLast() }

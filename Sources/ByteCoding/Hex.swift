@@ -2,32 +2,34 @@
 public enum Hex {
   /// `bytes` as lowercase digits, twice as many as there are bytes.
   public static func encode(_ bytes: some Collection<UInt8>) -> String {
-    String(unsafeUninitializedCapacity: bytes.count * 2) { buffer in
-      var end = 0
-      for byte in bytes {
-        buffer[end] = digit(byte >> 4)
-        buffer[end + 1] = digit(byte & 0x0F)
-        end += 2
+    bytes.withBytes { bytes in
+      String(unsafeUninitializedCapacity: bytes.count * 2) { digits in
+        for (index, byte) in bytes.enumerated() {
+          digits[2 * index] = digit(byte >> 4)
+          digits[2 * index + 1] = digit(byte & 0x0F)
+        }
+        return bytes.count * 2
       }
-      return end
     }
   }
 
   /// The bytes that `text` stands for, or `nil` if it has an odd length or anything but `0-9 a-f A-F`.
-  public static func decode(_ text: some StringProtocol) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(text.utf8.count / 2)
-    var high: UInt8?
-    for character in text.utf8 {
-      guard let value = value(of: character) else { return nil }
-      if let first = high {
-        bytes.append(first << 4 | value)
-        high = nil
-      } else {
-        high = value
+  public static func decode(_ text: some StringProtocol) -> [UInt8]? { text.utf8.withBytes(decode) }
+
+  private static func decode(_ digits: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    guard digits.count % 2 == 0 else { return nil }
+    var isHex = true
+    let bytes = [UInt8](unsafeUninitializedCapacity: digits.count / 2) { bytes, count in
+      for index in 0..<digits.count / 2 {
+        guard let high = value(of: digits[2 * index]), let low = value(of: digits[2 * index + 1]) else {
+          isHex = false
+          return
+        }
+        bytes[index] = high << 4 | low
+        count = index + 1
       }
     }
-    return high == nil ? bytes : nil
+    return isHex ? bytes : nil
   }
 
   private static func digit(_ value: UInt8) -> UInt8 {

@@ -3,27 +3,66 @@ public enum JSONText {
   /// `text` in quotation marks, on one line: quotation marks, backslashes and control characters are escaped, and so are
   /// U+2028 and U+2029, which some readers take for ends of lines.
   public static func quote(_ text: some StringProtocol) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars { append(scalar, to: &result) }
-    return result + "\""
+    var bytes: [UInt8] = []
+    append(text, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func append(_ scalar: Unicode.Scalar, to result: inout String) {
-    switch scalar {
-    case "\"": result += "\\\""
-    case "\\": result += "\\\\"
-    case "\n": result += "\\n"
-    case "\r": result += "\\r"
-    case "\t": result += "\\t"
-    case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{2028}", "\u{2029}":
-      let digits = String(scalar.value, radix: 16)
-      result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-    default: result.unicodeScalars.append(scalar)
+  /// Appends what `quote` returns to `bytes`, as UTF-8.
+  public static func append(_ text: some StringProtocol, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    if text.utf8.withContiguousStorageIfAvailable({ appendEscaped($0, to: &bytes) }) == nil {
+      Array(text.utf8).withUnsafeBufferPointer { appendEscaped($0, to: &bytes) }
     }
+    bytes.append(UInt8(ascii: "\""))
   }
 
   /// An object with string values alone, its members in the given order.
   public static func object(_ members: KeyValuePairs<String, String>) -> String {
     "{" + members.map { quote($0.key) + ":" + quote($0.value) }.joined(separator: ",") + "}"
+  }
+
+  /// Copies run by run: almost all text has nothing to escape.
+  private static func appendEscaped(_ utf8: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
+    var runStart = 0
+    var index = 0
+    while index < utf8.count {
+      guard let (scalar, length) = escaped(at: index, in: utf8) else {
+        index += 1
+        continue
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[runStart..<index]))
+      bytes += escape(scalar).utf8
+      index += length
+      runStart = index
+    }
+    bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[runStart...]))
+  }
+
+  /// The character that begins at `index`, and its bytes, if it is one of those that are escaped. `utf8` is well-formed.
+  private static func escaped(at index: Int, in utf8: UnsafeBufferPointer<UInt8>) -> (scalar: UInt32, length: Int)? {
+    switch utf8[index] {
+    case 0x20, 0x21, 0x23...0x5B, 0x5D...0x7E: nil
+    case 0...0x7F: (UInt32(utf8[index]), 1)
+    // U+0080 to U+009F.
+    case 0xC2 where index + 1 < utf8.count && utf8[index + 1] < 0xA0: (UInt32(utf8[index + 1]), 2)
+    // U+2028 and U+2029.
+    case 0xE2 where index + 2 < utf8.count && utf8[index + 1] == 0x80 && utf8[index + 2] & 0xFE == 0xA8:
+      (0x2000 | UInt32(utf8[index + 2] & 0x3F), 3)
+    default: nil
+    }
+  }
+
+  private static func escape(_ scalar: UInt32) -> String {
+    switch scalar {
+    case 0x22: return "\\\""
+    case 0x5C: return "\\\\"
+    case 0x0A: return "\\n"
+    case 0x0D: return "\\r"
+    case 0x09: return "\\t"
+    default:
+      let digits = String(scalar, radix: 16)
+      return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    }
   }
 }

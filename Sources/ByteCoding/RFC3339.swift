@@ -3,20 +3,43 @@ extension Timestamp: CustomStringConvertible {
   public var description: String {
     let (year, month, day) = CivilDate.date(ofDay: seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400)
     let second = seconds - CivilDate.day(year: year, month: month, day: day) * 86400
-    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
-      + "T\(padded(second / 3600, 2)):\(padded(second / 60 % 60, 2)):\(padded(second % 60, 2))\(fraction)Z"
+    // Written for each line of a log: as bytes, since every text that is put together costs as much as all of this.
+    var text: [UInt8] = []
+    text.reserveCapacity(32)
+    if year < 0 { text.append(UInt8(ascii: "-")) }
+    Self.append(year.magnitude, width: 4, to: &text)
+    for (mark, number) in [("-", month), ("-", day), ("T", second / 3600), (":", second / 60 % 60), (":", second % 60)]
+      as [(Unicode.Scalar, Int64)]
+    {
+      text.append(UInt8(ascii: mark))
+      Self.append(number.magnitude, width: 2, to: &text)
+    }
+    appendFraction(to: &text)
+    text.append(UInt8(ascii: "Z"))
+    return String(decoding: text, as: UTF8.self)
   }
 
-  private var fraction: String {
-    if nanoseconds == 0 { return "" }
-    if nanoseconds % 1_000_000 == 0 { return "." + padded(Int64(nanoseconds) / 1_000_000, 3) }
-    if nanoseconds % 1000 == 0 { return "." + padded(Int64(nanoseconds) / 1000, 6) }
-    return "." + padded(Int64(nanoseconds), 9)
+  private func appendFraction(to text: inout [UInt8]) {
+    if nanoseconds == 0 { return }
+    text.append(UInt8(ascii: "."))
+    if nanoseconds % 1_000_000 == 0 {
+      Self.append(UInt64(nanoseconds.magnitude / 1_000_000), width: 3, to: &text)
+    } else if nanoseconds % 1000 == 0 {
+      Self.append(UInt64(nanoseconds.magnitude / 1000), width: 6, to: &text)
+    } else {
+      Self.append(UInt64(nanoseconds.magnitude), width: 9, to: &text)
+    }
   }
 
-  private func padded(_ number: Int64, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+  /// Appends `number` in at least `width` digits.
+  private static func append(_ number: UInt64, width: Int, to text: inout [UInt8]) {
+    let start = text.count
+    var rest = number
+    while rest > 0 || text.count - start < width {
+      text.append(UInt8(ascii: "0") + UInt8(rest % 10))
+      rest /= 10
+    }
+    text[start...].reverse()
   }
 
   /// The instant that `text` names, or `nil` unless it is an RFC 3339 date-time.

@@ -29,6 +29,24 @@ extension CBORValue {
   }
 }
 
+/// The keys of a map, as they are encoded.
+private struct KeyEncodings {
+  private static let mostCompared = 8
+  // Most maps have a handful of keys, which are compared sooner than hashed.
+  private var few: [ArraySlice<UInt8>] = []
+  private var many: Set<ArraySlice<UInt8>> = []
+
+  /// `false` if the key is there already.
+  mutating func insert(_ key: ArraySlice<UInt8>) -> Bool {
+    guard few.count >= Self.mostCompared else {
+      if few.contains(key) { return false }
+      few.append(key)
+      return true
+    }
+    return !few.contains(key) && many.insert(key).inserted
+  }
+}
+
 /// Builds values from libcbor's events.
 private struct CBORParser {
   private let bytes: [UInt8]
@@ -87,12 +105,12 @@ private struct CBORParser {
 
   private mutating func map(count: UInt64, at start: Int, depth: Int) throws(CBORError) -> CBORMap {
     let count = try bounded(count, bytesEach: 2, at: start)
-    var keys: Set<ArraySlice<UInt8>> = []
+    var keys = KeyEncodings()
     var pairs: [CBORMap.Pair] = []
     for _ in 0..<count {
       let keyStart = offset
       let key = try value(depth: depth + 1)
-      guard keys.insert(bytes[keyStart..<offset]).inserted else { throw .duplicateKey(offset: keyStart) }
+      guard keys.insert(bytes[keyStart..<offset]) else { throw .duplicateKey(offset: keyStart) }
       pairs.append(CBORMap.Pair(key, try value(depth: depth + 1)))
     }
     return CBORMap(pairs)

@@ -1,13 +1,14 @@
 #ifndef SALLYPORT_CLINUX_SHIM_H
 #define SALLYPORT_CLINUX_SHIM_H
 
-// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4 and name resolution.
+// What Swift's Glibc module leaves out of Linux: epoll, eventfd, timerfd, accept4, getrandom and name resolution.
 
 #include <errno.h>
 #include <netdb.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 // Declared by <sys/socket.h> only with _GNU_SOURCE, which is too late to define here.

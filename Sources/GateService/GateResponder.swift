@@ -37,31 +37,21 @@ public struct GateResponder: RequestResponder {
     self.clock = clock
   }
 
-  /// Challenges, and what is refused without a look at credentials.
-  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+  /// Challenges, and what is refused without a look at credentials, need no waiting; the rest needs the store.
+  public func respond(to request: Request, from peer: Peer) async -> Disposition {
     let context = RequestContext(request, from: peer, logger: logger)
     switch Endpoint(path: request.path, routes: routes) {
     case .challenge:
       guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
-      return challenges.issue(at: clock.now()).map { .respond(context.ok($0)) }
+      return .respond(await challenge(in: context))
     case .registration:
-      return request.method == "POST" ? nil : .respond(context.refuse(.methodNotAllowed(allowed: "POST")))
-    case .reserved, .nowhere: return .respond(context.refuse(.notFound))
-    case .route:
+      guard request.method == "POST" else { return .respond(context.refuse(.methodNotAllowed(allowed: "POST"))) }
+      return .respond(await register(request, in: context))
+    case .route(let route):
       guard request.upgrade != nil else { return .respond(context.refuse(.upgradeRequired)) }
-      return Origin.isForeign(in: request.headers) ? .respond(context.refuse(.foreignOrigin)) : nil
-    }
-  }
-
-  /// Everything else: what needs the store, or more time than an event loop has.
-  public func respond(to request: Request, from peer: Peer) async -> Disposition {
-    if let answer = respondAtOnce(to: request, from: peer) { return answer }
-    let context = RequestContext(request, from: peer, logger: logger)
-    return switch Endpoint(path: request.path, routes: routes) {
-    case .challenge: .respond(await challenge(in: context))
-    case .registration: .respond(await register(request, in: context))
-    case .route(let route): await admit(request, from: peer, to: route, in: context)
-    case .reserved, .nowhere: .respond(context.refuse(.notFound))
+      guard !Origin.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
+      return await admit(request, from: peer, to: route, in: context)
+    case .reserved, .nowhere: return .respond(context.refuse(.notFound))
     }
   }
 
@@ -69,8 +59,9 @@ public struct GateResponder: RequestResponder {
     RequestContext(id: id, from: peer, logger: logger).refuse(.malformedRequest(fault))
   }
 
-  /// The first challenge of a gate whose keys are in a store that could not be had before.
+  /// Waits for the store only if the keys are in one that could not be had before.
   private func challenge(in context: RequestContext) async -> Response {
+    if let challenge = challenges.issue(at: clock.now()) { return context.ok(challenge) }
     do throws(StoreError) {
       try await challenges.prepare()
     } catch {
@@ -89,7 +80,10 @@ public struct GateResponder: RequestResponder {
     }
     let key = KeyID(base64: claim.keyID).map(KeyHash.init)
     do throws(Denial) {
-      let registered = try await registrar.register(claim)
+      // Chains of certificates take a millisecond, which no event loop has.
+      let registered = try await withTaskExecutorPreference(globalConcurrentExecutor) {
+        () async throws(Denial) in try await registrar.register(claim)
+      }
       var metadata = context.metadata(app: registered.appID, key: key)
       metadata["repeated"] = .stringConvertible(registered.isRepetition)
       logger.info("key registered", metadata: metadata)
@@ -108,11 +102,10 @@ public struct GateResponder: RequestResponder {
     do throws(Denial) {
       let admission = try await gate.admit(claim)
       let session = sessions.add(
-        SessionRecord(id: context.id, admission: admission, client: context.client, route: route.path), since: ticket)
+        SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
       return .relay(
-        GateSession(
-          admission, to: route, request: request, peer: peer, context: context, hygiene: hygiene, limits: limits,
-          session: session))
+        GateSession(admission, to: route, context: context, limits: limits, session: session),
+        upgradeHead: UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes)
     } catch {
       return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
     }

@@ -7,7 +7,6 @@ internal import Transport
 struct GateSession: RelayOrder {
   let upstream: Upstream
   let limits: SessionLimits
-  let upgradeHead: [UInt8]
 
   private let context: RequestContext
   private let principal: Principal
@@ -16,13 +15,11 @@ struct GateSession: RelayOrder {
 
   /// There is no session without an admission: that is what it is for.
   init(
-    _ admission: Admission, to route: Route, request: Request, peer: Peer, context: RequestContext,
-    hygiene: HeaderHygiene, limits: SessionLimits, session: LiveSession
+    _ admission: Admission, to route: Route, context: RequestContext, limits: SessionLimits, session: LiveSession
   ) {
     self.session = session
     upstream = route.upstream
     self.limits = limits
-    upgradeHead = UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes
     self.context = context
     principal = admission.principal
     self.route = route.path

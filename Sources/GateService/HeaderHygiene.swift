@@ -22,24 +22,31 @@ struct HeaderHygiene: Sendable {
   /// Without these there is no opening handshake, so no `Connection` field removes them.
   private static let handshakeNames: Set<String> = ["host", "sec-websocket-key", "sec-websocket-version"]
 
-  private let stripped: Set<String>
+  private static let prefixesByInitial = Dictionary(grouping: prefixes) { $0.utf8.first }
+
+  /// Every name that is removed from each request.
+  private let removed: Set<String>
 
   /// - Parameter stripHeaders: further names to remove, in any case.
-  init(stripHeaders: Set<String> = []) { stripped = Set(stripHeaders.map { $0.lowercased() }) }
+  init(stripHeaders: Set<String> = []) {
+    removed = Self.names.union(Self.connectionNames).union(stripHeaders.map { $0.lowercased() })
+  }
 
   /// `headers` without what a client may not tell an upstream; the others keep their order, names and values.
   func cleaned(_ headers: HeaderFields) -> HeaderFields {
-    let named = Self.options(of: headers).subtracting(Self.handshakeNames)
+    // Of an honest upgrade nothing remains: its `Connection` names `Upgrade`, which is removed anyway.
+    let named = Self.options(of: headers).subtracting(Self.handshakeNames).subtracting(removed)
     return HeaderFields(headers.fields.filter { !isRemoved($0.name.lowercased(), named: named) })
   }
 
   private func isRemoved(_ name: String, named: Set<String>) -> Bool {
-    named.contains(name) || stripped.contains(name) || Self.connectionNames.contains(name) || Self.isIdentity(name)
+    removed.contains(name) || Self.hasIdentityForm(name) || (!named.isEmpty && named.contains(name))
   }
 
-  /// Whether an upstream could take a field of this lowercase name for the gate's word.
-  static func isIdentity(_ name: String) -> Bool {
-    name.utf8.contains(UInt8(ascii: "_")) || names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+  /// Whether the form of this lowercase name is one that an upstream could take for the gate's word.
+  private static func hasIdentityForm(_ name: String) -> Bool {
+    name.utf8.contains(UInt8(ascii: "_"))
+      || prefixesByInitial[name.utf8.first]?.contains { name.hasPrefix($0) } == true
   }
 
   /// The names that `Connection` fields list.

@@ -139,16 +139,16 @@ public struct SessionRecord: Sendable, Hashable {
   public let id: String
   public let principal: Principal
   public let admittedAt: Timestamp
-  /// The client's address.
-  public let client: String
+  /// The client's.
+  public let address: SocketAddress
   /// The route's path.
   public let route: String
 
-  public init(id: String, admission: Admission, client: String, route: String) {
+  public init(id: String, admission: Admission, address: SocketAddress, route: String) {
     self.id = id
     principal = admission.principal
     admittedAt = admission.at
-    self.client = client
+    self.address = address
     self.route = route
   }
 

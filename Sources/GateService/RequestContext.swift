@@ -5,17 +5,19 @@ internal import Logging
 internal import Transport
 
 /// The request at hand: what its answers and its log lines have in common.
+///
+/// There is one for each request, and a session keeps its own: nothing is in it that is long, or long in the making.
 struct RequestContext: Sendable {
   let id: String
-  let client: String
   /// Without the query, which may hold a secret. `nil` if no request came to be.
   let path: String?
   let wantsJSON: Bool
   let logger: Logger
+  private let address: SocketAddress
 
   init(_ request: Request, from peer: Peer, logger: Logger) {
     id = request.id
-    client = peer.address.host
+    address = peer.address
     path = request.path
     wantsJSON = Accept.namesJSON(in: request.headers)
     self.logger = logger
@@ -23,7 +25,7 @@ struct RequestContext: Sendable {
 
   init(id: String, from peer: Peer, logger: Logger) {
     self.id = id
-    client = peer.address.host
+    address = peer.address
     path = nil
     wantsJSON = false
     self.logger = logger
@@ -31,7 +33,7 @@ struct RequestContext: Sendable {
 
   /// Metadata of every line about this request. `app` and `key` are left out where they are not known.
   func metadata(app: AppID? = nil, key: KeyHash? = nil) -> Logger.Metadata {
-    var metadata: Logger.Metadata = ["request_id": "\(id)", "client": "\(client)"]
+    var metadata: Logger.Metadata = ["request_id": "\(id)", "client": "\(address.host)"]
     metadata["path"] = path.map { "\($0)" }
     metadata["app"] = app.map { "\($0.text)" }
     metadata["key"] = key.map { "\($0.short)" }

@@ -12,11 +12,19 @@ struct UpstreamHead {
   /// From request line to empty line. Target, query, `Host` and the handshake's own fields are the client's, and so is
   /// what `HeaderHygiene` lets through; the rest is the gate's word.
   var bytes: [UInt8] {
-    var head = "\(request.method) \(request.target) HTTP/1.1\r\n"
-    for field in hygiene.cleaned(request.headers).fields + ownFields.fields {
-      head += "\(field.name): \(field.value)\r\n"
+    var head: [UInt8] = []
+    head.reserveCapacity(1024)
+    head += "\(request.method) \(request.target) HTTP/1.1\r\n".utf8
+    for fields in [hygiene.cleaned(request.headers), ownFields] {
+      for field in fields.fields {
+        head += field.name.utf8
+        head += ": ".utf8
+        head += field.value.utf8
+        head += "\r\n".utf8
+      }
     }
-    return Array((head + "\r\n").utf8)
+    head += "\r\n".utf8
+    return head
   }
 
   private var ownFields: HeaderFields {

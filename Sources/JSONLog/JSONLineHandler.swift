@@ -29,12 +29,15 @@ public struct JSONLineHandler: LogHandler {
     let line = LogLine(
       time: now(), level: event.level, logger: label, message: "\(event.message)",
       metadata: merged(with: event.metadata, error: event.error))
-    sink.write(line.text)
+    sink.write(line.bytes)
   }
 
   /// What is nearer to the event wins.
   private func merged(with own: Logger.Metadata?, error: (any Error)?) -> Logger.Metadata {
-    metadata
+    // As it mostly is: nothing to merge.
+    if metadata.isEmpty, metadataProvider == nil, error == nil { return own ?? [:] }
+    return
+      metadata
       .merging(metadataProvider?.get() ?? [:]) { _, provided in provided }
       .merging(error.map { ["error": "\($0)"] } ?? [:]) { _, error in error }
       .merging(own ?? [:]) { _, explicit in explicit }

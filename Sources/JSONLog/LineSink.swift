@@ -5,7 +5,8 @@ internal import Locking
 /// Lines on their way to a file descriptor.
 ///
 /// Writing a line never blocks: it joins a buffer that a queue of the sink's own empties, so a reader that stalls cannot
-/// stop an event loop. A full buffer drops lines and says afterwards how many. Lines keep their order and never mix: each
+/// stop an event loop. A line is written within 10 ms, together with those that came behind it: to wake a thread for each
+/// would cost more than the line. A full buffer drops lines and says afterwards how many. Lines keep their order and never mix: each
 /// `write(2)` is given whole lines.
 public final class LineSink: Sendable {
   private struct Pending {
@@ -13,6 +14,8 @@ public final class LineSink: Sendable {
     var dropped = 0
     var isDraining = false
   }
+
+  private static let gathering = DispatchTimeInterval.milliseconds(10)
 
   private let descriptor: CInt
   private let capacity: Int
@@ -28,22 +31,25 @@ public final class LineSink: Sendable {
   }
 
   /// Queues `line` and a line end.
-  public func write(_ line: String) {
+  public func write(_ line: String) { write(Array(line.utf8)) }
+
+  /// Queues `line`, in UTF-8, and a line end.
+  public func write(_ line: [UInt8]) {
     let starts = pending.withLock { pending in
-      guard pending.bytes.count + line.utf8.count < capacity else {
+      guard pending.bytes.count + line.count < capacity else {
         pending.dropped += 1
         return false
       }
-      pending.bytes += line.utf8
+      pending.bytes += line
       pending.bytes.append(UInt8(ascii: "\n"))
       defer { pending.isDraining = true }
       return !pending.isDraining
     }
-    if starts { queue.async { self.drain() } }
+    if starts { queue.asyncAfter(deadline: .now() + Self.gathering) { self.drain() } }
   }
 
   /// Waits until what was queued before has been written. For the end of a process, not for an event loop.
-  public func flush() { queue.sync {} }
+  public func flush() { queue.sync { drain() } }
 
   private func drain() {
     while let bytes = next() { writeAll(bytes) }

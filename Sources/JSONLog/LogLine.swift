@@ -12,33 +12,61 @@ struct LogLine {
   private static let ownNames: Set<String> = ["time", "level", "logger", "message"]
 
   /// The object, without a line end and without one inside it.
-  var text: String {
-    var members = [
-      member("time", Timestamp(milliseconds: time.milliseconds).description),
-      member("level", level.rawValue),
-      member("logger", logger),
-      member("message", message),
-    ]
+  var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(512)
+    append("time", Timestamp(milliseconds: time.milliseconds).description, after: "{", to: &bytes)
+    append("level", level.rawValue, after: ",", to: &bytes)
+    append("logger", logger, after: ",", to: &bytes)
+    append("message", message, after: ",", to: &bytes)
     for (name, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      let name = Self.ownNames.contains(name) ? "metadata." + name : name
-      members.append(JSONText.quote(name) + ":" + json(value))
+      append(Self.ownNames.contains(name) ? "metadata." + name : name, value, after: ",", to: &bytes)
     }
-    return "{" + members.joined(separator: ",") + "}"
+    bytes.append(UInt8(ascii: "}"))
+    return bytes
   }
 
-  private func member(_ name: String, _ value: String) -> String { JSONText.quote(name) + ":" + JSONText.quote(value) }
+  private func append(_ name: String, _ text: String, after mark: Unicode.Scalar, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: mark))
+    JSONText.append(name, to: &bytes)
+    bytes.append(UInt8(ascii: ":"))
+    JSONText.append(text, to: &bytes)
+  }
 
-  private func json(_ value: Logger.Metadata.Value) -> String {
+  private func append(
+    _ name: String, _ value: Logger.Metadata.Value, after mark: Unicode.Scalar, to bytes: inout [UInt8]
+  ) {
+    bytes.append(UInt8(ascii: mark))
+    JSONText.append(name, to: &bytes)
+    bytes.append(UInt8(ascii: ":"))
+    append(value, to: &bytes)
+  }
+
+  private func append(_ value: Logger.Metadata.Value, to bytes: inout [UInt8]) {
     switch value {
-    case .string(let text): JSONText.quote(text)
-    case .stringConvertible(let value as any BinaryInteger & CustomStringConvertible): value.description
-    case .stringConvertible(let value as Bool): value.description
-    case .stringConvertible(let value): JSONText.quote(value.description)
-    case .array(let values): "[" + values.map(json).joined(separator: ",") + "]"
+    case .string(let text): JSONText.append(text, to: &bytes)
+    // Asked by name first: what else is an integer costs a search through all conformances.
+    case .stringConvertible(let value as Int): bytes += value.description.utf8
+    case .stringConvertible(let value as UInt64): bytes += value.description.utf8
+    case .stringConvertible(let value as Int64): bytes += value.description.utf8
+    case .stringConvertible(let value as UInt16): bytes += value.description.utf8
+    case .stringConvertible(let value as any BinaryInteger & CustomStringConvertible): bytes += value.description.utf8
+    case .stringConvertible(let value as Bool): bytes += value.description.utf8
+    case .stringConvertible(let value): JSONText.append(value.description, to: &bytes)
+    case .array(let values):
+      bytes.append(UInt8(ascii: "["))
+      for (index, value) in values.enumerated() {
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        append(value, to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "]"))
     case .dictionary(let members):
-      "{"
-        + members.sorted { $0.key < $1.key }.map { JSONText.quote($0.key) + ":" + json($0.value) }
-        .joined(separator: ",") + "}"
+      var mark: Unicode.Scalar = "{"
+      for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+        append(name, value, after: mark, to: &bytes)
+        mark = ","
+      }
+      bytes += members.isEmpty ? "{}".utf8 : "}".utf8
     }
   }
 }

@@ -5,12 +5,6 @@ public protocol RelayOrder: Sendable {
   var upstream: Upstream { get }
   var limits: SessionLimits { get }
 
-  /// The opening handshake for the upstream, from request line to empty line. Unused for `.tcp`.
-  ///
-  /// It carries the client's own `Sec-WebSocket-Key`, so that frames can be relayed without touching them; the engine
-  /// verifies the upstream's `Sec-WebSocket-Accept` against it.
-  var upgradeHead: [UInt8] { get }
-
   /// What of `upstream`, the end-to-end fields of the upstream's 101 (none for `.tcp`), the client's 101 carries, and
   /// what else. The engine itself writes the fields of the handshake.
   func answerFields(from upstream: HeaderFields) -> HeaderFields

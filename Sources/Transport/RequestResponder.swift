@@ -1,10 +1,9 @@
 /// What decides about requests. The engine parses, asks once for each request, and does the rest by itself.
 public protocol RequestResponder: Sendable {
-  /// The decision, where it needs no waiting: called on the event loop, so it must not block, nor compute for longer
-  /// than some tens of microseconds. `nil` sends the question to `respond(to:from:)`.
-  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition?
-
   /// The decision. Total: whatever goes wrong becomes an answer.
+  ///
+  /// It begins on the event loop, and goes on there after each wait, so it must not block the loop, nor compute for
+  /// longer than some hundred microseconds: more is to be done on another executor.
   func respond(to request: Request, from peer: Peer) async -> Disposition
 
   /// The answer to what never became a request. Called on the event loop: must not block.
@@ -13,15 +12,15 @@ public protocol RequestResponder: Sendable {
   func response(to fault: RequestFault, id: String, from peer: Peer) -> Response
 }
 
-extension RequestResponder {
-  public func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? { nil }
-}
-
 /// What becomes of a request.
 public enum Disposition: Sendable {
   case respond(Response)
   /// Only for a request with an `upgrade`; for another one the engine answers 500 and closes.
-  case relay(any RelayOrder)
+  ///
+  /// `upgradeHead` is the opening handshake for the upstream, from request line to empty line; unused for `.tcp`. It
+  /// carries the client's own `Sec-WebSocket-Key`, so that frames can be relayed without touching them; the engine
+  /// verifies the upstream's `Sec-WebSocket-Accept` against it. It is kept until it is sent, unlike the order.
+  case relay(any RelayOrder, upgradeHead: [UInt8])
   /// Ends the WebSocket here. Only for a request with an `upgrade`.
   case converse(any WebSocketSession)
 }

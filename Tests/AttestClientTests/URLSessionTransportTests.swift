@@ -6,7 +6,7 @@ import TransportEngine
 
 /// Answers with the status that the path names and with what was asked.
 private struct StatusResponder: RequestResponder {
-  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
     let status = Int(request.path.dropFirst()) ?? 200
     let headers = HeaderFields([
       .init(name: "X-Attest-Error", value: "some_code"), .init(name: "Location", value: "/200"),
@@ -15,7 +15,6 @@ private struct StatusResponder: RequestResponder {
     return .respond(Response(status: status, headers: headers, body: Array(echo.utf8) + request.body))
   }
 
-  func respond(to request: Request, from peer: Peer) async -> Disposition { .respond(Response(status: 500)) }
   func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
 }
 

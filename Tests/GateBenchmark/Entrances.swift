@@ -73,8 +73,7 @@ struct ResponderEntrance: Entrance {
   }
 
   func pass(_ request: Request) async throws {
-    if responder.respondAtOnce(to: request, from: peer) != nil { throw FixtureFault.unexpected }
-    guard case .relay(let order) = await responder.respond(to: request, from: peer), !order.upgradeHead.isEmpty
+    guard case .relay(_, let head) = await responder.respond(to: request, from: peer), !head.isEmpty
     else { throw FixtureFault.unexpected }
   }
 }

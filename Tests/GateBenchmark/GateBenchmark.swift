@@ -5,7 +5,7 @@ import SQLiteStore
 /// Measures what an admission or a registration costs at the gate's own entry: no sockets, but the whole gate behind
 /// them, its store on disk and durable included.
 @main
-struct GateBenchmark: AsyncParsableCommand {
+struct GateBenchmark: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "gate-bench",
     abstract: "Measures admissions and registrations at the gate's own entry.",
@@ -53,21 +53,24 @@ struct BenchOptions: ParsableArguments {
   }
 }
 
-struct Admissions: AsyncParsableCommand {
+struct Admissions: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Assertions of registered devices.")
 
   enum Entry: String, ExpressibleByArgument, CaseIterable { case gate, responder }
 
   @OptionGroup var options: BenchOptions
 
-  @Option(help: "How many devices take turns.")
+  @Option(help: "How many devices take turns; rounded up to a multiple of the claims in flight.")
   var devices = 1024
 
   @Option(help: "Where claims come in: the gate, or the responder in front of it, which reads requests.")
   var entry = Entry.gate
 
-  func run() async throws {
-    let fleet = try await Fleet(of: devices)
+  func run() throws { try awaited { try await measure() } }
+
+  private func measure() async throws {
+    let rows = (devices + options.inFlight - 1) / options.inFlight
+    let fleet = try await Fleet(of: rows * options.inFlight)
     let entrance: any Entrance =
       switch entry {
       case .gate: GateEntrance(fleet: fleet)
@@ -78,12 +81,14 @@ struct Admissions: AsyncParsableCommand {
   }
 }
 
-struct Registrations: AsyncParsableCommand {
+struct Registrations: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Attestations of new devices, receipts included.")
 
   @OptionGroup var options: BenchOptions
 
-  func run() async throws {
+  func run() throws { try awaited { try await measure() } }
+
+  private func measure() async throws {
     let fleet = try await Fleet(of: 0)
     try await Measurement(name: "registration", options: options, roundSize: 512).run(
       through: RegistrarEntrance(fleet: fleet), tally: { fleet.bench.store.writeTally })

@@ -1,5 +1,4 @@
 import Foundation
-import Locking
 import SQLiteStore
 
 /// Where claims come in. Whatever is not let in is a fault: it would make the figures better than they are.
@@ -51,20 +50,13 @@ struct Measurement {
     result.commits += after.tally.commits - before.tally.commits
   }
 
-  /// So many at once as are to be in flight, each followed by the next that nobody has taken.
+  /// So many at once as are to be in flight. The claims of one device have a distance that is a multiple of that number,
+  /// so that they all are in one row and none overtakes another.
   private func pass<E: Entrance>(_ claims: [E.Claim], through entrance: E) async throws {
-    let taken = Guarded(0)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for _ in 0..<options.inFlight {
-        group.addTask {
-          while true {
-            let index = taken.withLock { taken in
-              defer { taken += 1 }
-              return taken
-            }
-            guard index < claims.count else { return }
-            try await entrance.pass(claims[index])
-          }
+      for row in 0..<options.inFlight {
+        group.addTask { [inFlight = options.inFlight] in
+          for index in stride(from: row, to: claims.count, by: inFlight) { try await entrance.pass(claims[index]) }
         }
       }
       try await group.waitForAll()

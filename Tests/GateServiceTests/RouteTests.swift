@@ -17,8 +17,7 @@ struct RouteTests {
   @Test("A challenge is answered at once, with strings alone, and is not to be kept")
   func challenge() throws {
     guard
-      case .respond(let response) = service.responder.respondAtOnce(
-        to: .plain("GET", "/attest/challenge"), from: ServiceBench.peer)
+      case .respond(let response) = service.dispositionAtOnce(of: .plain("GET", "/attest/challenge"))
     else { throw ServiceBench.Unexpected.relayed }
     let reply = try JSONDecoder().decode([String: String].self, from: Data(response.body))
     let nonce = try #require(reply["nonce"].flatMap { Nonce(text: $0) })
@@ -78,7 +77,7 @@ struct RouteTests {
     let responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges,
       routes: try #require(RouteTable([])), logger: service.log.logger)
-    guard case .respond(let response) = responder.respondAtOnce(to: .upgrade(), from: ServiceBench.peer) else {
+    guard case .respond(let response) = service.dispositionAtOnce(of: .upgrade(), by: responder) else {
       throw ServiceBench.Unexpected.relayed
     }
     #expect(response.status == 404)
@@ -149,12 +148,12 @@ struct RouteTests {
     let request = Request.plain("GET", "/attest/challenge")
     for isThere in [false, true] {
       if isThere { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false) }
-      #expect(responder.respondAtOnce(to: request, from: ServiceBench.peer) == nil)
+      #expect(service.dispositionAtOnce(of: request, by: responder) == nil)
       guard case .respond(let response) = await responder.respond(to: request, from: ServiceBench.peer) else {
         throw ServiceBench.Unexpected.relayed
       }
       #expect(response.status == (isThere ? 200 : 503))
     }
-    #expect(responder.respondAtOnce(to: request, from: ServiceBench.peer) != nil)
+    #expect(service.dispositionAtOnce(of: request, by: responder) != nil)
   }
 }

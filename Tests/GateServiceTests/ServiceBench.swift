@@ -4,6 +4,7 @@ import ByteCoding
 import Foundation
 import GateFixtures
 import GateService
+import Locking
 import JSONLog
 import Logging
 import SQLiteStore
@@ -31,8 +32,18 @@ struct ServiceBench: Sendable {
   static let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 40000))
 
   func disposition(of request: Request, from peer: Peer = ServiceBench.peer) async -> Disposition {
-    if let answer = responder.respondAtOnce(to: request, from: peer) { return answer }
-    return await responder.respond(to: request, from: peer)
+    await responder.respond(to: request, from: peer)
+  }
+
+  /// The disposition of `request` if it needs no waiting.
+  func dispositionAtOnce(of request: Request, by responder: GateResponder? = nil) -> Disposition? {
+    let responder = responder ?? self.responder
+    let disposition = Guarded<Disposition?>(nil)
+    Task.immediate {
+      let answer = await responder.respond(to: request, from: Self.peer)
+      disposition.withLock { $0 = answer }
+    }
+    return disposition.withLock { $0 }
   }
 
   func answer(to request: Request, from peer: Peer = ServiceBench.peer) async throws -> Response {
@@ -43,8 +54,14 @@ struct ServiceBench: Sendable {
   }
 
   func order(for request: Request, from peer: Peer = ServiceBench.peer) async throws -> any RelayOrder {
+    try await relay(for: request, from: peer).order
+  }
+
+  func relay(
+    for request: Request, from peer: Peer = ServiceBench.peer
+  ) async throws -> (order: any RelayOrder, head: [UInt8]) {
     switch await disposition(of: request, from: peer) {
-    case .relay(let order): return order
+    case .relay(let order, let head): return (order, head)
     case .respond(let response): throw Unexpected.refused(String(decoding: response.body, as: UTF8.self))
     case .converse: throw Unexpected.conversed
     }

@@ -20,14 +20,20 @@ struct UpstreamTests {
   }
 
   private func order(_ headers: [(String, String)] = [], query: String = "") async throws -> any RelayOrder {
+    try await relay(headers, query: query).order
+  }
+
+  private func relay(
+    _ headers: [(String, String)], query: String
+  ) async throws -> (order: any RelayOrder, head: [UInt8]) {
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
-    return try await service.order(for: .upgrade(headers + proof, query: query))
+    return try await service.relay(for: .upgrade(headers + proof, query: query))
   }
 
   /// Request line and fields of the head that the upstream gets.
   private func head(_ headers: [(String, String)] = [], query: String = "") async throws -> (line: String, HeaderFields)
   {
-    try parse(try await order(headers, query: query).upgradeHead)
+    try parse(try await relay(headers, query: query).head)
   }
 
   private func parse(_ head: [UInt8]) throws -> (line: String, HeaderFields) {
@@ -122,8 +128,8 @@ struct UpstreamTests {
   @Test("Neither key id nor assertion nor nonce reaches the upstream")
   func secrets() async throws {
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
-    let order = try await service.order(for: .upgrade(proof))
-    let text = String(decoding: order.upgradeHead, as: UTF8.self)
+    let head = try await service.relay(for: .upgrade(proof)).head
+    let text = String(decoding: head, as: UTF8.self)
     for (_, value) in proof { #expect(!text.contains(value)) }
   }
 
@@ -131,8 +137,8 @@ struct UpstreamTests {
   func certificate() async throws {
     let certificate = PeerCertificate(der: [1], fingerprint: [2], subject: "CN=MudApp Debug Client")
     let peer = Peer(address: .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 1), verifiedCertificate: certificate)
-    let order = try await service.order(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer)
-    let (_, fields) = try parse(order.upgradeHead)
+    let head = try await service.relay(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer).head
+    let (_, fields) = try parse(head)
     #expect(fields.values(of: "X-Attest-Method") == ["mtls"])
     #expect(fields.first("X-Attest-Key-Id") == nil && fields.first("X-Attest-App") == nil)
     #expect(fields.values(of: "X-Forwarded-For") == ["::1"])
@@ -142,8 +148,8 @@ struct UpstreamTests {
   func open() async throws {
     let service = try ServiceBench(GateBench(enforcement: .off))
     let peer = Peer(address: .unix(""))
-    let order = try await service.order(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer)
-    let (_, fields) = try parse(order.upgradeHead)
+    let head = try await service.relay(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer).head
+    let (_, fields) = try parse(head)
     #expect(fields.values(of: "X-Attest-Method") == ["none"])
     #expect(fields.first("X-Attest-Key-Id") == nil)
     #expect(fields.values(of: "X-Forwarded-For") == ["unknown"])

@@ -12,22 +12,37 @@ enum HeadWriteFault: String, Error, Sendable, CaseIterable {
 /// Writes a message head line by line. Nothing that it is given can begin a line of its own: a line break in a value
 /// would let that value say the next field.
 struct HeadWriter {
-  private(set) var bytes: [UInt8] = []
+  private(set) var bytes: [UInt8] = {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(512)
+    return bytes
+  }()
 
   /// Begins a request.
   init(method: String, target: String) throws(HeadWriteFault) {
     guard !method.isEmpty, method.utf8.allSatisfy(ByteSet.token.contains) else { throw .method }
     guard target.utf8.first == .slash, target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .target }
-    line("\(method) \(target) HTTP/1.1")
+    write(method)
+    bytes.append(.space)
+    write(target)
+    write(" HTTP/1.1")
+    endLine()
   }
 
   /// Begins a response.
-  init(status: Int) { line("HTTP/1.1 \(status) \(ReasonPhrase.phrase(for: status))") }
+  init(status: Int) {
+    write("HTTP/1.1 \(status) ")
+    ReasonPhrase.phrase(for: status).withUTF8Buffer { bytes.append(contentsOf: $0) }
+    endLine()
+  }
 
   mutating func field(_ name: String, _ value: String) throws(HeadWriteFault) {
     guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else { throw .fieldName }
     guard value.utf8.allSatisfy(\.isFieldContent) else { throw .fieldValue }
-    line("\(name): \(value)")
+    write(name)
+    write(": ")
+    write(value)
+    endLine()
   }
 
   /// Writes `fields`, except those whose names are in `omitted`.
@@ -39,12 +54,13 @@ struct HeadWriter {
 
   /// Writes the empty line and `body`, and gives the whole message.
   consuming func ended(with body: [UInt8] = []) -> [UInt8] {
-    line("")
-    return bytes + body
+    endLine()
+    return body.isEmpty ? bytes : bytes + body
   }
 
-  private mutating func line(_ text: String) {
-    bytes.append(contentsOf: text.utf8)
+  private mutating func write(_ text: String) { bytes.append(contentsOf: text.utf8) }
+
+  private mutating func endLine() {
     bytes.append(.carriageReturn)
     bytes.append(.lineFeed)
   }

@@ -42,26 +42,27 @@ enum ResponseWriter {
   /// The bytes of the 101 that opens a WebSocket (RFC 6455 section 4.2.2).
   ///
   /// - Parameters:
-  ///   - key: the client's `Sec-WebSocket-Key`.
+  ///   - accept: the `Sec-WebSocket-Accept` for the client's key.
   ///   - subprotocol: the one that was agreed.
   ///   - extensions: the values of `Sec-WebSocket-Extensions`, as the upstream sent them.
   ///   - fields: others, which may not be of the handshake.
   static func switchingProtocols(
-    key: String, subprotocol: String? = nil, extensions: [String] = [], fields: HeaderFields = HeaderFields()
+    accept: String, subprotocol: String? = nil, extensions: [String] = [], fields: HeaderFields = HeaderFields()
   ) throws(HeadWriteFault) -> [UInt8] {
     var head = HeadWriter(status: 101)
     try head.field("Upgrade", "websocket")
     try head.field("Connection", "Upgrade")
-    try head.field("Sec-WebSocket-Accept", HandshakeKey.accept(for: key))
+    try head.field("Sec-WebSocket-Accept", accept)
     if let subprotocol { try head.field("Sec-WebSocket-Protocol", subprotocol) }
     for value in extensions { try head.field("Sec-WebSocket-Extensions", value) }
-    try head.fields(fields, except: own + handshake)
+    try head.fields(fields, except: handshake)
     return head.ended()
   }
 
-  private static let handshake = [
-    "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions",
-  ]
+  private static let handshake =
+    own + [
+      "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions",
+    ]
 
   /// The interim answer that tells a client to send its body (RFC 9110 section 15.2.1).
   static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)

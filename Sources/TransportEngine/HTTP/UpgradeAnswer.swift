@@ -2,6 +2,8 @@ internal import Transport
 
 /// What an upstream agreed to in its 101.
 struct UpgradeAnswer: Sendable, Hashable {
+  /// The `Sec-WebSocket-Accept`, which is right.
+  let accept: String
   /// One of those offered, or `nil`.
   let subprotocol: String?
   /// The names of the extensions in use, each one offered.
@@ -40,6 +42,7 @@ extension UpgradeAnswer {
     // To a reader that honoured them, frames would be a body.
     if head.headers.first("Transfer-Encoding") != nil { throw .framing }
     if let length = head.headers.first("Content-Length"), length != "0" { throw .framing }
+    self.accept = accept
     subprotocol = try Self.choice(in: head.headers, offered: subprotocols)
     guard let used = ExtensionList.names(in: head.headers), used.allSatisfy(extensions.contains) else {
       throw .extensions

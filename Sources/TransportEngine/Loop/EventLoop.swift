@@ -17,7 +17,7 @@ final class EventLoop: @unchecked Sendable {
   private(set) var now: Milliseconds
   var timers: TimerWheel
   var slots = SlotTable()
-  var random = SystemRandomNumberGenerator()
+  var random = RandomPool()
   /// What decides, and on which terms. `nil` in a loop that only opens connections.
   let service: SessionService?
   let resolver: Resolver
@@ -55,6 +55,7 @@ final class EventLoop: @unchecked Sendable {
     plain.deallocate()
     timers.deallocate()
     slots.deallocate()
+    random.deallocate()
   }
 
   // MARK: From any thread

@@ -77,9 +77,10 @@ extension EventLoop {
 
   private func greet(_ session: SessionRef, _ intent: UpgradeIntent, _ subprotocol: String?, _ fields: HeaderFields) {
     // Only the fields of a responder could be at fault: then there are none.
+    let accept = HandshakeKey.accept(for: intent.key)
     let head =
-      (try? ResponseWriter.switchingProtocols(key: intent.key, subprotocol: subprotocol, fields: fields))
-      ?? (try? ResponseWriter.switchingProtocols(key: intent.key)) ?? []
+      (try? ResponseWriter.switchingProtocols(accept: accept, subprotocol: subprotocol, fields: fields))
+      ?? (try? ResponseWriter.switchingProtocols(accept: accept)) ?? []
     sendToClient(session, head)
   }
 

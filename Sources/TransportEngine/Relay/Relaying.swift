@@ -4,12 +4,12 @@ internal import Transport
 extension EventLoop {
   /// The upstream has agreed to speak WebSocket: so does the gate.
   func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
-    guard let order = session.pointee.order, let intent = exchange.upgrade else { return }
+    guard let order = session.pointee.order else { return }
     do throws(HeadWriteFault) {
       sendToClient(
         session,
         try ResponseWriter.switchingProtocols(
-          key: intent.key, subprotocol: answer.subprotocol,
+          accept: answer.accept, subprotocol: answer.subprotocol,
           extensions: head.headers.values(of: "Sec-WebSocket-Extensions"),
           fields: order.answerFields(from: head.endToEndFields)))
     } catch {

@@ -110,10 +110,10 @@ extension EventLoop {
   }
 
   private func askForUpgrade(_ session: SessionRef) {
-    guard let order = session.pointee.order else { return }
+    guard let exchange = session.pointee.exchange else { return }
     let upstream = session.pointee.ends + 1
     session.pointee.phase = .upgrade
-    order.upgradeHead.withUnsafeBytes { upstream.pointee.link.send($0, through: window) }
+    exchange.upgradeHead.withUnsafeBytes { upstream.pointee.link.send($0, through: window) }
     updateInterest(session, .upstream)
     if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
   }

@@ -147,19 +147,15 @@ extension EventLoop {
       body: body, upgrade: intent)
     let peer = exchange.peer
     session.pointee.phase = .decision
-    if let disposition = service.responder.respondAtOnce(to: request, from: peer) {
-      carryOut(disposition, for: session)
-      return
-    }
-    schedule(session, after: service.limits.decisionTimeout)
     let token = session.pointee.token
-    Task.detached { [self] in
+    // Begins here and now: a decision that need not wait is there when this returns.
+    Task.immediate(executorPreference: self) { [self] in
       let disposition = await service.responder.respond(to: request, from: peer)
-      execute { loop in
-        guard let session = loop.slots.session(token), session.pointee.phase == .decision else { return }
-        loop.carryOut(disposition, for: session)
-      }
+      guard let session = slots.session(token), session.pointee.phase == .decision else { return }
+      carryOut(disposition, for: session)
     }
+    guard let session = slots.session(token), session.pointee.phase == .decision else { return }
+    schedule(session, after: service.limits.decisionTimeout)
   }
 
   private func carryOut(_ disposition: Disposition, for session: SessionRef) {
@@ -167,7 +163,8 @@ extension EventLoop {
     switch disposition {
     case .respond(let response):
       answer(session, response)
-    case .relay(let order) where exchange.upgrade != nil:
+    case .relay(let order, let upgradeHead) where exchange.upgrade != nil:
+      exchange.upgradeHead = upgradeHead
       openUpstream(session, exchange, order)
     case .converse(let conversation) where exchange.upgrade != nil:
       openConversation(session, exchange, conversation)

@@ -132,6 +132,8 @@ final class Exchange {
   var requestID = ""
   /// The handshake that an upstream is asked for on the client's behalf.
   var upgrade: UpgradeIntent?
+  /// What asks for it.
+  var upgradeHead: [UInt8] = []
   /// Where the upstream may be, and which of these is next.
   var addresses: ArraySlice<SocketAddress> = []
   var lastConnectError = ""

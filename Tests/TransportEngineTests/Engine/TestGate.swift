@@ -167,18 +167,19 @@ private struct OpenResponder: RequestResponder {
   let limits: SessionLimits
   let record: SessionRecord
 
-  func respondAtOnce(to request: Request, from peer: Peer) -> Disposition? {
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
     guard request.upgrade == nil else {
       if request.path == EchoConversation.path { return .converse(EchoConversation()) }
-      // Tests hold their threads while they wait for a socket: a decision that needed one might wait for a test.
-      return .relay(OpenOrder(upstream: upstream, limits: limits, record: record, request: request))
+      return .relay(
+        OpenOrder(upstream: upstream, limits: limits, record: record), upgradeHead: upgradeHead(for: request))
     }
     if request.path == Pause.path { record.pause.wait() }
     return .respond(Response(status: 200, body: Array("\(request.method) \(request.path) \(request.body.count)".utf8)))
   }
 
-  func respond(to request: Request, from peer: Peer) async -> Disposition {
-    .respond(Response(status: 500, closes: true))
+  private func upgradeHead(for request: Request) -> [UInt8] {
+    let fields = request.headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+    return Array("GET \(request.target) HTTP/1.1\r\n\(fields)\r\n".utf8)
   }
 
   func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
@@ -190,12 +191,6 @@ private struct OpenOrder: RelayOrder {
   let upstream: Upstream
   let limits: SessionLimits
   let record: SessionRecord
-  let request: Request
-
-  var upgradeHead: [UInt8] {
-    let fields = request.headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
-    return Array("GET \(request.target) HTTP/1.1\r\n\(fields)\r\n".utf8)
-  }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
 

@@ -95,11 +95,12 @@ import Transport
 
   @Test("The right answer opens the socket")
   func accepted() throws {
-    #expect(try answer(try Self.head()) == UpgradeAnswer(subprotocol: nil, extensions: []))
+    #expect(try answer(try Self.head()) == UpgradeAnswer(accept: Self.accept, subprotocol: nil, extensions: []))
     let chosen = try Self.head(
       replacing: [("Upgrade", "WebSocket"), ("Connection", "keep-alive, upgrade")],
       adding: ["Sec-WebSocket-Protocol: a", "Sec-WebSocket-Extensions: permessage-deflate; x=1", "Content-Length: 0"])
-    #expect(try answer(chosen) == UpgradeAnswer(subprotocol: "a", extensions: ["permessage-deflate"]))
+    #expect(
+      try answer(chosen) == UpgradeAnswer(accept: Self.accept, subprotocol: "a", extensions: ["permessage-deflate"]))
   }
 
   static let broken: [(UpgradeAnswerFault, String, [(String, String?)], [String])] = {

@@ -1,0 +1,22 @@
+internal import COpenSSL
+
+/// An `EVP_PKEY_CTX` that verifies signatures of digests by one key.
+///
+/// Whoever holds it uses it alone: `PKey` hands it to one caller at a time.
+final class VerificationContext: @unchecked Sendable {
+  private let handle: OpaquePointer
+
+  /// `nil` if OpenSSL cannot make one.
+  init?(of key: PKey) {
+    guard let handle = EVP_PKEY_CTX_new(key.handle, nil) else { return nil }
+    self.handle = handle
+    guard EVP_PKEY_verify_init(handle) == 1 else { return nil }
+  }
+
+  deinit { EVP_PKEY_CTX_free(handle) }
+
+  /// Whether `signature` is one of `digest`.
+  func isValid(_ signature: [UInt8], for digest: [UInt8]) -> Bool {
+    EVP_PKEY_verify(handle, signature, signature.count, digest, digest.count) == 1
+  }
+}

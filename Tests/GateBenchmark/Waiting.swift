@@ -1,0 +1,19 @@
+import Dispatch
+import Locking
+
+/// What `body` comes to, awaited by the calling thread.
+///
+/// An asynchronous `main` ends the main thread instead, which valgrind 3.19 does not survive.
+func awaited<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
+  let isDone = DispatchSemaphore(value: 0)
+  let result = Guarded<Result<Value, any Error>?>(nil)
+  Task.detached {
+    let outcome: Result<Value, any Error>
+    do { outcome = .success(try await body()) } catch { outcome = .failure(error) }
+    result.withLock { $0 = outcome }
+    isDone.signal()
+  }
+  isDone.wait()
+  guard let outcome = result.withLock({ $0 }) else { preconditionFailure("signalled before there was a result") }
+  return try outcome.get()
+}
