@@ -6,7 +6,7 @@ struct Dialer: Sendable {
   let limits: PostgresStore.Limits
 
   // `remote_apply` is more than `on`, and may have been asked for. Locks of a process that was stopped in the middle of
-  // a transaction must not hold up the others for ever.
+  // a transaction must not hold up the others for ever; a machine that is merely busy is given time.
   private static let settings = Statement(
     "settings",
     """
@@ -22,7 +22,7 @@ struct Dialer: Sendable {
     let answer = try connection.ask(
       Call(
         Self.settings, Parameter(Self.milliseconds(limits.statementTimeout)),
-        Parameter(Self.milliseconds(limits.lockTimeout)), Parameter(Self.milliseconds(limits.patience))))
+        Parameter(Self.milliseconds(limits.lockTimeout)), Parameter(Self.milliseconds(limits.patience * 5))))
     do throws(MalformedColumn) {
       let level: String? = try answer.rows.first?.read("synchronous_commit") { $0 }
       guard level == "on" || level == "remote_apply" else {

@@ -11,6 +11,8 @@ extension StoreError {
       case "53100": .full
       // lock_not_available, query_canceled: lock_timeout and statement_timeout.
       case "55P03", "57014": .locked
+      // idle_in_transaction_session_timeout: the server has closed the connection.
+      case "25P03": .unreachable(reason: reason)
       case let code where code.hasPrefix("08") || code.hasPrefix("57P") || code.hasPrefix("53") || code.hasPrefix("28"):
         .unreachable(reason: reason)
       // data_corrupted, index_corrupted.
