@@ -16,7 +16,10 @@ enum Schema {
   static func migrate(_ connection: Connection) throws(StoreError) {
     if try version(connection) == migrations.count { return }
     _ = try connection.transaction { connection throws(StoreError) in
-      _ = try connection.ask(Call(lock))
+      // Whoever has the lock may be making an index over millions of rows: only this side's patience ends the wait.
+      _ = try connection.ask([
+        Call("SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"), Call(lock),
+      ])
       _ = try connection.ask(
         Call("CREATE TABLE IF NOT EXISTS sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
       for (index, statements) in migrations.enumerated().dropFirst(try version(connection)) {
