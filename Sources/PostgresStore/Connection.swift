@@ -128,7 +128,10 @@ extension Connection {
         return false
       }
     }
-    return true
+    // Reads what was received; asks the server nothing.
+    _ = PQisBusy(handle)
+    if let farewell = notices.farewell { fault = farewell }
+    return fault == nil
   }
 
   /// Gives the connection up: nothing more is asked of it.
@@ -177,6 +180,8 @@ extension Connection {
 /// What the server says beside its answers. Used by the connection's thread alone.
 private final class Notices {
   private var warning: String?
+  /// What the server said when it closed the connection while nothing was asked.
+  private(set) var farewell: String?
 
   @discardableResult
   func takeWarning() -> String? {
@@ -186,11 +191,13 @@ private final class Notices {
 
   static let receive: PQnoticeReceiver = { notices, notice in
     guard let notices, let notice,
-      let severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED), String(cString: severity) == "WARNING"
+      let severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED).map({ String(cString: $0) })
     else { return }
     // The connection holds its notices for as long as the handle that calls.
-    Unmanaged<Notices>.fromOpaque(notices).takeUnretainedValue().warning =
-      PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY).map { String(cString: $0) } ?? "a warning"
+    let log = Unmanaged<Notices>.fromOpaque(notices).takeUnretainedValue()
+    let text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY).map { String(cString: $0) } ?? severity
+    if severity == "WARNING" { log.warning = text }
+    if severity == "FATAL" || severity == "PANIC" { log.farewell = text }
   }
 }
 

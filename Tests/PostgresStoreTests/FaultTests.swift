@@ -49,7 +49,9 @@ struct FaultTests {
     let registration = Specimen.registration()
     #expect(try await store.register(registration) == .inserted)
     #expect(try await store.admit(Specimen.use(of: registration.key, 1)) == .admitted)
-    try await server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'closed'")
+    let connections = "FROM pg_stat_activity WHERE application_name = 'closed'"
+    try await server.sql("SELECT pg_terminate_backend(pid) \(connections)")
+    try await Self.eventually { try await server.sql("SELECT COUNT(*) \(connections)") == ["0"] }
     #expect(try await store.admit(Specimen.use(of: registration.key, 2)) == .admitted)
     #expect(try await store.register(Specimen.registration()) == .inserted)
     await store.close()
