@@ -23,7 +23,12 @@ public final class PostgresServer: Sendable {
   }
 
   deinit {
-    running.withLock { $0?.guardian.closeInput() }
+    if let running = running.withLock({ $0 }) {
+      running.guardian.closeInput()
+    } else {
+      // It crashed and was not started again: nobody else removes what it left.
+      try? FileManager.default.removeItem(atPath: folder)
+    }
   }
 
   /// The one server that tests share which do it no harm. Each takes a schema of its own.
