@@ -51,6 +51,7 @@ let package = Package(
   targets: [
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
 
     target("ByteCoding"),
@@ -64,18 +65,23 @@ let package = Package(
     target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
       "GateService",
-      ["AttestGate", "AppAttest", "ByteCoding", "Transport", .product(name: "Logging", package: "swift-log")]),
+      [
+        "AttestGate", "AppAttest", "ByteCoding", "Locking", "Transport",
+        .product(name: "Logging", package: "swift-log"),
+      ]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
       ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
+    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "SQLiteStore", "Settings",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "PostgresStore",
+        "SQLiteStore", "Settings",
         "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -92,6 +98,7 @@ let package = Package(
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
     support(
       "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
+    support("PostgresServers", ["Locking", "TestSupport"]),
     support("GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
     program("guide-client", in: "GuideClient", ["GuideShim", "SimulatedDevice"]),
     program(
@@ -122,6 +129,13 @@ let package = Package(
         "attest", "sallyport", "Locking", "TestSupport",
       ]),
     tests("ByteCodingTests", ["ByteCoding"]),
+    tests(
+      "ClusterTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers",
+        "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
+        "TransportEngine", "attest", "sallyport",
+      ]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
     tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
@@ -147,8 +161,8 @@ let package = Package(
     tests(
       "LoadTests",
       [
-        "Cryptography", "GateProcesses", "Locking", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine",
-        "attest",
+        "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice", "TestSupport", "Transport",
+        "TransportEngine", "attest",
         "sallyport",
       ]),
     tests(
@@ -157,6 +171,9 @@ let package = Package(
         "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
+    tests(
+      "PostgresStoreTests",
+      ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
     tests("LockingTests", ["Locking"]),
     tests("SettingsTests", ["Settings"]),
     tests(

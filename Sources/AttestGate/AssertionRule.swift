@@ -1,4 +1,4 @@
-internal import AppAttest
+public import AppAttest
 public import ByteCoding
 public import Cryptography
 
@@ -26,6 +26,9 @@ public struct AssertionRule: AdmissionRule {
     known = KnownKeys(registry: registry, capacity: recentKeys)
     stranger = try .stranger()
   }
+
+  /// Forgets what is remembered of a key that the registry may no longer have.
+  public func forget(_ keyID: KeyID) { known.forget(keyID) }
 
   /// Everything is verified before anything is spent, so a wrong signature burns nobody's nonce. Then the registry spends
   /// the nonce, advances the counter and looks at the revocation in one step.

@@ -3,6 +3,12 @@ public protocol ChallengeKeyStorage: Sendable {
   /// The stored ring; `candidate` is stored first if there is none. Of several callers racing, all get the same ring.
   func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing
 
-  /// Puts `ring` in the place of whatever ring there is, durably.
+  /// Puts `ring` in the place of whatever ring there is, durably. Each node hears of it.
   func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError)
+
+  /// As `replaceChallengeKeys(with:)`, but only if the ring is still `expected`; says whether it was. Of several callers
+  /// racing, one gets `true`.
+  func replaceChallengeKeys(
+    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
+  ) async throws(StoreError) -> Bool
 }

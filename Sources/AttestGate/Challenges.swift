@@ -13,6 +13,7 @@ public final class Challenges: Sendable {
   public let skew: Duration
   private let storage: (any ChallengeKeyStorage)?
   private let ring: Guarded<ChallengeKeyRing?>
+  private let lastRefresh = Guarded<Timestamp?>(nil)
 
   /// Challenges under keys that are configured.
   public init(ring: ChallengeKeyRing, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
@@ -34,6 +35,37 @@ public final class Challenges: Sendable {
   public func prepare() async throws(StoreError) {
     guard let storage, !isReady else { return }
     adopt(try await storage.challengeKeys(orStoring: .random()))
+  }
+
+  /// Takes over the keys that the storage has now: another node may have replaced them. Does nothing under keys that are
+  /// configured.
+  public func refresh() async throws(StoreError) {
+    guard let storage else { return }
+    adopt(try await storage.challengeKeys(orStoring: .random()))
+  }
+
+  /// Makes a new key that issues from now on, for every node that shares the storage. Nonces that were issued under the
+  /// others stay good for their life, and other nodes have `overlap` to learn of the new key.
+  ///
+  /// - Returns: `false` if another node was faster, or if the keys are configured; then nothing was changed here.
+  public func rotate(at now: Timestamp, overlap: Duration = .seconds(30)) async throws(StoreError) -> Bool {
+    guard let storage else { return false }
+    let current = try await storage.challengeKeys(orStoring: .random())
+    let next = current.rotated(at: now, overlap: overlap, life: life)
+    guard try await storage.replaceChallengeKeys(current, with: next) else { return false }
+    adopt(next)
+    return true
+  }
+
+  /// As `refresh()`, for a nonce whose key is unknown here, at most once a second: anybody can make such nonces up.
+  func refreshOnce(at now: Timestamp) async throws(StoreError) {
+    guard storage != nil else { return }
+    let isDue = lastRefresh.withLock { last in
+      if let last, (.zero..<Duration.seconds(1)).contains(now.since(last)) { return false }
+      last = now
+      return true
+    }
+    if isDue { try await refresh() }
   }
 
   /// Whether there are keys to issue with.

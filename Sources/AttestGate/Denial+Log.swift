@@ -110,7 +110,7 @@ extension NonceFault {
 extension StoreError {
   fileprivate var detail: String? {
     switch self {
-    case .unreachable(let reason), .corrupt(let reason), .failed(let reason): reason
+    case .unreachable(let reason), .corrupt(let reason), .inDoubt(let reason), .failed(let reason): reason
     case .readOnly, .full, .locked, .overloaded, .closed: nil
     }
   }

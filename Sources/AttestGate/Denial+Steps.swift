@@ -19,6 +19,10 @@ extension Challenges {
     try await Denial.onStoreError { () throws(StoreError) in try await prepare() }
     do throws(NonceFault) {
       try check(nonce, at: now)
+    } catch .unknownKey {
+      // Another node may have made it with a key that it has just made.
+      try await Denial.onStoreError { () throws(StoreError) in try await refreshOnce(at: now) }
+      do throws(NonceFault) { try check(nonce, at: now) } catch { throw .nonceRefused(error) }
     } catch {
       throw .nonceRefused(error)
     }

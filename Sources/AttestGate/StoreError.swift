@@ -1,4 +1,4 @@
-/// Why a store did not do what was asked. Nothing was changed, unless the commit itself is in doubt (`.failed`).
+/// Why a store did not do what was asked. Nothing was changed, unless the commit itself is in doubt (`.inDoubt`).
 public enum StoreError: Error, Sendable, Hashable {
   /// The store could not be opened or reached; `reason` is for the log.
   case unreachable(reason: String)
@@ -12,6 +12,9 @@ public enum StoreError: Error, Sendable, Hashable {
   case overloaded
   /// The store is shut.
   case closed
+  /// The commit was asked for and nobody knows what became of it. Whoever waits for it is refused, and nothing is tried
+  /// again: a nonce that may have been spent is worth nothing.
+  case inDoubt(reason: String)
   /// Anything else that the store's library reported.
   case failed(reason: String)
 
@@ -25,6 +28,7 @@ public enum StoreError: Error, Sendable, Hashable {
     case .corrupt: "store_corrupt"
     case .overloaded: "store_overloaded"
     case .closed: "store_closed"
+    case .inDoubt: "store_in_doubt"
     case .failed: "store_failed"
     }
   }

@@ -11,6 +11,7 @@ public struct GateResponder: RequestResponder {
   private let challenges: Challenges
   private let routes: RouteTable
   private let limits: SessionLimits
+  private let sessions: LiveSessions
   private let hygiene: HeaderHygiene
   private let logger: Logger
   private let clock: WallClock
@@ -18,17 +19,19 @@ public struct GateResponder: RequestResponder {
   /// - Parameters:
   ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
   ///   - limits: of every session.
+  ///   - sessions: where the sessions that are let in are listed, to be found when they have to be closed.
   ///   - stripHeaders: names of further header fields that upstreams do not get to see.
   ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, routes: RouteTable, limits: SessionLimits = .init(),
-    stripHeaders: Set<String> = [], logger: Logger, clock: WallClock = .system
+    sessions: LiveSessions = LiveSessions(), stripHeaders: Set<String> = [], logger: Logger, clock: WallClock = .system
   ) {
     self.gate = gate
     self.registrar = registrar
     self.challenges = challenges
     self.routes = routes
     self.limits = limits
+    self.sessions = sessions
     hygiene = HeaderHygiene(stripHeaders: stripHeaders)
     self.logger = logger
     self.clock = clock
@@ -94,10 +97,14 @@ public struct GateResponder: RequestResponder {
     _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
   ) async -> Disposition {
     let claim = AdmissionClaim(request, from: peer)
+    // Taken before the registry is asked: a revocation that comes after its answer is not missed.
+    let ticket = sessions.ticket()
     do throws(Denial) {
       let admission = try await gate.admit(claim)
+      let session = sessions.add(
+        SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
       return .relay(
-        GateSession(admission, to: route, context: context, limits: limits),
+        GateSession(admission, to: route, context: context, limits: limits, session: session),
         upgradeHead: UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes)
     } catch {
       return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))

@@ -11,9 +11,13 @@ struct GateSession: RelayOrder {
   private let context: RequestContext
   private let principal: Principal
   private let route: String
+  private let session: LiveSession
 
   /// There is no session without an admission: that is what it is for.
-  init(_ admission: Admission, to route: Route, context: RequestContext, limits: SessionLimits) {
+  init(
+    _ admission: Admission, to route: Route, context: RequestContext, limits: SessionLimits, session: LiveSession
+  ) {
+    self.session = session
     upstream = route.upstream
     self.limits = limits
     self.context = context
@@ -39,10 +43,12 @@ struct GateSession: RelayOrder {
   }
 
   func opened(_ control: SessionControl) {
+    session.opened(control)
     context.logger.info("session opened", metadata: metadata)
   }
 
   func closed(_ summary: SessionSummary) {
+    session.end()
     var metadata = metadata
     metadata["end"] = "\(summary.end.word)"
     metadata["close_code"] = summary.end.code.map { .stringConvertible($0) }

@@ -18,14 +18,16 @@ final class BatchLane: Sendable {
 
   private let file: DatabaseFile
   private let access: Access
+  private let health: StoreHealthRecord
   private let mostWaiting: Int
   private let mostInBatch: Int
   private let queue: DispatchQueue
   private let waiting = Guarded(Waiting())
 
-  init(file: DatabaseFile, access: Access, mostWaiting: Int, mostInBatch: Int = 256) {
+  init(file: DatabaseFile, access: Access, health: StoreHealthRecord, mostWaiting: Int, mostInBatch: Int = 256) {
     self.file = file
     self.access = access
+    self.health = health
     self.mostWaiting = mostWaiting
     self.mostInBatch = mostInBatch
     queue = DispatchQueue(label: "sallyport.store.\(access)")
@@ -78,6 +80,7 @@ final class BatchLane: Sendable {
   private func perform(_ batch: [any Job]) {
     do throws(StoreError) {
       try commit(batch)
+      health.note(nil, of: "\(access)")
       waiting.withLock { waiting in
         waiting.tally.calls += batch.count
         waiting.tally.commits += 1
@@ -85,6 +88,7 @@ final class BatchLane: Sendable {
       for job in batch { job.finish(nil) }
     } catch {
       if batch.count == 1 || error.isOfTheStore {
+        health.note(error, of: "\(access)")
         for job in batch { job.finish(error) }
       } else {
         // One job spoilt the transaction for all: each gets one of its own, and only the culprit fails.

@@ -16,6 +16,13 @@ struct ChallengeKeyStatements {
   func replace(with ring: ChallengeKeyRing) throws {
     try db.execute(sql: "DELETE FROM challenge_keys")
     try insert(ring)
+    try ChangeStatements(db: db).note(nil)
+  }
+
+  func replace(_ expected: ChallengeKeyRing, with ring: ChallengeKeyRing) throws -> Bool {
+    guard try self.ring() == expected else { return false }
+    try replace(with: ring)
+    return true
   }
 
   private func ring() throws -> ChallengeKeyRing? {

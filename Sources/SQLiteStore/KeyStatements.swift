@@ -38,8 +38,8 @@ struct KeyStatements {
       sql: """
         INSERT INTO attested_keys (
           key_id, public_key, app_id, environment, category, bundle_version, counter, used_counters,
-          registration_nonce, attestation_digest, registered_at
-        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, -1, :nonce, :digest, :now)
+          registration_nonce, attestation_digest, registered_at, key_hash
+        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, -1, :nonce, :digest, :now, :hash)
         ON CONFLICT (key_id) DO NOTHING
         """
     ).execute(arguments: [
@@ -47,6 +47,7 @@ struct KeyStatements {
       "environment": key.environment.rawValue, "category": key.validationCategory.map { Int64($0.rawValue) },
       "version": key.bundleVersion, "nonce": Data(registration.request.nonce.bytes),
       "digest": Data(registration.request.attestationDigest.bytes), "now": registration.registeredAt.milliseconds,
+      "hash": KeyHash(of: key.keyID).text,
     ])
     return db.changesCount == 1
   }
@@ -98,12 +99,19 @@ struct KeyStatements {
     try db.execute(
       sql: "UPDATE attested_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE key_id = ?",
       arguments: [now.milliseconds, Data(keyID.bytes)])
-    return db.changesCount == 1
+    return try noteChange(of: keyID)
   }
 
   func restore(_ keyID: KeyID) throws -> Bool {
     try db.execute(sql: "UPDATE attested_keys SET revoked_at = NULL WHERE key_id = ?", arguments: [Data(keyID.bytes)])
-    return db.changesCount == 1
+    return try noteChange(of: keyID)
+  }
+
+  /// Notes a change of `keyID` if the last statement made one, and says whether it did.
+  private func noteChange(of keyID: KeyID) throws -> Bool {
+    guard db.changesCount == 1 else { return false }
+    try ChangeStatements(db: db).note(keyID)
+    return true
   }
 
   func receipt(of keyID: KeyID) throws -> [UInt8]? {

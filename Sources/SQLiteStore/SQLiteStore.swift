@@ -1,6 +1,7 @@
 public import AppAttest
 public import AttestGate
 public import ByteCoding
+internal import GRDB
 
 /// The gate's memory in one SQLite file, for one machine.
 ///
@@ -12,6 +13,8 @@ public final class SQLiteStore: Sendable {
   private let file: DatabaseFile
   let writes: BatchLane
   let reads: BatchLane
+  private let record = StoreHealthRecord()
+  let bell = ChangeBell()
 
   /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
   ///
@@ -21,9 +24,14 @@ public final class SQLiteStore: Sendable {
   public init(path: String, mostWaiting: Int = 4096, busyTimeout: Double = 2) {
     self.path = path
     file = DatabaseFile(path: path, busyTimeout: busyTimeout)
-    writes = BatchLane(file: file, access: .write, mostWaiting: mostWaiting)
-    reads = BatchLane(file: file, access: .read, mostWaiting: mostWaiting)
+    writes = BatchLane(file: file, access: .write, health: record, mostWaiting: mostWaiting)
+    reads = BatchLane(file: file, access: .read, health: record, mostWaiting: mostWaiting)
   }
+
+  public var place: String { "sqlite://\(path)" }
+
+  /// How the last calls ended.
+  public var health: StoreHealth { record.health }
 
   /// What has been written since the store was made.
   public var writeTally: LaneTally { writes.tally }
@@ -38,7 +46,16 @@ public final class SQLiteStore: Sendable {
   public func close() async {
     // A job of its own at the end of the lane: when it is answered, so are those before it. Its fault would be theirs.
     _ = try? await writes.run { _ in }
+    bell.close()
     file.close()
+  }
+
+  /// Writes something that other parts of the gate want to hear of.
+  func change<Value: Sendable>(
+    _ body: @escaping @Sendable (Database) throws -> Value
+  ) async throws(StoreError) -> Value {
+    defer { bell.ring() }
+    return try await writes.run(body)
   }
 }
 
@@ -66,11 +83,11 @@ extension SQLiteStore: KeyRegistry {
   }
 
   public func revoke(_ keyID: KeyID, at now: Timestamp) async throws(StoreError) -> Bool {
-    try await writes.run { try KeyStatements(db: $0).revoke(keyID, at: now) }
+    try await change { try KeyStatements(db: $0).revoke(keyID, at: now) }
   }
 
   public func restore(_ keyID: KeyID) async throws(StoreError) -> Bool {
-    try await writes.run { try KeyStatements(db: $0).restore(keyID) }
+    try await change { try KeyStatements(db: $0).restore(keyID) }
   }
 
   public func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
@@ -83,7 +100,13 @@ extension SQLiteStore: ChallengeKeyStorage {
     try await writes.run { try ChallengeKeyStatements(db: $0).ring(orStoring: candidate) }
   }
 
+  public func replaceChallengeKeys(
+    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
+  ) async throws(StoreError) -> Bool {
+    try await change { try ChallengeKeyStatements(db: $0).replace(expected, with: ring) }
+  }
+
   public func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError) {
-    try await writes.run { try ChallengeKeyStatements(db: $0).replace(with: ring) }
+    try await change { try ChallengeKeyStatements(db: $0).replace(with: ring) }
   }
 }

@@ -1,3 +1,6 @@
+internal import AppAttest
+internal import AttestGate
+internal import Foundation
 internal import GRDB
 
 /// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
@@ -11,6 +14,10 @@ enum Schema {
       try createKeys(in: db)
       try createNonces(in: db)
       try createChallengeKeys(in: db)
+    }
+    migrator.registerMigration("2 hashes of keys, changes") { db in
+      try addHashes(in: db)
+      try createChanges(in: db)
     }
     return migrator
   }
@@ -65,6 +72,34 @@ enum Schema {
           number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
           secret BLOB NOT NULL CHECK (length(secret) = 32),
           retires_at BIGINT
+        );
+        """)
+  }
+
+  /// By its hash operators find a key that a log line names.
+  private static func addHashes(in db: Database) throws {
+    try db.execute(sql: "ALTER TABLE attested_keys ADD COLUMN key_hash TEXT")
+    let ids = try Data.fetchCursor(db, sql: "SELECT key_id FROM attested_keys WHERE key_hash IS NULL")
+    while let id = try ids.next() {
+      guard let keyID = KeyID(bytes: Array(id)) else { continue }
+      try db.execute(
+        sql: "UPDATE attested_keys SET key_hash = ? WHERE key_id = ?", arguments: [KeyHash(of: keyID).text, id])
+    }
+    try db.execute(sql: "CREATE UNIQUE INDEX attested_keys_by_hash ON attested_keys (key_hash)")
+  }
+
+  // One writer at a time: positions become visible in their order.
+  private static func createChanges(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE change_position (
+          id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+          position BIGINT NOT NULL
+        );
+        INSERT INTO change_position (id, position) VALUES (1, 0);
+        CREATE TABLE changes (
+          position INTEGER NOT NULL PRIMARY KEY,
+          key_id BLOB CHECK (length(key_id) = 32)
         );
         """)
   }

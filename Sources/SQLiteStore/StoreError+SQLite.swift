@@ -28,7 +28,7 @@ extension StoreError {
   /// Whether the connection is to be given up, so that the next call opens the file anew.
   var endsConnection: Bool {
     switch self {
-    case .unreachable, .readOnly, .corrupt, .closed: true
+    case .unreachable, .readOnly, .corrupt, .closed, .inDoubt: true
     case .full, .locked, .overloaded, .failed: false
     }
   }
@@ -36,7 +36,7 @@ extension StoreError {
   /// Whether the fault lies with the store and not with one job, so that it met every job of a batch.
   var isOfTheStore: Bool {
     switch self {
-    case .unreachable, .readOnly, .full, .locked, .closed, .overloaded: true
+    case .unreachable, .readOnly, .full, .locked, .closed, .overloaded, .inDoubt: true
     case .corrupt, .failed: false
     }
   }

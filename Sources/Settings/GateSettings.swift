@@ -128,11 +128,15 @@ extension GateSettings {
     public var pingInterval: Duration?
     /// Payload bytes of one message.
     public var maxMessage: Int
+    /// How soon the sockets of a revoked key are closed; `nil` for not at all.
+    public var closeOnRevoke: Duration?
   }
 
   public enum Store: Sendable, Hashable {
     /// An absolute path; neither the file nor its folder need exist.
     case sqlite(path: String)
+    /// As libpq takes it; the file, an absolute path, holds the password if one is named.
+    case postgres(StoreURL, passwordFile: String?)
   }
 }
 

@@ -4,22 +4,22 @@ internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
-internal import SQLiteStore
+internal import Logging
 internal import Settings
 internal import Transport
 
 /// The parts of a gate, made from its settings.
 struct GateAssembly {
-  let store: SQLiteStore
+  let store: any GateStore
   let challenges: Challenges
+  let sessions = LiveSessions()
   private let settings: GateSettings
+  private let assertions: AssertionRule
   private let apps: ServedApps
 
   init(_ settings: GateSettings) throws(CommandFailure) {
     self.settings = settings
-    switch settings.store {
-    case .sqlite(let path): store = SQLiteStore(path: path, mostWaiting: settings.mostWaitingForStore)
-    }
+    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
     }
@@ -29,23 +29,30 @@ struct GateAssembly {
     } else {
       challenges = Challenges(storage: store, life: settings.appAttest.challengeTTL)
     }
-  }
-
-  func gate() throws(CommandFailure) -> Gate {
     guard let window = CounterWindow(settings.appAttest.counterWindow) else {
       throw Self.impossible("app_attest.counter_window")
     }
     do throws(CryptographyError) {
-      var rules: [any AdmissionRule] = [
-        try AssertionRule(apps: apps, challenges: challenges, registry: store, window: window)
-      ]
-      if let mtls = settings.debugMTLS {
-        rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
-      }
-      return Gate(rules: rules, enforcement: settings.appAttest.enforcement == .off ? .off : .enforce)
+      assertions = try AssertionRule(apps: apps, challenges: challenges, registry: store, window: window)
     } catch {
       throw CommandFailure(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
     }
+  }
+
+  func gate() -> Gate {
+    var rules: [any AdmissionRule] = [assertions]
+    if let mtls = settings.debugMTLS {
+      rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
+    }
+    return Gate(rules: rules, enforcement: settings.appAttest.enforcement == .off ? .off : .enforce)
+  }
+
+  /// What the gate does about changes that others make to the store.
+  func changeResponse(logger: Logger) -> ChangeResponse {
+    ChangeResponse(
+      registry: store, challenges: challenges, sessions: sessions,
+      closesSessions: settings.session.closeOnRevoke != nil, forget: { [assertions] in assertions.forget($0) },
+      logger: logger)
   }
 
   func registrar() throws(CommandFailure) -> Registrar {

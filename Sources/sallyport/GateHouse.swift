@@ -7,7 +7,6 @@ internal import GateService
 internal import Glibc
 internal import JSONLog
 internal import Logging
-internal import SQLiteStore
 internal import Settings
 internal import Transport
 internal import TransportEngine
@@ -15,7 +14,10 @@ internal import TransportEngine
 /// A gate that serves: its store, its rules and its engine, put together from settings.
 struct GateHouse {
   let engine: Engine
-  private let store: SQLiteStore
+  private let store: any GateStore
+  private let changes: ChangeResponse
+  /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
+  private let changeInterval: Duration
   private let housekeeping: NonceHousekeeping
   private let logger: Logger
   private let sink: LineSink
@@ -35,9 +37,9 @@ struct GateHouse {
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     await announce(store, with: logger)
     let responder = GateResponder(
-      gate: try assembly.gate(), registrar: try assembly.registrar(), challenges: assembly.challenges,
+      gate: assembly.gate(), registrar: try assembly.registrar(), challenges: assembly.challenges,
       routes: try assembly.routes(), limits: settings.session.limits,
-      stripHeaders: Set(settings.strippedHeaders), logger: logger)
+      sessions: assembly.sessions, stripHeaders: Set(settings.strippedHeaders), logger: logger)
     let engine = try start(settings, responder, logger)
     for route in settings.routes {
       do throws(ServerTLS.Fault) {
@@ -53,7 +55,8 @@ struct GateHouse {
     }
     logger.info("listening", metadata: ["address": "\(engine.address)"])
     return GateHouse(
-      engine: engine, store: store,
+      engine: engine, store: store, changes: assembly.changeResponse(logger: logger),
+      changeInterval: min((settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)),
       housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges), logger: logger, sink: sink,
       drainTimeout: settings.drainTimeout)
   }
@@ -70,13 +73,16 @@ struct GateHouse {
     }
   }
 
-  private static func announce(_ store: SQLiteStore, with logger: Logger) async {
+  private static func announce(_ store: any GateStore, with logger: Logger) async {
     do throws(StoreError) {
       try await store.open()
+      for finding in try await store.findings(isThorough: false) {
+        logger.warning("\(finding.text)", metadata: ["store": "\(store.place)", "advice": "\(finding.advice)"])
+      }
     } catch {
       logger.error(
         "the store cannot be used: new sockets are refused until it can",
-        metadata: ["path": "\(store.path)", "step": "\(error.step)", "reason": "\(error)"])
+        metadata: ["store": "\(store.place)", "step": "\(error.step)", "reason": "\(error)"])
     }
   }
 
@@ -117,11 +123,13 @@ struct GateHouse {
   /// Works until SIGTERM or SIGINT, then closes every socket and returns when all are gone or the time is up.
   func serve() async {
     let cleaning = Task { await keepHouse() }
+    let watching = Task { await changes.run(reading: store, every: changeInterval) }
     let signal = await Self.stopSignal()
     logger.info("stopping", metadata: ["signal": "\(signal)"])
     let cut = await engine.drain(timeout: drainTimeout)
     engine.stop()
     cleaning.cancel()
+    watching.cancel()
     await store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()

@@ -13,6 +13,8 @@ public struct GatePlan: Sendable {
   public var hasApp = true
   public var isEnforcing = true
   public var challengeTTL = "300s"
+  /// `nil` for an SQLite file in the gate's folder.
+  public var storeURL: String?
 
   public init() {}
 
@@ -29,7 +31,7 @@ public struct GatePlan: Sendable {
         apps: [\(hasApp ? app : "")]
         trust: { attestation_root_file: "\(folder.attestationRootPath)", receipt_root_file: "\(folder.receiptRootPath)" }
       routes: [\(routes)]
-      store: { url: "sqlite://\(folder.path)/state.db" }
+      store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")" }
 
       """
   }

@@ -17,6 +17,7 @@ struct ServiceBench: Sendable {
   let bench: GateBench
   let responder: GateResponder
   let log: LogFile
+  let sessions = LiveSessions()
 
   init(_ bench: GateBench, stripHeaders: Set<String> = []) throws {
     self.bench = bench
@@ -26,7 +27,7 @@ struct ServiceBench: Sendable {
     let routes = try #require(RouteTable([all, game]))
     responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, routes: routes,
-      stripHeaders: stripHeaders, logger: log.logger, clock: bench.clock.wallClock)
+      sessions: sessions, stripHeaders: stripHeaders, logger: log.logger, clock: bench.clock.wallClock)
   }
 
   static let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 40000))

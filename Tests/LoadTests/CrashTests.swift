@@ -1,5 +1,6 @@
 import Foundation
 import GateProcesses
+import PostgresServers
 import TestSupport
 import Testing
 import Transport
@@ -37,14 +38,17 @@ private final class Promises: Sendable {
 
 @Suite("A gate that is killed", .timeLimit(.minutes(3)))
 struct CrashTests {
-  @Test("at any moment, ten times over, forgets no key and lets no credentials in again")
-  func crashes() async throws {
+  enum Memory: CaseIterable { case sqlite, postgres }
+
+  @Test("at any moment, ten times over, forgets no key and lets no credentials in again", arguments: Memory.allCases)
+  func crashes(_ memory: Memory) async throws {
     let promises = Promises()
     var random = SystemRandomNumberGenerator()
     var checked = (phones: 0, logins: 0)
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
       plan.routes = [("/", upstream)]
+      if memory == .postgres { plan.storeURL = try await PostgresServer.shared().newURL() }
       try await Places.withTemporaryFolder { folder in
         for _ in 1...10 {
           let gate = try await GateProcess(plan, in: folder + "/gate")

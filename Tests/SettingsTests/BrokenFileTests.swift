@@ -208,11 +208,23 @@ struct BrokenFileTests {
       "another kind of forwarding", "routes: [{ upstream: 'ws://h', forward: all }]",
       "1:41: routes[0].forward: all is not available in this version; there is upgrades"),
     Broken(
-      "a store of a later version", "store: { url: 'postgres://db/sallyport' }",
-      "1:15: store.url: PostgreSQL is not available in this version; there is sqlite:///path"),
+      "a database without a name", "store: { url: 'postgres://user:secret@db' }",
+      "1:15: store.url: the URL names no database: postgres://user@host/database"),
+    Broken(
+      "a database with a blank", "store: { url: 'postgresql://user:a secret@db/x' }",
+      "1:15: store.url: the URL of the database holds a blank or a control character: write it as %20 and the like"),
+    Broken(
+      "a store of another kind, without its password", "store: { url: 'mysql://user:p@ss:word@db/x?password=a' }",
+      "1:15: store.url: \"mysql://user:…@db/x?password=…\" is not the URL of a store: sqlite:///path or postgres://…"),
+    Broken(
+      "a password beside a file", "store: { url: 'sqlite:///a.db', password_file: prose.pem }",
+      "1:48: store.password_file: says nothing beside a store that has no password: sqlite:///path"),
+    Broken(
+      "a password that is not there", "store: { url: 'postgres://db/x', password_file: nowhere }",
+      "1:49: store.password_file: cannot read DIR/nowhere: No such file or directory (ENOENT)"),
     Broken(
       "a path for a store", "store: { url: /var/lib/state.db }",
-      "1:15: store.url: \"/var/lib/state.db\" is not the URL of a store: sqlite:///path (did you mean sqlite:///var/lib/state.db)"
+      "1:15: store.url: \"/var/lib/state.db\" is not the URL of a store: sqlite:///path or postgres://… (did you mean sqlite:///var/lib/state.db)"
     ),
     Broken(
       "a store for which nobody may wait", "store: { max_waiting: 0 }",

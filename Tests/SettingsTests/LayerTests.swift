@@ -122,6 +122,26 @@ struct LayerTests {
     #expect(named.store == .sqlite(path: "/a/b.db") && named.stateFolder == nil)
   }
 
+  @Test("A database's URL goes through as it was given, and nothing that is printed shows its password")
+  func databaseURL() throws {
+    let workspace = try Workspace()
+    try workspace.write("hunter2", to: "credentials/store.password", permissions: 0o600)
+    let url = "postgresql://u:s3:cr@et@a:5432,b/x?sslmode=verify-full&sslpassword=s3cret"
+    let settings = try workspace.load(
+      yaml: "store: { url: '\(url)' }",
+      environment: Workspace.tls.merging(
+        ["CREDENTIALS_DIRECTORY": "\(workspace.folder)/credentials"]) { $1 })
+    guard case .postgres(let stored, let passwordFile) = settings.store else {
+      Issue.record("not a PostgreSQL")
+      return
+    }
+    #expect(stored.text == url)
+    #expect(passwordFile == "\(workspace.folder)/credentials/store.password")
+    #expect(settings.stateFolder == nil)
+    #expect("\(settings)".contains("postgresql://u:…@a:5432,b/x?sslmode=verify-full&sslpassword=…"))
+    for secret in ["s3", "hunter2"] { #expect(!"\(settings)".contains(secret)) }
+  }
+
   @Test("A secret that every user can read is warned of, and no other file is")
   func publicSecrets() throws {
     let workspace = try Workspace()

@@ -88,11 +88,11 @@ private struct WindowModel {
 }
 
 /// The same numbers for the same seed, so that a failure can be repeated (Steele, Lea and Flood, 2014).
-struct SplitMix: RandomNumberGenerator {
+public struct SplitMix: RandomNumberGenerator {
   private var state: UInt64
-  init(seed: UInt64) { state = seed }
+  public init(seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB

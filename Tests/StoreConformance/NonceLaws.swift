@@ -73,5 +73,14 @@ extension StoreLaw {
       #expect(ring.keys.count == 3)
       #expect(try await store.challengeKeys(orStoring: .random()) == ring)
     },
+    StoreLaw("Of 20 nodes that rotate the same ring at once one does, and the others see that") { store async throws in
+      let old = try await store.challengeKeys(orStoring: .random())
+      let answers = try await tally(20) { _ in
+        let new = old.rotated(at: Specimen.now, overlap: .seconds(5), life: .seconds(60))
+        return try await store.replaceChallengeKeys(old, with: new)
+      }
+      #expect(answers == [true: 1, false: 19])
+      #expect(try await store.challengeKeys(orStoring: .random()).keys.count == 2)
+    },
   ]
 }

@@ -67,6 +67,21 @@ extension StoreLaw {
         #expect(succeeded == [true: 1, false: 1])
       }
     },
+    StoreLaw("A nonce that is forgotten while it is replayed admits nobody a second time; 20 rounds") {
+      store async throws in
+      let key = try await registeredKey(in: store)
+      for round in UInt32(0)..<20 {
+        let issued = Specimen.now.advanced(by: .seconds(Int(round)))
+        let nonce = Specimen.nonce(issuedAt: issued)
+        #expect(try await store.admit(Specimen.use(of: key, round * 100 + 1, over: nonce)) == .admitted)
+        let admitted = try await tally(40) { number in
+          if number == 20 { try await store.forgetNonces(issuedBy: issued) }
+          let use = Specimen.use(of: key, round * 100 + UInt32(number) + 2, over: nonce)
+          return try await store.admit(use) == .admitted
+        }
+        #expect(admitted == [false: 40], "round \(round)")
+      }
+    },
     StoreLaw("Keys do not stand in each other's way") { store async throws in
       var keys: [AttestedKey] = []
       for _ in 0..<50 { keys.append(try await registeredKey(in: store)) }

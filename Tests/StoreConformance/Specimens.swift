@@ -20,20 +20,29 @@ public enum Specimen {
       bundleVersion: version)
   }
 
+  public static func key(
+    of app: String, in environment: AttestEnvironment = .production
+  ) -> AttestedKey {
+    AttestedKey(
+      keyID: unwrap(KeyID(bytes: SecureRandom.bytes(32))), publicKey: SecureRandom.bytes(65),
+      appID: unwrap(AppID(app)), environment: environment)
+  }
+
   public static func registration(
-    of key: AttestedKey = key(), over nonce: Nonce = nonce(), attestation: [UInt8] = SecureRandom.bytes(8)
+    of key: AttestedKey = key(), over nonce: Nonce = nonce(), attestation: [UInt8] = SecureRandom.bytes(8),
+    at instant: Timestamp = now
   ) -> Registration {
     Registration(
       key: key, receipt: SecureRandom.bytes(4000),
       request: RegistrationRequest(nonce: nonce, attestationDigest: AttestationDigest(of: attestation)),
-      registeredAt: now)
+      registeredAt: instant)
   }
 
   public static func use(
-    of key: AttestedKey, _ counter: UInt32, over nonce: Nonce = nonce(), window: Int = 0
+    of key: AttestedKey, _ counter: UInt32, over nonce: Nonce = nonce(), window: Int = 0, at instant: Timestamp = now
   ) -> KeyUse {
     KeyUse(
-      keyID: key.keyID, counter: SignCount(counter), nonce: nonce, window: unwrap(CounterWindow(window)), at: now)
+      keyID: key.keyID, counter: SignCount(counter), nonce: nonce, window: unwrap(CounterWindow(window)), at: instant)
   }
 
   private static func unwrap<Value>(_ value: Value?) -> Value {

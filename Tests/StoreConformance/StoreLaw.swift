@@ -4,7 +4,7 @@ public import AttestGate
 ///
 /// Every store passes all of them: `@Test(arguments: StoreLaw.all) func law(_ law: StoreLaw) { try await law.check(store) }`
 public struct StoreLaw: Sendable, CustomStringConvertible {
-  public typealias Store = any KeyRegistry & ChallengeKeyStorage
+  public typealias Store = any GateStore
 
   public let description: String
   /// Tries the law on a store that is empty.
@@ -15,5 +15,7 @@ public struct StoreLaw: Sendable, CustomStringConvertible {
     self.check = check
   }
 
-  public static let all = registrations + admissions + counters + races + nonces + challengeKeys
+  public static let all =
+    registrations + admissions + counters + races + nonces + challengeKeys + catalog + copies + changes
+    + everythingAtOnce
 }

@@ -5,7 +5,7 @@ extension Assembly {
       places(of: key.pattern).map { place in
         let entry = entries.values[place]
         return EffectiveValue(
-          key: place.text, text: entry?.text ?? key.standard, origin: entry?.origin ?? .standard)
+          key: place.text, text: (entry?.text ?? key.standard).map(key.masked), origin: entry?.origin ?? .standard)
       }
     }
   }

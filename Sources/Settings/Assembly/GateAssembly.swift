@@ -12,8 +12,9 @@ extension Assembly {
     let appAttest = appAttest(apps: apps)
     let routes = routes()
     let session = session()
+    let store = store()
     let strippedHeaders = elements(Keys.strippedHeaders)
-    guard let listen, let tls, let appAttest, let session, let store = value(Keys.store),
+    guard let listen, let tls, let appAttest, let session, let store,
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
@@ -28,6 +29,22 @@ extension Assembly {
     guard entries.values[path(Keys.store)]?.origin == .standard else { return nil }
     return switch store {
     case .sqlite(let path): FilePath.folder(of: path)
+    case .postgres: nil
+    }
+  }
+
+  private mutating func store() -> GateSettings.Store? {
+    check(.anything, Keys.storePassword)
+    warnIfPublic(Keys.storePassword)
+    let passwordFile = value(Keys.storePassword)
+    switch value(Keys.store) {
+    case .sqlite(let path):
+      if passwordFile != nil {
+        refuse(self.path(Keys.storePassword), "says nothing beside a store that has no password: sqlite:///path")
+      }
+      return .sqlite(path: path)
+    case .postgres(let url): return .postgres(url, passwordFile: passwordFile)
+    case nil: return nil
     }
   }
 
@@ -71,12 +88,13 @@ extension Assembly {
 
   private mutating func session() -> GateSettings.Session? {
     guard let maxAge = value(Keys.maxAge), let idle = value(Keys.idleTimeout), let ping = value(Keys.ping),
-      let maxMessage = value(Keys.maxMessage)
+      let maxMessage = value(Keys.maxMessage), let closeOnRevoke = value(Keys.closeOnRevoke)
     else { return nil }
     if let idle, let ping, ping >= idle {
       let given = entries.values[path(Keys.ping)] == nil ? path(Keys.idleTimeout) : path(Keys.ping)
       refuse(given, "session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time")
     }
-    return GateSettings.Session(maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage)
+    return GateSettings.Session(
+      maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage, closeOnRevoke: closeOnRevoke)
   }
 }

@@ -10,7 +10,7 @@ struct Key<Value: Sendable>: Sendable {
     self.kind = kind
     definition = KeyDefinition(
       pattern: pattern, kind: kind.name, form: kind.form, standard: standard, credential: credential,
-      summary: summary, isPath: kind.isPath, isAvailable: true
+      summary: summary, isPath: kind.isPath, isAvailable: true, masked: kind.masked
     ) { text in
       do throws(Misfit) {
         _ = try kind.read(text)
@@ -39,6 +39,8 @@ public struct KeyDefinition: Sendable {
   let isPath: Bool
   /// Whether this version has it. A key that a later version brings is refused, never ignored.
   public let isAvailable: Bool
+  /// A value as it may be shown: without the secret that it may hold.
+  let masked: @Sendable (_ text: String) -> String
   /// Why `text` cannot be the value; `nil` if it can.
   let misfit: @Sendable (_ text: String) -> Misfit?
 
@@ -51,6 +53,6 @@ public struct KeyDefinition: Sendable {
   static func later(_ pattern: String) -> KeyDefinition {
     KeyDefinition(
       pattern: pattern, kind: "", form: "", standard: nil, credential: nil, summary: "", isPath: false,
-      isAvailable: false, misfit: { _ in nil })
+      isAvailable: false, masked: { $0 }, misfit: { _ in nil })
   }
 }

@@ -78,8 +78,17 @@ enum Keys {
     "session.max_message", .size(1024...1 << 30), default: "32MiB",
     "The payload of one message, as sent; more closes the session with 1009.")
 
+  static let closeOnRevoke = Key(
+    "session.close_on_revoke", .durationOrOff(1000...60_000), default: "2s",
+    "How soon the sockets of a revoked key are closed, on each gate that shares the store.")
+
   static let store = Key(
-    "store.url", .store, "Where keys and counters are kept. Without it: `state.db` in the state folder.")
+    "store.url", .store,
+    "Where keys and counters are kept. Without it: `state.db` in the state folder. A PostgreSQL may serve several gates."
+  )
+  static let storePassword = Key(
+    "store.password_file", .file, credential: "store.password",
+    "The password of the PostgreSQL, in a file of its own.")
   static let mostWaitingForStore = Key(
     "store.max_waiting", .integer(1...1_000_000), default: "4096",
     "How many calls may wait for the store, for reads and writes each; more are refused as `overloaded`.")
@@ -106,8 +115,8 @@ public enum SettingsTable {
     Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
     Keys.upstreamName.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
-    .later("session.close_on_revoke"),
-    Keys.store.definition, Keys.mostWaitingForStore.definition,
+    Keys.closeOnRevoke.definition,
+    Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
     .later("limits"),
     Keys.strippedHeaders.definition, .later("identity.audience"),
     .later("admin"), .later("metrics"),

@@ -27,6 +27,8 @@ struct Kind<Value: Sendable>: Sendable {
   let form: String
   /// Whether the text is a path, to be taken from the folder of what names it.
   var isPath = false
+  /// The text as it may be shown.
+  var masked: @Sendable (_ text: String) -> String = { $0 }
   /// The value that `text` stands for.
   let read: @Sendable (_ text: String) throws(Misfit) -> Value
 }

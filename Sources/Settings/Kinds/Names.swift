@@ -57,27 +57,3 @@ extension Kind where Value == String {
     }
   }
 }
-
-extension Kind where Value == GateSettings.Store {
-  /// Where keys, counters and spent nonces are kept.
-  static var store: Kind {
-    Kind(name: "store", form: "`sqlite:///path`") { text throws(Misfit) in
-      if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") {
-        throw Misfit("PostgreSQL is not available in this version; there is sqlite:///path")
-      }
-      guard text.hasPrefix("sqlite://") else {
-        throw Misfit(
-          "\(Misfit.quoted(text)) is not the URL of a store: sqlite:///path",
-          suggestion: text.hasPrefix("/") ? "sqlite://\(text)" : nil)
-      }
-      let path = text.dropFirst("sqlite://".count)
-      guard path.hasPrefix("/"), !path.hasSuffix("/") else {
-        throw Misfit("the path of the database is absolute and names a file: sqlite:///path")
-      }
-      guard !path.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 < 0x20 }) else {
-        throw Misfit("the URL of the database has no parameters: sqlite:///path")
-      }
-      return .sqlite(path: String(path))
-    }
-  }
-}

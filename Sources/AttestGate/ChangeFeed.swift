@@ -1,0 +1,114 @@
+public import AppAttest
+
+/// How a gate learns what others did to the store that they share: other gates, and commands of an operator.
+public protocol ChangeFeed: Sendable {
+  /// What was changed after `position`, in the order of the commits; `nil` asks for the present position and what has to
+  /// be assumed of all before it.
+  ///
+  /// Complete: whoever reads on from the position that he was given misses nothing, however long that takes.
+  func changes(after position: ChangePosition?) async throws(StoreError) -> Changes
+
+  /// Yields when there may be something new. A hint that comes early but may get lost: read at intervals too. Each stream
+  /// has its own hints.
+  func notices() -> AsyncStream<Void>
+}
+
+/// A place in the order of a store's changes.
+public struct ChangePosition: Sendable, Hashable {
+  public let value: Int64
+  public init(_ value: Int64) { self.value = value }
+}
+
+/// What was changed since a position, and the position to read on from.
+public struct Changes: Sendable, Hashable {
+  public let changes: [StoreChange]
+  public let position: ChangePosition
+
+  public init(_ changes: [StoreChange], upTo position: ChangePosition) {
+    self.changes = changes
+    self.position = position
+  }
+
+  /// How many changes a store keeps for those who have not read them; who comes later is told `.everything`.
+  public static let kept: Int64 = 10_000
+
+  /// What `rows`, changes that a store keeps, come to for someone who has read up to `position`.
+  ///
+  /// - Parameters:
+  ///   - rows: behind `position`, in their order; `nil` stands for the challenge keys.
+  ///   - newest: the position of the newest change, also if nobody keeps it any more.
+  public init(
+    _ rows: [(position: Int64, keyID: KeyID?)], after position: ChangePosition?, newest: Int64
+  ) {
+    // Behind the newest one is who has read another store: an older copy has taken this one's place.
+    let isGapless = position.map { rows.first?.position ?? newest + 1 == $0.value + 1 && $0.value <= newest } ?? false
+    guard isGapless else {
+      self.init([.everything], upTo: ChangePosition(max(newest, rows.last?.position ?? newest)))
+      return
+    }
+    self.init(
+      rows.map { $0.keyID.map(StoreChange.key) ?? .challengeKeys },
+      upTo: ChangePosition(rows.last?.position ?? newest))
+  }
+}
+
+/// One change.
+public enum StoreChange: Sendable, Hashable {
+  /// The key was revoked, restored or removed: the registry knows which.
+  case key(KeyID)
+  /// The keys of nonces were replaced.
+  case challengeKeys
+  /// Nobody knows what was changed: all that is remembered has to be asked for anew.
+  case everything
+}
+
+/// Reads a feed for as long as it is let.
+public struct StoreWatch: Sendable {
+  private let feed: any ChangeFeed
+  private let interval: Duration
+
+  /// - Parameter interval: how often to look when no notice comes.
+  public init(_ feed: any ChangeFeed, every interval: Duration) {
+    self.feed = feed
+    self.interval = interval
+  }
+
+  /// Calls `handle` with each change, in order, and with `.everything` first. Returns when the task is cancelled.
+  ///
+  /// A store that cannot be read is asked again at the next interval; nothing is missed. Where `handle` throws the change
+  /// comes again.
+  public func run(_ handle: @Sendable (StoreChange) async throws(StoreError) -> Void) async {
+    let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [feed] in
+        for await _ in feed.notices() { wake.yield() }
+      }
+      group.addTask { [interval] in
+        while !Task.isCancelled {
+          wake.yield()
+          try? await Task.sleep(for: interval)
+        }
+        wake.finish()
+      }
+      var position: ChangePosition?
+      for await _ in wakes {
+        if Task.isCancelled { break }
+        position = await read(after: position, handle)
+      }
+      group.cancelAll()
+    }
+  }
+
+  /// Hands on what is new, and gives the position up to which all was taken.
+  private func read(
+    after position: ChangePosition?, _ handle: @Sendable (StoreChange) async throws(StoreError) -> Void
+  ) async -> ChangePosition? {
+    do throws(StoreError) {
+      let news = try await feed.changes(after: position)
+      for change in news.changes { try await handle(change) }
+      return news.position
+    } catch {
+      return position
+    }
+  }
+}

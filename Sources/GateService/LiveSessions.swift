@@ -1,0 +1,176 @@
+public import AppAttest
+public import AttestGate
+public import ByteCoding
+internal import Locking
+public import Transport
+
+/// The sessions that have been let in and are not over: to be listed, and to be closed when the right to them ends.
+///
+/// A session is here from its admission on, before its upstream has answered: what revokes its key meanwhile closes it as
+/// soon as it opens.
+public final class LiveSessions: Sendable {
+  /// A moment in the order of the changes that were noted.
+  public struct Ticket: Sendable, Hashable {
+    fileprivate let change: UInt64
+  }
+
+  fileprivate struct Place: Sendable {
+    let record: SessionRecord
+    var control: SessionControl?
+    /// What it is to be closed with once it opens.
+    var sentence: (code: CloseCode, reason: String)?
+  }
+
+  private struct State {
+    var places: [UInt64: Place] = [:]
+    var byKey: [KeyID: Set<UInt64>] = [:]
+    var lastPlace: UInt64 = 0
+    var lastChange: UInt64 = 0
+    /// The last change of a key, and when that was noted. Kept for as long as an admission can be under way.
+    var changed: [KeyID: (change: UInt64, at: ContinuousClock.Instant)] = [:]
+    var nextCleaning = ContinuousClock.now
+    /// When it was noted last that any key may have changed.
+    var allChanged: UInt64 = 0
+
+    mutating func clean(at now: ContinuousClock.Instant) {
+      guard now >= nextCleaning else { return }
+      nextCleaning = now + LiveSessions.memory
+      changed = changed.filter { now - $0.value.at < LiveSessions.memory }
+    }
+  }
+
+  /// Longer than the store and the gate take for an admission.
+  fileprivate static let memory = Duration.seconds(60)
+
+  private let state = Guarded(State())
+  private let suspects: AsyncStream<KeyID>.Continuation
+  /// Keys that were changed while one of their sessions was being let in: their state has to be looked up again.
+  let recheck: AsyncStream<KeyID>
+
+  public init() { (recheck, suspects) = AsyncStream.makeStream() }
+
+  // MARK: Coming and going
+
+  /// To be taken before the registry is asked to admit.
+  public func ticket() -> Ticket { state.withLock { Ticket(change: $0.lastChange) } }
+
+  /// Enters a session. It leaves with the value that is returned.
+  func add(_ record: SessionRecord, since ticket: Ticket) -> LiveSession {
+    let (number, isSuspect) = state.withLock { state in
+      state.lastPlace += 1
+      state.places[state.lastPlace] = Place(record: record)
+      guard let keyID = record.keyID else { return (state.lastPlace, false) }
+      state.byKey[keyID, default: []].insert(state.lastPlace)
+      return (state.lastPlace, max(state.allChanged, state.changed[keyID]?.change ?? 0) > ticket.change)
+    }
+    if isSuspect, let keyID = record.keyID { suspects.yield(keyID) }
+    return LiveSession(number: number, in: self)
+  }
+
+  fileprivate func open(_ number: UInt64, _ control: SessionControl) {
+    let sentence = state.withLock { state in
+      state.places[number]?.control = control
+      return state.places[number]?.sentence
+    }
+    if let sentence { control.close(sentence.code, reason: sentence.reason) }
+  }
+
+  fileprivate func remove(_ number: UInt64) {
+    state.withLock { state in
+      guard let place = state.places.removeValue(forKey: number), let keyID = place.record.keyID else { return }
+      state.byKey[keyID]?.remove(number)
+      if state.byKey[keyID]?.isEmpty == true { state.byKey[keyID] = nil }
+    }
+  }
+
+  // MARK: Looking and closing
+
+  /// What goes on, the oldest first.
+  public var records: [SessionRecord] {
+    state.withLock { state in state.places.sorted { $0.key < $1.key }.map(\.value.record) }
+  }
+
+  /// Notes that any key may have changed, and gives those that have a session.
+  func noteChangeOfEverything() -> [KeyID] {
+    state.withLock { state in
+      state.lastChange += 1
+      state.allChanged = state.lastChange
+      return Array(state.byKey.keys)
+    }
+  }
+
+  /// Notes that something about `keyID` has changed, for admissions that are under way; whether it has a session.
+  func noteChange(of keyID: KeyID) -> Bool {
+    let now = ContinuousClock.now
+    return state.withLock { state in
+      state.clean(at: now)
+      state.lastChange += 1
+      state.changed[keyID] = (state.lastChange, now)
+      return state.byKey[keyID] != nil
+    }
+  }
+
+  /// Closes the sessions of `keyID` and says how many.
+  @discardableResult
+  public func close(key keyID: KeyID, _ code: CloseCode, reason: String) -> Int {
+    close(state.withLock { Array($0.byKey[keyID] ?? []) }, code, reason)
+  }
+
+  /// Closes the session that the log calls by the request id `id`; whether there was one.
+  public func close(id: String, _ code: CloseCode, reason: String) -> Bool {
+    close(state.withLock { state in state.places.filter { $0.value.record.id == id }.map(\.key) }, code, reason) > 0
+  }
+
+  private func close(_ numbers: [UInt64], _ code: CloseCode, _ reason: String) -> Int {
+    let controls = state.withLock { state in
+      numbers.compactMap { number -> SessionControl? in
+        state.places[number]?.sentence = (code, reason)
+        return state.places[number]?.control
+      }
+    }
+    for control in controls { control.close(code, reason: reason) }
+    return numbers.count
+  }
+}
+
+/// What an operator sees of a session.
+public struct SessionRecord: Sendable, Hashable {
+  /// The id of the request that opened it, as in the log.
+  public let id: String
+  public let principal: Principal
+  public let admittedAt: Timestamp
+  /// The client's.
+  public let address: SocketAddress
+  /// The route's path.
+  public let route: String
+
+  public init(id: String, admission: Admission, address: SocketAddress, route: String) {
+    self.id = id
+    principal = admission.principal
+    admittedAt = admission.at
+    self.address = address
+    self.route = route
+  }
+
+  /// The key that opened it; `nil` for a certificate, or a gate that stands open.
+  public var keyID: KeyID? {
+    if case .device(let device) = principal { device.keyID } else { nil }
+  }
+}
+
+/// A session's entry in `LiveSessions`, for as long as it is held.
+final class LiveSession: Sendable {
+  private let number: UInt64
+  private let sessions: LiveSessions
+
+  fileprivate init(number: UInt64, in sessions: LiveSessions) {
+    self.number = number
+    self.sessions = sessions
+  }
+
+  // A session that never opened has no other end.
+  deinit { end() }
+
+  func opened(_ control: SessionControl) { sessions.open(number, control) }
+  func end() { sessions.remove(number) }
+}

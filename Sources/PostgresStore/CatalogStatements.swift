@@ -1,0 +1,160 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+
+/// What operators say to the table of attested keys.
+enum CatalogStatements {
+  // MARK: Lists
+
+  static func keys(
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int, on connection: Connection
+  ) throws(StoreError) -> KeyPage {
+    let start = Parameter(cursor?.bytes ?? [])
+    let answers = try connection.ask([
+      Call(
+        page, start, Parameter(Int64(KeyPage.reach)), Parameter(selection.appID?.text),
+        Parameter(selection.environment?.rawValue), Parameter(selection.isRevoked),
+        Parameter(selection.unusedSince?.milliseconds), Parameter(Int64(limit))),
+      Call(end, start, Parameter(Int64(KeyPage.reach - 1))),
+    ])
+    guard answers.count == 2 else { throw .failed(reason: "no answer") }
+    let records = try KeyRecord.all(in: answers[0])
+    if records.count >= limit { return KeyPage(records, next: records.last?.key.keyID) }
+    let next = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+      try answers[1].rows.first?.read("key_id", KeyID.init(bytes:))
+    }
+    return KeyPage(records, next: next)
+  }
+
+  private static let page = Statement(
+    "page",
+    """
+    SELECT * FROM (SELECT * FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2) AS seen
+    WHERE ($3 IS NULL OR app_id = $3) AND ($4 IS NULL OR environment = $4)
+      AND ($5 IS NULL OR (revoked_at IS NOT NULL) = $5)
+      AND ($6 IS NULL OR COALESCE(last_seen_at, registered_at) < $6 AND registered_at < $6)
+    ORDER BY key_id LIMIT $7
+    """)
+
+  /// The last key that a page looks at, if there are so many.
+  private static let end = Statement(
+    "page_end", "SELECT key_id FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT 1 OFFSET $2")
+
+  // MARK: Removal
+
+  /// Locks the keys in the order that everybody does, removes them and notes each.
+  static func remove(
+    _ keys: [KeyID], unusedSince instant: Timestamp?, on connection: Connection
+  ) throws(StoreError) -> Int {
+    let sorted = keys.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
+    let count = try connection.transaction { connection throws(StoreError) -> Int? in
+      let answer = try connection.ask(
+        Call(lockUnused, Parameter(ByteStrings(sorted)), Parameter(instant?.milliseconds)))
+      let removed = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+        var removed: [KeyID] = []
+        for row in answer.rows { removed.append(try row.read("key_id", KeyID.init(bytes:))) }
+        return removed
+      }
+      guard !removed.isEmpty else { return nil }
+      _ = try connection.ask(
+        [Call(delete, Parameter(ByteStrings(removed.map(\.bytes))))] + removed.flatMap(ChangeStatements.note))
+      return removed.count
+    }
+    return count ?? 0
+  }
+
+  private static let lockUnused = Statement(
+    "lock_unused",
+    """
+    SELECT key_id FROM attested_keys
+    WHERE key_id = ANY($1) AND ($2 IS NULL OR COALESCE(last_seen_at, registered_at) < $2 AND registered_at < $2)
+    ORDER BY key_id FOR UPDATE
+    """)
+
+  private static let delete = Statement("delete_keys", "DELETE FROM attested_keys WHERE key_id = ANY($1)")
+
+  // MARK: Copies
+
+  static func entries(after cursor: KeyID?, limit: Int, on connection: Connection) throws(StoreError) -> [KeyEntry] {
+    let answer = try connection.ask(Call(entries, Parameter(cursor?.bytes ?? []), Parameter(Int64(limit))))
+    var all: [KeyEntry] = []
+    for row in answer.rows {
+      let (used, receipt) = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+        (try row.read("used_counters") { UInt64(bitPattern: $0 as Int64) }, try row.read("receipt") { $0 as [UInt8] })
+      }
+      all.append(KeyEntry(record: try KeyRecord(row: row), usedCounters: used, receipt: receipt))
+    }
+    return all
+  }
+
+  private static let entries = Statement(
+    "entries",
+    """
+    SELECT k.*, r.receipt FROM attested_keys AS k JOIN receipts AS r ON r.key_id = k.key_id
+    WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
+    """)
+
+  static func merge(_ entries: [KeyEntry], on connection: Connection) throws(StoreError) -> Int {
+    let sorted = entries.sorted {
+      $0.record.key.keyID.bytes.lexicographicallyPrecedes($1.record.key.keyID.bytes)
+    }
+    // An entry may bring a revocation.
+    let notes = sorted.filter { $0.record.revokedAt != nil }.flatMap { ChangeStatements.note($0.record.key.keyID) }
+    do throws(TransactionFault) {
+      let results = try connection.transaction(sorted.flatMap(calls) + notes)
+      // Three statements an entry; the first one changes a row if the key is new.
+      return sorted.indices.count { results.indices.contains($0 * 3) && results[$0 * 3].changes == 1 }
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  private static func calls(for entry: KeyEntry) -> [Call] {
+    let (record, key) = (entry.record, entry.record.key)
+    return [
+      Call(
+        insert, Parameter(key.keyID.bytes), Parameter(KeyHash(of: key.keyID).text), Parameter(key.publicKey),
+        Parameter(key.appID.text), Parameter(key.environment.rawValue),
+        Parameter(key.validationCategory.map { Int64($0.rawValue) }), Parameter(key.bundleVersion),
+        Parameter(record.request.nonce.bytes), Parameter(record.request.attestationDigest.bytes),
+        Parameter(record.registeredAt.milliseconds)),
+      Call(
+        advance, Parameter(key.keyID.bytes), Parameter(Int64(record.counter.value)),
+        Parameter(Int64(bitPattern: entry.usedCounters)), Parameter(record.lastSeenAt?.milliseconds),
+        Parameter(record.revokedAt?.milliseconds)),
+      Call(
+        Statement(
+          "keep_receipt", "INSERT INTO receipts (key_id, receipt) VALUES ($1, $2) ON CONFLICT (key_id) DO NOTHING"),
+        Parameter(key.keyID.bytes), Parameter(entry.receipt)),
+    ]
+  }
+
+  // No bit is set: nothing of this row has been used yet, `advance` says what was.
+  private static let insert = Statement(
+    "merge_key",
+    """
+    INSERT INTO attested_keys (
+      key_id, key_hash, public_key, app_id, environment, category, bundle_version, counter, used_counters,
+      registration_nonce, attestation_digest, registered_at
+    ) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10)
+    ON CONFLICT (key_id) DO NOTHING
+    """)
+
+  // Of two histories with different counters nobody knows what lies behind the greater one: all of it counts as used,
+  // unless the stored one has none.
+  private static let advance = Statement(
+    "merge_counter",
+    """
+    UPDATE attested_keys SET
+      used_counters = CASE
+        WHEN counter = 0 AND used_counters = 0 THEN $3
+        WHEN $2 = counter THEN used_counters | $3
+        WHEN $2 > counter THEN -1
+        ELSE used_counters
+      END,
+      counter = CASE WHEN $2 > counter THEN $2 ELSE counter END,
+      last_seen_at = CASE WHEN last_seen_at > $4 THEN last_seen_at ELSE COALESCE($4, last_seen_at) END,
+      revoked_at = CASE WHEN revoked_at < $5 THEN revoked_at ELSE COALESCE($5, revoked_at) END
+    WHERE key_id = $1
+    """)
+}

@@ -1,0 +1,74 @@
+internal import AttestGate
+internal import ByteCoding
+
+/// What is said to the table of challenge keys. Position 0 issues.
+enum ChallengeKeyStatements {
+  // Readers are not kept waiting, writers wait for one another.
+  private static let lock = Call("LOCK TABLE challenge_keys IN SHARE ROW EXCLUSIVE MODE")
+
+  static func ring(
+    orStoring candidate: ChallengeKeyRing, on connection: Connection
+  ) throws(StoreError) -> ChallengeKeyRing {
+    if let stored = try ring(on: connection) { return stored }
+    let settled = try connection.transaction { connection throws(StoreError) -> ChallengeKeyRing? in
+      _ = try connection.ask(lock)
+      if let stored = try ring(on: connection) { return stored }
+      _ = try connection.ask(insertions(of: candidate))
+      return candidate
+    }
+    // The transaction was not taken back.
+    return settled ?? candidate
+  }
+
+  static func replace(with ring: ChallengeKeyRing, on connection: Connection) throws(StoreError) {
+    do throws(TransactionFault) {
+      _ = try connection.transaction(
+        [lock, Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil))
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  /// As above, if the ring is still `expected`.
+  static func replace(
+    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing, on connection: Connection
+  ) throws(StoreError) -> Bool {
+    let isReplaced = try connection.transaction { connection throws(StoreError) -> Bool? in
+      _ = try connection.ask(lock)
+      guard try Self.ring(on: connection) == expected else { return nil }
+      _ = try connection.ask(
+        [Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil))
+      return true
+    }
+    return isReplaced ?? false
+  }
+
+  private static func ring(on connection: Connection) throws(StoreError) -> ChallengeKeyRing? {
+    let answer = try connection.ask(
+      Call("SELECT number, secret, retires_at FROM challenge_keys ORDER BY position"))
+    do throws(MalformedColumn) {
+      var keys: [ChallengeKey] = []
+      for row in answer.rows { keys.append(try key(in: row)) }
+      return ChallengeKeyRing(keys: keys)
+    } catch {
+      throw .corrupt(reason: "challenge_keys.\(error.name) is malformed")
+    }
+  }
+
+  private static func key(in row: ResultRow) throws(MalformedColumn) -> ChallengeKey {
+    let number = try row.read("number") { UInt8(exactly: $0 as Int64) }
+    let retiresAt = try row.readIfPresent("retires_at", Timestamp.init(milliseconds:))
+    return try row.read("secret") { ChallengeKey(number: number, secret: $0, retiresAt: retiresAt) }
+  }
+
+  private static func insertions(of ring: ChallengeKeyRing) -> [Call] {
+    ring.keys.enumerated().map { position, key in
+      Call(
+        Statement(
+          "insert_challenge_key",
+          "INSERT INTO challenge_keys (position, number, secret, retires_at) VALUES ($1, $2, $3, $4)"),
+        Parameter(Int64(position)), Parameter(Int64(key.number)), Parameter(key.secret),
+        Parameter(key.retiresAt?.milliseconds))
+    }
+  }
+}

@@ -1,0 +1,66 @@
+internal import CPostgres
+
+/// Where the database is and how it is reached, as libpq takes it: everything in the URL goes to libpq, hosts, TLS and
+/// `target_session_attrs` included.
+public struct ConnectionParameters: Sendable, Hashable {
+  /// Why a URL is none of libpq's. The text does not repeat what may be a secret.
+  public struct Malformed: Error, Sendable, Hashable {
+    public let reason: String
+  }
+
+  /// Hosts, port and database, for logs: neither user nor password.
+  public let place: String
+  let values: [String: String]
+
+  /// What libpq is given unless the URL says otherwise: an attempt ends after 3 seconds for each host, only a server that
+  /// takes writes will do, and a peer that is silent is given up long before the kernel would.
+  private static let standard = [
+    "application_name": "sallyport", "connect_timeout": "3", "target_session_attrs": "read-write",
+    "keepalives_idle": "10", "keepalives_interval": "3", "keepalives_count": "3", "tcp_user_timeout": "10000",
+  ]
+
+  /// - Parameters:
+  ///   - url: `postgres://user@host1:5432,host2/name?sslmode=verify-full` (PostgreSQL's documentation, section 34.1.1.2).
+  ///   - password: goes before one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`.
+  public init(url: String, password: String? = nil) throws(Malformed) {
+    var values = try Self.parse(url)
+    if let password { values["password"] = password }
+    place = Self.place(values)
+    // libpq's own variables (PGSSLMODE and the like) stay in force: they stand between the URL and these.
+    self.values = Self.standard.merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
+  }
+
+  private static func parse(_ url: String) throws(Malformed) -> [String: String] {
+    var message: UnsafeMutablePointer<CChar>?
+    guard let options = PQconninfoParse(url, &message) else {
+      defer { PQfreemem(message) }
+      throw Malformed(reason: withoutQuotes(message.map { String(cString: $0) } ?? "out of memory"))
+    }
+    defer { PQconninfoFree(options) }
+    var values: [String: String] = [:]
+    var option = options
+    // The array ends with an option without keyword.
+    while let keyword = option.pointee.keyword {
+      if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
+      option += 1
+    }
+    return values
+  }
+
+  /// libpq quotes the place of the fault, which may hold a password.
+  private static func withoutQuotes(_ message: String) -> String {
+    message.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
+      .map { $0.offset.isMultiple(of: 2) ? String($0.element) : "…" }
+      .joined().split(whereSeparator: \.isNewline).joined(separator: "; ")
+  }
+
+  private static func place(_ values: [String: String]) -> String {
+    let hosts = (values["host"] ?? values["hostaddr"] ?? "local socket").split(separator: ",")
+    let ports = (values["port"] ?? "").split(separator: ",", omittingEmptySubsequences: false)
+    let places = hosts.enumerated().map { index, host in
+      let port = ports.count == 1 ? ports.first : ports.indices.contains(index) ? ports[index] : nil
+      return port.map { $0.isEmpty ? String(host) : "\(host):\($0)" } ?? String(host)
+    }
+    return places.joined(separator: ",") + (values["dbname"].map { "/\($0)" } ?? "")
+  }
+}

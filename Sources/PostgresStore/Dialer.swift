@@ -1,0 +1,41 @@
+internal import AttestGate
+
+/// Opens connections that are ready for use.
+struct Dialer: Sendable {
+  let parameters: ConnectionParameters
+  let limits: PostgresStore.Limits
+
+  // `remote_apply` is more than `on`, and may have been asked for. Locks of a process that was stopped in the middle of
+  // a transaction must not hold up the others for ever; a machine that is merely busy is given time.
+  private static let settings = Statement(
+    "settings",
+    """
+    SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
+      set_config('idle_in_transaction_session_timeout', $3, false),
+      set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false) AS synchronous_commit
+    """)
+
+  /// Connects, sees to it that a commit is durable before it is answered, and migrates. Blocks.
+  func open() throws(StoreError) -> Connection {
+    let connection = try Connection(parameters, patience: limits.patience)
+    let answer = try connection.ask(
+      Call(
+        Self.settings, Parameter(Self.milliseconds(limits.statementTimeout)),
+        Parameter(Self.milliseconds(limits.lockTimeout)), Parameter(Self.milliseconds(limits.patience * 5))))
+    do throws(MalformedColumn) {
+      let level: String? = try answer.rows.first?.read("synchronous_commit") { $0 }
+      guard level == "on" || level == "remote_apply" else {
+        throw MalformedColumn(name: "synchronous_commit")
+      }
+    } catch {
+      throw .unreachable(reason: "the server does not take synchronous_commit = on")
+    }
+    try Schema.migrate(connection)
+    return connection
+  }
+
+  private static func milliseconds(_ duration: Duration) -> String {
+    "\(duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000)ms"
+  }
+}

@@ -1,0 +1,71 @@
+internal import AttestGate
+internal import ByteCoding
+
+/// What is said to the table of spent nonces.
+enum NonceStatements {
+  /// What names the lock: any number, the same in every version, and the table.
+  private static let lock = "1935763569, CAST('spent_nonces'::regclass::oid AS integer)"
+
+  /// Begins every transaction that spends nonces.
+  ///
+  /// Its own statement, so that those behind it have younger snapshots: they see the watermark of whoever held the lock
+  /// before. Otherwise a nonce that is forgotten between snapshot and insertion would be taken for a new one.
+  static let share = Call(
+    Statement("share_nonces", "SELECT pg_advisory_xact_lock_shared(\(lock))"))
+
+  /// Marks a nonce as spent: one row if it was not, none if it was.
+  static func spend(_ nonce: Nonce) -> Call {
+    Call(spend, Parameter(nonce.bytes), Parameter(nonce.issuedAt.milliseconds))
+  }
+
+  private static let spend = Statement(
+    "spend",
+    """
+    INSERT INTO spent_nonces (nonce, issued_at)
+    SELECT $1, $2 WHERE $2 > (SELECT issued_at FROM nonce_watermark WHERE id = 1)
+    ON CONFLICT (nonce) DO NOTHING
+    """)
+
+  /// Writes what is there already: proof that the store takes writes.
+  static func rewriteWatermark(on connection: Connection) throws(StoreError) {
+    do throws(TransactionFault) {
+      _ = try connection.transaction([Call("UPDATE nonce_watermark SET issued_at = issued_at WHERE id = 1")])
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  /// Raises the watermark to the youngest nonce that is forgotten, then deletes what lies at or below it, in portions.
+  ///
+  /// Only the first step keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran
+  /// ahead for a while, every nonce would otherwise be refused until the world has caught up.
+  static func forget(issuedBy instant: Timestamp, on connection: Connection) throws(StoreError) {
+    do throws(TransactionFault) {
+      _ = try connection.transaction([
+        Call("SELECT pg_advisory_xact_lock(\(lock))"), Call(raise, Parameter(instant.milliseconds)),
+      ])
+      while try connection.transaction([Call(delete)]).first?.changes == portion {}
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  private static let raise = Statement(
+    "raise_watermark",
+    """
+    UPDATE nonce_watermark SET issued_at = youngest
+    FROM (SELECT MAX(issued_at) AS youngest FROM spent_nonces WHERE issued_at <= $1) AS forgotten
+    WHERE id = 1 AND issued_at < youngest
+    """)
+
+  private static let portion = 5000
+
+  private static let delete = Statement(
+    "delete_nonces",
+    """
+    DELETE FROM spent_nonces WHERE nonce IN (
+      SELECT nonce FROM spent_nonces WHERE issued_at <= (SELECT issued_at FROM nonce_watermark WHERE id = 1)
+      ORDER BY issued_at LIMIT \(portion)
+    )
+    """)
+}

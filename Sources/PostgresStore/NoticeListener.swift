@@ -1,0 +1,76 @@
+internal import AttestGate
+internal import Locking
+
+/// Hears the notices of other gates (`LISTEN`), on a connection and a thread of its own.
+///
+/// Where `LISTEN` is not to be had, as behind a pooler that shares connections, it hears nothing and does no harm.
+final class NoticeListener: Sendable {
+  private struct State {
+    var isStarted = false
+    var isClosed = false
+    var streams: [Int: AsyncStream<Void>.Continuation] = [:]
+    var lastStream = 0
+  }
+
+  private let dialer: Dialer
+  private let state = Guarded(State())
+
+  init(dialer: Dialer) { self.dialer = dialer }
+
+  /// A value for each notice, and one whenever the connection was made anew: notices may have been lost until then.
+  func notices() -> AsyncStream<Void> {
+    AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+      let (number, starts, isClosed) = state.withLock { state in
+        state.lastStream += 1
+        state.streams[state.lastStream] = continuation
+        defer { state.isStarted = true }
+        return (state.lastStream, !state.isStarted, state.isClosed)
+      }
+      continuation.onTermination = { [self] _ in state.withLock { $0.streams[number] = nil } }
+      if isClosed { continuation.finish() }
+      if starts, !isClosed, !Worker.start({ self.listen() }) { state.withLock { $0.isStarted = false } }
+    }
+  }
+
+  /// Tells every stream that there may be something new.
+  func ring() {
+    for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
+  }
+
+  func close() {
+    let streams = state.withLock { state in
+      state.isClosed = true
+      return Array(state.streams.values)
+    }
+    for stream in streams { stream.finish() }
+  }
+
+  private var isClosed: Bool { state.withLock(\.isClosed) }
+
+  // MARK: On the thread
+
+  private func listen() {
+    var backoff = Backoff()
+    var random = SystemRandomNumberGenerator()
+    while !isClosed {
+      do throws(StoreError) {
+        let connection = try dialer.open()
+        _ = try connection.ask(Call("LISTEN \(ChangeStatements.channel)"))
+        backoff.reset()
+        ring()
+        hear(connection)
+      } catch {
+        // Reading at intervals goes on without notices.
+      }
+      Worker.pause(for: backoff.next(using: &random))
+    }
+  }
+
+  private func hear(_ connection: Connection) {
+    while !isClosed, connection.isUsable() {
+      if connection.takeNotifications() { ring() }
+      // Short, so that `close` is heard too.
+      _ = connection.waitForInput(within: .milliseconds(500))
+    }
+  }
+}

@@ -1,0 +1,51 @@
+public import AppAttest
+public import AttestGate
+public import ByteCoding
+
+extension PostgresStore: KeyCatalog {
+  public func keys(
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int
+  ) async throws(StoreError) -> KeyPage {
+    try await run { connection throws(StoreError) in
+      try CatalogStatements.keys(selection, after: cursor, limit: limit, on: connection)
+    }
+  }
+
+  public func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord] {
+    try await run { connection throws(StoreError) in
+      try KeyStatements.keys(hashPrefix: prefix, limit: limit, on: connection)
+    }
+  }
+
+  public func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) async throws(StoreError) -> Int {
+    try await run { connection throws(StoreError) in
+      try CatalogStatements.remove(keys, unusedSince: instant, on: connection)
+    }
+  }
+
+  public func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry] {
+    try await run { connection throws(StoreError) in
+      try CatalogStatements.entries(after: cursor, limit: limit, on: connection)
+    }
+  }
+
+  public func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int {
+    try await run { connection throws(StoreError) in try CatalogStatements.merge(entries, on: connection) }
+  }
+
+  public func findings(isThorough: Bool) async throws(StoreError) -> [StoreFinding] {
+    try await run { connection throws(StoreError) in try Findings.all(isThorough: isThorough, on: connection) }
+  }
+}
+
+extension PostgresStore: ChangeFeed {
+  public func changes(after position: ChangePosition?) async throws(StoreError) -> Changes {
+    try await run { connection throws(StoreError) in
+      try ChangeStatements.changes(after: position, on: connection)
+    }
+  }
+
+  public func notices() -> AsyncStream<Void> { listener.notices() }
+}
+
+extension PostgresStore: GateStore {}

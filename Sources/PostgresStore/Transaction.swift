@@ -1,0 +1,96 @@
+internal import AttestGate
+
+/// Why a transaction changed nothing, or may have changed something.
+enum TransactionFault: Error {
+  /// The server refused a statement and rolled everything back.
+  case refused(ServerRefusal)
+  /// Nothing was sent, or it can be told that nothing was done.
+  case store(StoreError)
+
+  var storeError: StoreError {
+    switch self {
+    case .refused(let refusal): StoreError(refusal)
+    case .store(let error): error
+    }
+  }
+}
+
+extension Connection {
+  // Said each time, so that nobody's default for the role or the database changes what the statements rely on.
+  private static let begin = Call(Statement("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"))
+  private static let commit = Call(Statement("commit", "COMMIT"))
+  private static let rollback = Call(Statement("rollback", "ROLLBACK"))
+
+  /// Does all of `calls` or none of them, in one round trip, and says that it is durable.
+  ///
+  /// An answer that does not come, or a commit that comes with a warning, is `.inDoubt`: the server may have committed.
+  func transaction(_ calls: [Call]) throws(TransactionFault) -> [QueryResult] {
+    let exchange: Exchange
+    do throws(StoreError) {
+      exchange = try self.exchange([Self.begin] + calls + [Self.commit])
+    } catch {
+      throw .store(error)
+    }
+    // A statement that was refused takes the COMMIT behind it along, however the connection ended.
+    if let refusal = exchange.results.prefix(calls.count + 1).lazy.compactMap(\.refusal).first {
+      if exchange.isComplete { rollBack() }
+      throw .refused(refusal)
+    }
+    try confirm(exchange, of: calls.count + 2)
+    return Array(exchange.results.dropFirst().prefix(calls.count))
+  }
+
+  /// Does what `body` does with the connection, or nothing of it. `body` may ask several times; it returns `nil` to take
+  /// everything back.
+  func transaction<Value>(_ body: (Connection) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
+    _ = try ask([Self.begin])
+    let value: Value?
+    do throws(StoreError) {
+      value = try body(self)
+    } catch {
+      rollBack()
+      throw error
+    }
+    guard let value else {
+      rollBack()
+      return nil
+    }
+    let end = try exchange([Self.commit])
+    do throws(TransactionFault) { try confirm(end, of: 1) } catch { throw error.storeError }
+    return value
+  }
+
+  private func confirm(_ exchange: Exchange, of count: Int) throws(TransactionFault) {
+    let last = exchange.results.last
+    guard exchange.isComplete, exchange.results.count == count, let last, last.isSuccess else {
+      let reason = last?.refusal?.message ?? fault ?? "no answer to COMMIT"
+      giveUp(because: reason)
+      throw .store(.inDoubt(reason: reason))
+    }
+    guard last.commandTag == "COMMIT" else { throw .store(.failed(reason: "COMMIT came to \(last.commandTag)")) }
+    if let warning = exchange.warning { throw .store(.inDoubt(reason: warning)) }
+  }
+
+  private func rollBack() {
+    guard let answer = try? exchange([Self.rollback]), answer.isComplete, answer.results.last?.isSuccess == true else {
+      giveUp(because: "ROLLBACK failed")
+      return
+    }
+  }
+
+  /// Asks for answers that change nothing, or stand in a transaction that is still to be committed.
+  func ask(_ calls: [Call]) throws(StoreError) -> [QueryResult] {
+    let exchange = try exchange(calls)
+    if let refusal = exchange.results.lazy.compactMap(\.refusal).first { throw StoreError(refusal) }
+    guard exchange.isComplete, exchange.results.count == calls.count else {
+      throw .unreachable(reason: fault ?? "the connection was lost")
+    }
+    return exchange.results
+  }
+
+  /// As `ask`, for one call.
+  func ask(_ call: Call) throws(StoreError) -> QueryResult {
+    guard let result = try ask([call]).first else { throw .failed(reason: "no answer") }
+    return result
+  }
+}

@@ -1,0 +1,176 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Foundation
+internal import GRDB
+
+/// What operators say to the table of attested keys.
+struct CatalogStatements {
+  let db: Database
+
+  // MARK: Lists
+
+  func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) throws -> KeyPage {
+    let start = Data(cursor?.bytes ?? [])
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT * FROM (SELECT * FROM attested_keys WHERE key_id > :start ORDER BY key_id LIMIT :reach) AS seen
+        WHERE (:app IS NULL OR app_id = :app) AND (:environment IS NULL OR environment = :environment)
+          AND (:revoked IS NULL OR (revoked_at IS NOT NULL) = :revoked)
+          AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
+        ORDER BY key_id LIMIT :limit
+        """,
+      arguments: [
+        "start": start, "reach": KeyPage.reach, "app": selection.appID?.text,
+        "environment": selection.environment?.rawValue, "revoked": selection.isRevoked,
+        "unused": selection.unusedSince?.milliseconds, "limit": limit,
+      ])
+    let records = try rows.map { try KeyRecord(row: $0) }
+    if records.count >= limit { return KeyPage(records, next: records.last?.key.keyID) }
+    let end = try Row.fetchOne(
+      db, sql: "SELECT key_id FROM attested_keys WHERE key_id > ? ORDER BY key_id LIMIT 1 OFFSET ?",
+      arguments: [start, KeyPage.reach - 1])
+    do throws(MalformedColumn) {
+      return KeyPage(records, next: try end?.read("key_id") { KeyID(bytes: Array($0 as Data)) })
+    } catch {
+      throw StoreError.corrupt(reason: "attested_keys.\(error.name) is malformed")
+    }
+  }
+
+  /// Keys whose hash begins with `prefix`, by the index of the hashes.
+  func keys(hashPrefix prefix: String, limit: Int) throws -> [KeyRecord] {
+    // Behind every character of base64url comes the tilde.
+    try Row.fetchAll(
+      db, sql: "SELECT * FROM attested_keys WHERE key_hash >= ? AND key_hash < ? ORDER BY key_hash LIMIT ?",
+      arguments: [prefix, prefix + "~", limit]
+    ).map { try KeyRecord(row: $0) }
+  }
+
+  // MARK: Removal
+
+  func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) throws -> Int {
+    var count = 0
+    for keyID in keys {
+      try db.execute(
+        sql: """
+          DELETE FROM attested_keys WHERE key_id = :key
+            AND (:unused IS NULL OR COALESCE(last_seen_at, registered_at) < :unused AND registered_at < :unused)
+          """,
+        arguments: ["key": Data(keyID.bytes), "unused": instant?.milliseconds])
+      guard db.changesCount == 1 else { continue }
+      count += 1
+      try ChangeStatements(db: db).note(keyID)
+    }
+    return count
+  }
+
+  // MARK: Copies
+
+  func entries(after cursor: KeyID?, limit: Int) throws -> [KeyEntry] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT k.*, r.receipt FROM attested_keys AS k JOIN receipts AS r ON r.key_id = k.key_id
+        WHERE k.key_id > ? ORDER BY k.key_id LIMIT ?
+        """,
+      arguments: [Data(cursor?.bytes ?? []), limit])
+    return try rows.map(Self.entry)
+  }
+
+  private static func entry(in row: Row) throws -> KeyEntry {
+    let record = try KeyRecord(row: row)
+    do throws(MalformedColumn) {
+      return KeyEntry(
+        record: record, usedCounters: try row.read("used_counters") { UInt64(bitPattern: $0 as Int64) },
+        receipt: try row.read("receipt") { Array($0 as Data) })
+    } catch {
+      throw StoreError.corrupt(reason: "attested_keys.\(error.name) is malformed")
+    }
+  }
+
+  func merge(_ entries: [KeyEntry]) throws -> Int {
+    var count = 0
+    for entry in entries {
+      if try insert(entry) { count += 1 }
+      try advance(entry)
+      try db.execute(
+        sql: "INSERT INTO receipts (key_id, receipt) VALUES (?, ?) ON CONFLICT (key_id) DO NOTHING",
+        arguments: [Data(entry.record.key.keyID.bytes), Data(entry.receipt)])
+      // An entry may bring a revocation.
+      if entry.record.revokedAt != nil { try ChangeStatements(db: db).note(entry.record.key.keyID) }
+    }
+    return count
+  }
+
+  // No bit is set: nothing of this row has been used yet, `advance` says what was.
+  private func insert(_ entry: KeyEntry) throws -> Bool {
+    let (record, key) = (entry.record, entry.record.key)
+    try db.cachedStatement(
+      sql: """
+        INSERT INTO attested_keys (
+          key_id, public_key, app_id, environment, category, bundle_version, counter, used_counters,
+          registration_nonce, attestation_digest, registered_at, key_hash
+        ) VALUES (:key, :public, :app, :environment, :category, :version, 0, 0, :nonce, :digest, :now, :hash)
+        ON CONFLICT (key_id) DO NOTHING
+        """
+    ).execute(arguments: [
+      "key": Data(key.keyID.bytes), "public": Data(key.publicKey), "app": key.appID.text,
+      "environment": key.environment.rawValue, "category": key.validationCategory.map { Int64($0.rawValue) },
+      "version": key.bundleVersion, "nonce": Data(record.request.nonce.bytes),
+      "digest": Data(record.request.attestationDigest.bytes), "now": record.registeredAt.milliseconds,
+      "hash": KeyHash(of: key.keyID).text,
+    ])
+    return db.changesCount == 1
+  }
+
+  // Of two histories with different counters nobody knows what lies behind the greater one: all of it counts as used,
+  // unless the stored one has none.
+  private func advance(_ entry: KeyEntry) throws {
+    let record = entry.record
+    try db.cachedStatement(
+      sql: """
+        UPDATE attested_keys SET
+          used_counters = CASE
+            WHEN counter = 0 AND used_counters = 0 THEN :used
+            WHEN :counter = counter THEN used_counters | :used
+            WHEN :counter > counter THEN -1
+            ELSE used_counters
+          END,
+          counter = CASE WHEN :counter > counter THEN :counter ELSE counter END,
+          last_seen_at = CASE WHEN last_seen_at > :seen THEN last_seen_at ELSE COALESCE(:seen, last_seen_at) END,
+          revoked_at = CASE WHEN revoked_at < :revoked THEN revoked_at ELSE COALESCE(:revoked, revoked_at) END
+        WHERE key_id = :key
+        """
+    ).execute(arguments: [
+      "key": Data(record.key.keyID.bytes), "counter": Int64(record.counter.value),
+      "used": Int64(bitPattern: entry.usedCounters), "seen": record.lastSeenAt?.milliseconds,
+      "revoked": record.revokedAt?.milliseconds,
+    ])
+  }
+
+  // MARK: Findings
+
+  func findings(isThorough: Bool) throws -> [StoreFinding] {
+    guard isThorough else { return [] }
+    var findings: [StoreFinding] = []
+    func add(_ text: String, advice: String) {
+      findings.append(StoreFinding(.problem, in: .data, text, advice: advice))
+    }
+    for fault in try String.fetchAll(db, sql: "PRAGMA integrity_check(10)") where fault != "ok" {
+      add("the file is damaged: \(fault)", advice: "stop the gate, keep the file, restore from a backup")
+    }
+    let orphans = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM pragma_foreign_key_check") ?? 0
+    if orphans > 0 { add("\(orphans) receipts without a key", advice: "restore from a backup; keys are not affected") }
+    let bare =
+      "SELECT COUNT(*) FROM attested_keys AS k WHERE NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id)"
+    let count = try Int.fetchOne(db, sql: bare) ?? 0
+    if count > 0 { add("\(count) keys without a receipt", advice: "restore from a backup; the keys themselves work") }
+    for table in ["nonce_watermark", "change_position"] {
+      if try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM \(table)") != 1 {
+        add("\(table) has not its one row", advice: "restore from a backup: nothing can be spent or revoked")
+      }
+    }
+    return findings
+  }
+}

@@ -1,0 +1,39 @@
+internal import AppAttest
+internal import AttestGate
+internal import Foundation
+internal import GRDB
+
+/// What is said to the list of changes, by which other processes learn what this one did.
+struct ChangeStatements {
+  let db: Database
+
+  /// Notes a change of `keyID`, or of the challenge keys (`nil`), in the transaction that makes it.
+  func note(_ keyID: KeyID?) throws {
+    try db.execute(sql: "UPDATE change_position SET position = position + 1 WHERE id = 1")
+    try db.execute(
+      sql: "INSERT INTO changes (position, key_id) SELECT position, ? FROM change_position WHERE id = 1",
+      arguments: [keyID.map { Data($0.bytes) }])
+    try db.execute(
+      sql: "DELETE FROM changes WHERE position <= (SELECT position FROM change_position WHERE id = 1) - ?",
+      arguments: [Changes.kept])
+  }
+
+  /// What was changed after `position`, and the newest position.
+  func changes(after position: ChangePosition?) throws -> Changes {
+    let newest = try Row.fetchOne(db, sql: "SELECT position FROM change_position WHERE id = 1")
+    let found = try Row.fetchAll(
+      db, sql: "SELECT position, key_id FROM changes WHERE position > ? ORDER BY position LIMIT 1000",
+      arguments: [position?.value ?? .max])
+    do throws(MalformedColumn) {
+      guard let newest = try newest?.read("position", { $0 as Int64 }) else { throw MalformedColumn(name: "position") }
+      var rows: [(position: Int64, keyID: KeyID?)] = []
+      for row in found {
+        let keyID = try row.readIfPresent("key_id") { KeyID(bytes: Array($0 as Data)) }
+        rows.append((try row.read("position") { $0 }, keyID))
+      }
+      return Changes(rows, after: position, newest: newest)
+    } catch {
+      throw StoreError.corrupt(reason: "changes.\(error.name) is malformed")
+    }
+  }
+}

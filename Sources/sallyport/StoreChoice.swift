@@ -1,0 +1,39 @@
+internal import AttestGate
+internal import FoundationEssentials
+internal import PostgresStore
+internal import SQLiteStore
+internal import Settings
+
+extension GateSettings.Store {
+  /// The store that the settings name; it is not opened yet.
+  ///
+  /// - Parameter mostWaiting: how many calls may wait before further ones are refused.
+  func makeStore(mostWaiting: Int) throws(CommandFailure) -> any GateStore {
+    switch self {
+    case .sqlite(let path): return SQLiteStore(path: path, mostWaiting: mostWaiting)
+    case .postgres(let url, let passwordFile):
+      let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
+      do throws(ConnectionParameters.Malformed) {
+        var limits = PostgresStore.Limits()
+        limits.mostWaiting = mostWaiting
+        return PostgresStore(try ConnectionParameters(url: url.text, password: password), limits: limits)
+      } catch {
+        throw CommandFailure(
+          .configuration, error: "store.url: \(url): \(error.reason)",
+          hint: "write postgres://user@host:port/database?sslmode=verify-full, as libpq takes it")
+      }
+    }
+  }
+
+  /// The first line of the file.
+  private static func password(in file: String) throws(CommandFailure) -> String {
+    guard let bytes = try? Data(contentsOf: URL(filePath: file)),
+      let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
+    else {
+      throw CommandFailure(
+        .configuration, error: "store.password_file: \(file) cannot be read, or is empty",
+        hint: "put the password on the first line")
+    }
+    return String(line)
+  }
+}

@@ -1,0 +1,91 @@
+import AppAttest
+import AttestGate
+import Locking
+import StoreConformance
+import Testing
+
+/// What several gates did to one database, and what they were told: to be checked when all is over.
+///
+/// Whatever crashed meanwhile, no nonce and no counter of a key may have been taken twice, and what was acknowledged has
+/// to be there.
+final class History: Sendable {
+  private struct Log {
+    var registered: [Registration] = []
+    var admitted: [KeyUse] = []
+    /// Every nonce that was ever shown, whatever became of it.
+    var shown: [Nonce] = []
+    var refusals = 0
+  }
+
+  private let log = Guarded(Log())
+
+  var countOfAdmissions: Int { log.withLock { $0.admitted.count } }
+  var countOfRefusals: Int { log.withLock { $0.refusals } }
+
+  /// Registers keys and admits them over any of `stores`, replaying what was shown before, until the task is cancelled.
+  ///
+  /// A fault of the store is a refusal and is not tried again; a replay may try what it left.
+  func work(on stores: [any GateStore], seed: UInt64) async {
+    var random = SplitMix(seed: seed)
+    var keys: [(key: AttestedKey, counter: UInt32)] = []
+    while !Task.isCancelled {
+      guard let store = stores.randomElement(using: &random) else { return }
+      if keys.count < 4 || Int.random(in: 0..<50, using: &random) == 0 {
+        let registration = Specimen.registration()
+        if await insert(registration, in: store) { keys.append((registration.key, 0)) }
+        continue
+      }
+      let index = Int.random(in: keys.indices, using: &random)
+      keys[index].counter += 1
+      let isReplay = Int.random(in: 0..<4, using: &random) == 0
+      let nonce = (isReplay ? log.withLock { $0.shown.randomElement(using: &random) } : nil) ?? Specimen.nonce()
+      // Sometimes with a counter of before: it must have been taken once at most.
+      let back = UInt32.random(in: 0...2, using: &random)
+      let counter = max(1, keys[index].counter - min(back, keys[index].counter))
+      await admit(Specimen.use(of: keys[index].key, counter, over: nonce, window: 8), by: store)
+    }
+  }
+
+  private func insert(_ registration: Registration, in store: any GateStore) async -> Bool {
+    guard let insertion = try? await store.register(registration) else { return false }
+    guard insertion == .inserted else { return false }
+    log.withLock { $0.registered.append(registration) }
+    return true
+  }
+
+  private func admit(_ use: KeyUse, by store: any GateStore) async {
+    log.withLock { $0.shown.append(use.nonce) }
+    do throws(StoreError) {
+      let answer = try await store.admit(use)
+      log.withLock { log in
+        if answer == .admitted { log.admitted.append(use) }
+      }
+    } catch {
+      log.withLock { $0.refusals += 1 }
+      await Task.yield()
+    }
+  }
+
+  /// Looks for whatever must not have happened.
+  func check(in store: any GateStore) async throws {
+    let (registered, admitted) = log.withLock { ($0.registered, $0.admitted) }
+    #expect(!admitted.isEmpty && !registered.isEmpty)
+    #expect(Set(admitted.map(\.nonce)).count == admitted.count, "a nonce was taken twice")
+    for registration in registered {
+      let record = try await store.record(of: registration.key.keyID)
+      #expect(record?.request == registration.request, "an acknowledged registration is missing")
+      #expect(try await store.receipt(of: registration.key.keyID) == registration.receipt)
+    }
+    for (keyID, uses) in Dictionary(grouping: admitted, by: \.keyID) {
+      #expect(Set(uses.map(\.counter)).count == uses.count, "a counter was taken twice")
+      let stored = try #require(try await store.record(of: keyID)).counter
+      #expect(uses.allSatisfy { $0.counter <= stored }, "a counter went back")
+    }
+    for use in admitted {
+      let again = KeyUse(
+        keyID: use.keyID, counter: SignCount(.max), nonce: use.nonce, window: .none, at: Specimen.now)
+      #expect(try await store.admit(again) == .nonceSpent)
+    }
+    #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+  }
+}

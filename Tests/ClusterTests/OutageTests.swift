@@ -1,0 +1,69 @@
+import ByteCoding
+import GateProcesses
+import PostgresServers
+import PostgresStore
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("A database that goes away and comes back", .serialized)
+struct OutageTests {
+  @Test("New sockets are refused, open ones live on, and without a restart new ones open again")
+  func outage() async throws {
+    let server = try await PostgresServer.start()
+    try await TwoGates.serving(on: server) { gates in
+      let phone = try await gates.registeredPhone()
+      let socket = try await gates.visitors[1].open(as: phone, counter: 1)
+      let nonce = try await gates.visitors[0].challenge()
+      try await server.crash()
+      for visitor in gates.visitors {
+        let start = ContinuousClock.now
+        #expect(try await visitor.refusal(of: phone.credentials(over: nonce, counter: 2)) == "store_unavailable")
+        #expect(.now - start < .seconds(5))
+      }
+      #expect(try await socket.exchange(.text("alive")) == .text("alive"))
+      // Nonces are made without the store.
+      _ = try await gates.visitors[1].challenge()
+
+      try await server.start()
+      for (number, visitor) in gates.visitors.enumerated() {
+        try await comesBack {
+          try await visitor.refusal(
+            of: phone.credentials(over: visitor.challenge(), counter: UInt32(number) * 1000 + $0))
+        }
+      }
+      #expect(try await socket.exchange(.text("alive")) == .text("alive"))
+    }
+  }
+
+  @Test("A revocation that happened while a gate could not hear closes the sockets as soon as it can")
+  func revocationMeanwhile() async throws {
+    let server = try await PostgresServer.start()
+    try await TwoGates.serving(on: server) { gates in
+      let phone = try await gates.registeredPhone()
+      let socket = try await gates.visitors[1].open(as: phone, counter: 1)
+      // Every connection of the gates is cut in the moment of the revocation: no notice can be relied on.
+
+      try await server.sql(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sallyport' AND pid <> pg_backend_pid();
+        """)
+
+      #expect(try await gates.store.revoke(phone.registeredID, at: .now()))
+      let (code, after) = try await ending(of: socket, since: .now)
+      #expect(code == 3003)
+      #expect(after < .seconds(4))
+    }
+  }
+
+  /// Tries with rising counters until nothing is refused any more.
+  private func comesBack(_ attempt: (UInt32) async throws -> String?) async throws {
+    let start = ContinuousClock.now
+    var counter: UInt32 = 10
+    while let refusal = try await attempt(counter) {
+      guard .now - start < .seconds(20) else { throw Unexpected("still refused: \(refusal)") }
+      counter += 1
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import AttestGate
+import ByteCoding
+import GateProcesses
+import PostgresServers
+import PostgresStore
+import SQLiteStore
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("Gates that share a database are as one", .serialized)
+struct SharedStateTests {
+  @Test("Of 50 upgrades with one nonce over two gates exactly one gets in; 20 rounds of 20")
+  func race() async throws {
+    try await TwoGates.serving(on: .shared()) { gates in
+      let phone = try await gates.registeredPhone()
+      for round in UInt32(0)..<20 {
+        let nonce = try await gates.visitors[Int(round) % 2].challenge()
+        let refusals = try await withThrowingTaskGroup(of: String?.self) { group in
+          for number in UInt32(0)..<50 {
+            let credentials = try phone.credentials(over: nonce, counter: round * 50 + number + 1)
+            group.addTask { try await gates.visitors[Int(number) % 2].refusal(of: credentials) }
+          }
+          return try await group.reduce(into: [String?: Int]()) { $0[$1, default: 0] += 1 }
+        }
+        #expect(refusals[nil] == 1, "round \(round): \(refusals)")
+        let others = Set(refusals.keys.compactMap { $0 })
+        #expect(others.isSubset(of: ["nonce_used", "counter_replayed"]), "round \(round): \(refusals)")
+      }
+    }
+  }
+
+  @Test("A revoked key's sockets close on both gates within 2 s with 3003, others stay; restored, it opens new ones")
+  func revocation() async throws {
+    try await TwoGates.serving(on: .shared()) { gates in
+      let (phone, other) = (try await gates.registeredPhone(), try await gates.registeredPhone())
+      let sockets = [
+        try await gates.visitors[0].open(as: phone, counter: 1),
+        try await gates.visitors[1].open(as: phone, counter: 2),
+      ]
+      let untouched = try await gates.visitors[1].open(as: other, counter: 1)
+      let start = ContinuousClock.now
+      #expect(try await gates.store.revoke(phone.registeredID, at: .now()))
+      for socket in sockets {
+        let (code, after) = try await ending(of: socket, since: start)
+        #expect(code == 3003)
+        #expect(after < .seconds(2))
+      }
+      #expect(try await untouched.exchange(.text("still here")) == .text("still here"))
+      for visitor in gates.visitors {
+        let credentials = try phone.credentials(over: await visitor.challenge(), counter: 9)
+        #expect(try await visitor.refusal(of: credentials) == "key_revoked")
+      }
+      #expect(try await gates.store.restore(phone.registeredID))
+      let reopened = try await gates.visitors[1].open(as: phone, counter: 10)
+      #expect(try await reopened.exchange(.text("back")) == .text("back"))
+    }
+  }
+
+  @Test("A removed key's sockets close, too")
+  func removal() async throws {
+    try await TwoGates.serving(on: .shared()) { gates in
+      let phone = try await gates.registeredPhone()
+      let socket = try await gates.visitors[1].open(as: phone, counter: 1)
+      let start = ContinuousClock.now
+      #expect(try await gates.store.remove([phone.registeredID], unusedSince: nil) == 1)
+      let (code, after) = try await ending(of: socket, since: start)
+      #expect(code == 3003)
+      #expect(after < .seconds(2))
+    }
+  }
+
+  @Test("After a rotation by one node, the nonces of old and new keys are good everywhere, at once")
+  func rotation() async throws {
+    try await TwoGates.serving(on: .shared()) { gates in
+      let phone = try await gates.registeredPhone()
+      let old = try await gates.visitors[0].challenge()
+      let operatorsNode = Challenges(storage: gates.store)
+      #expect(try await operatorsNode.rotate(at: .now()))
+      // Made with a key that no gate may have heard of yet.
+      let new = try #require(operatorsNode.issue(at: .now())?.nonce.text)
+      #expect(try await gates.visitors[1].refusal(of: phone.credentials(over: new, counter: 1)) == nil)
+      #expect(try await gates.visitors[0].refusal(of: phone.credentials(over: new, counter: 2)) == "nonce_used")
+      #expect(try await gates.visitors[1].refusal(of: phone.credentials(over: old, counter: 3)) == nil)
+    }
+  }
+
+  @Test("With SQLite, a revocation by another process closes the key's sockets within 2 s")
+  func otherProcess() async throws {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      try await GateProcess.serving(plan) { gate in
+        let visitor = try Visitor(to: gate)
+        let phone = try Phone(of: gate.authority)
+        try await visitor.register(phone)
+        let socket = try await visitor.open(as: phone, counter: 1)
+        let store = SQLiteStore(path: gate.folder.path + "/state.db")
+        let start = ContinuousClock.now
+        #expect(try await store.revoke(phone.registeredID, at: .now()))
+        let (code, after) = try await ending(of: socket, since: start)
+        #expect(code == 3003)
+        #expect(after < .seconds(2))
+        await store.close()
+      }
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import GateProcesses
+import PostgresServers
+import PostgresStore
+import TestSupport
+import Transport
+import TransportEngine
+
+/// Two gates, as they are built, on one PostgreSQL, with an echo server behind them.
+struct TwoGates: Sendable {
+  let gates: [GateProcess]
+  let visitors: [Visitor]
+  /// The store that the gates share, as a command of an operator would open it.
+  let store: PostgresStore
+
+  static func serving<R>(
+    on server: PostgresServer, _ plan: GatePlan = GatePlan(), _ body: (TwoGates) async throws -> R
+  ) async throws -> R {
+    try await serving(at: server.newURL(), plan, body)
+  }
+
+  static func serving<R>(
+    at url: String, _ plan: GatePlan = GatePlan(), _ body: (TwoGates) async throws -> R
+  ) async throws -> R {
+    try await EchoProcess.serving { upstream in
+      try await Places.withTemporaryFolder { path in
+        var plan = plan
+        plan.routes = [("/", upstream)]
+        plan.storeURL = url
+        // One folder, so one authority.
+        let first = try await GateProcess(plan, in: path + "/gate")
+        defer { first.process.kill() }
+        let second = try await GateProcess(plan, in: path + "/gate")
+        defer { second.process.kill() }
+        let store = PostgresStore(try ConnectionParameters(url: url))
+        let result = try await body(
+          TwoGates(gates: [first, second], visitors: [Visitor(to: first), Visitor(to: second)], store: store))
+        await store.close()
+        return result
+      }
+    }
+  }
+
+  /// A phone whose key is registered, at the first gate.
+  func registeredPhone() async throws -> Phone {
+    let phone = try Phone(of: gates[0].authority)
+    try await visitors[0].register(phone)
+    return phone
+  }
+}
+
+extension Phone {
+  /// The id under which the registry has its key.
+  var registeredID: KeyID {
+    get throws {
+      guard let keyID = KeyID(base64: keyID) else { throw Unexpected("a key id of another size") }
+      return keyID
+    }
+  }
+}
+
+/// How a socket ended, and how long after `start`.
+func ending(
+  of socket: ClientWebSocket, since start: ContinuousClock.Instant
+) async throws -> (code: UInt16?, after: Duration) {
+  while true {
+    if case .ended(let ending) = try await socket.receive() { return (ending.code, .now - start) }
+  }
+}

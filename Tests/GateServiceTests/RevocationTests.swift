@@ -1,0 +1,120 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import GateFixtures
+import Locking
+import SQLiteStore
+import SimulatedDevice
+import Testing
+import Transport
+
+@testable import GateService
+
+@Suite("Sessions end when their key does")
+struct RevocationTests {
+  private let bench: GateBench
+  private let service: ServiceBench
+  private let response: ChangeResponse
+
+  init() throws {
+    bench = try GateBench()
+    service = try ServiceBench(bench)
+    response = ChangeResponse(
+      registry: bench.store, challenges: bench.challenges, sessions: service.sessions, logger: service.log.logger)
+  }
+
+  /// What a session was told.
+  private final class Ear: Sendable {
+    let closes = Guarded<[CloseCode]>([])
+    var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
+    var heard: [CloseCode] { closes.withLock { $0 } }
+  }
+
+  private func order(of device: MintedDevice, _ count: UInt32) async throws -> any RelayOrder {
+    try await service.order(for: .upgrade(device.fields(over: bench.nonce(), count: count)))
+  }
+
+  @Test("Of several sessions those of the key are closed with 3003, once, and others are left alone")
+  func closes() async throws {
+    let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
+    let orders = [try await order(of: revoked, 1), try await order(of: revoked, 2), try await order(of: other, 1)]
+    let ears = orders.map { _ in Ear() }
+    for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
+    #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
+    try await response.respond(to: .key(revoked.keyID))
+    #expect(ears.map(\.heard) == [[.revoked], [.revoked], []])
+  }
+
+  @Test("A session whose key was revoked while its upstream was asked is closed as soon as it opens")
+  func closesOnOpening() async throws {
+    let device = try await bench.registeredDevice()
+    let order = try await order(of: device, 1)
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    try await response.respond(to: .key(device.keyID))
+    let ear = Ear()
+    order.opened(ear.control)
+    #expect(ear.heard == [.revoked])
+  }
+
+  @Test("A change that is noted between an admission and its entry has the key looked up again")
+  func suspects() async throws {
+    let device = try await bench.registeredDevice()
+    let ticket = service.sessions.ticket()
+    let admission = try await bench.gate.admit(
+      device.claim(over: bench.nonce(), count: 1))
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    try await response.respond(to: .key(device.keyID))
+    let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
+    let session = service.sessions.add(record, since: ticket)
+    let ear = Ear()
+    session.opened(ear.control)
+    var suspects = service.sessions.recheck.makeAsyncIterator()
+    #expect(await suspects.next() == device.keyID)
+    // One that asks later is none.
+    let later = service.sessions.add(record, since: service.sessions.ticket())
+    #expect(service.sessions.records.count == 2)
+    later.end()
+    session.end()
+    #expect(service.sessions.records == [])
+  }
+
+  @Test("A key that was restored before the change was read keeps its sessions")
+  func restored() async throws {
+    let device = try await bench.registeredDevice()
+    let (order, ear) = (try await order(of: device, 1), Ear())
+    order.opened(ear.control)
+    let keyID = device.keyID
+    #expect(try await bench.store.revoke(keyID, at: bench.clock.now))
+    #expect(try await bench.store.restore(keyID))
+    try await response.respond(to: .key(keyID))
+    #expect(ear.heard == [])
+  }
+
+  @Test("If nobody knows what was changed, every session's key is looked up")
+  func everything() async throws {
+    let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
+    let orders = [try await order(of: revoked, 1), try await order(of: other, 1)]
+    let ears = orders.map { _ in Ear() }
+    for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
+    #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
+    try await response.respond(to: .everything)
+    #expect(ears.map(\.heard) == [[.revoked], []])
+  }
+
+  @Test("A session that never opens, and one that is over, is listed no more")
+  func leaves() async throws {
+    let device = try await bench.registeredDevice()
+    do {
+      let order = try await order(of: device, 1)
+      #expect(service.sessions.records.map(\.keyID) == [device.keyID])
+      _ = order
+    }
+    #expect(service.sessions.records == [])
+    let order = try await order(of: device, 2)
+    order.opened(Ear().control)
+    order.closed(
+      SessionSummary(
+        end: .closed(by: .client, code: 1000), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero))
+    #expect(service.sessions.records == [])
+  }
+}

@@ -1,0 +1,192 @@
+import Foundation
+import Glibc
+import Locking
+import TestSupport
+
+/// A PostgreSQL of a test, on a Unix socket in a folder of its own. It ends with the process of the test, however that
+/// ends.
+public final class PostgresServer: Sendable {
+  /// Where the socket and the data are.
+  public let folder: String
+  private let options: [String: String]
+  private let running = Guarded<Running?>(nil)
+  private let databases = Guarded(0)
+
+  private struct Running: Sendable {
+    let guardian: ChildProcess
+    let id: pid_t
+  }
+
+  private init(folder: String, options: [String: String]) {
+    self.folder = folder
+    self.options = options
+  }
+
+  deinit {
+    if let running = running.withLock({ $0 }) {
+      running.guardian.closeInput()
+    } else {
+      // It crashed and was not started again: nobody else removes what it left.
+      try? FileManager.default.removeItem(atPath: folder)
+    }
+  }
+
+  /// The one server that tests share which do it no harm. Each takes a schema of its own.
+  public static func shared() async throws -> PostgresServer { try await sharedStart.value }
+
+  // Nothing of it has to outlive the process, so nothing has to be flushed.
+  private static let sharedStart = Task {
+    try await PostgresServer.start(options: ["fsync": "off", "full_page_writes": "off", "max_connections": "300"])
+  }
+
+  /// Makes a cluster in a new folder and starts it.
+  public static func start(options: [String: String] = [:]) async throws -> PostgresServer {
+    let folder = try makeFolder()
+    let server = PostgresServer(folder: folder, options: options)
+    try await server.runTool(
+      "initdb", ["-D", server.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
+    try await server.start()
+    return server
+  }
+
+  /// Makes a standby of this server and starts it.
+  public func standby(name: String) async throws -> PostgresServer {
+    let standby = PostgresServer(folder: try Self.makeFolder(), options: options)
+    try await standby.runTool(
+      "pg_basebackup",
+      [
+        "-D", standby.data, "-d", "host=\(folder) user=postgres application_name=\(name)", "-R", "-X", "stream",
+        "--no-sync", "-c", "fast",
+      ])
+    try await standby.start(until: "database system is ready to accept read-only connections")
+    return standby
+  }
+
+  /// The URL of a schema of its own in the database `postgres`.
+  public func newURL() async throws -> String {
+    let name = databases.withLock { count in
+      count += 1
+      return "test_\(count)"
+    }
+    try await sql("CREATE SCHEMA \(name)")
+    return url(schema: name)
+  }
+
+  public func url(schema: String) -> String { "\(Self.url(of: [self]))&options=-csearch_path%3D\(schema)" }
+
+  /// The URL of several servers, to be tried in their order.
+  public static func url(of servers: [PostgresServer]) -> String {
+    "postgres:///postgres?user=postgres&host=\(servers.map(\.folder).joined(separator: ","))"
+  }
+
+  /// Runs statements as the superuser, on a connection of their own, and gives the rows, values separated by `|`.
+  @discardableResult
+  public func sql(_ text: String) async throws -> [String] {
+    let answer = try await ChildProcess.run(
+      Self.tool("psql"), ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "postgres", "-c", text],
+      environment: Self.withoutVariables)
+    guard answer.exit == .code(0) else { throw PostgresFault("psql: \(answer.errors.joined(separator: "; "))") }
+    return answer.output
+  }
+}
+
+// MARK: Starting and ending
+
+extension PostgresServer {
+  private var data: String { folder + "/data" }
+
+  /// Starts the server, after a crash too.
+  public func start(until sign: String = "database system is ready to accept connections") async throws {
+    var arguments = ["-D", data, "-k", folder, "-c", "listen_addresses="]
+    for (name, value) in options { arguments += ["-c", "\(name)=\(value)"] }
+    let command = try Self.unprivileged(Self.tool("postgres"), arguments)
+    let guardian = try ChildProcess("/bin/sh", ["-c", Self.guardianText, "sh", folder] + command, in: folder)
+    let line = try await guardian.output.first("the server's number") { !$0.isEmpty }
+    guard let id = pid_t(line) else { throw PostgresFault("no number: \(line)") }
+    running.withLock { $0 = Running(guardian: guardian, id: id) }
+    _ = try await guardian.errors.first("the server's start", within: .seconds(60)) { $0.contains(sign) }
+  }
+
+  // The input ends with the process that holds it, so the server never outlives the test, however that ends. The one
+  // that waits for it is a child of its own: whoever kills the shell does not kill it.
+  private static let guardianText = """
+    folder=$1; shift
+    exec 3<&0
+    (
+      "$@" 3<&- </dev/null & id=$!
+      echo $id
+      cat <&3 >/dev/null
+      kill -QUIT $id 2>/dev/null; wait $id 2>/dev/null
+      [ -e "$folder/keep" ] || rm -rf "$folder"
+    ) &
+    exec 3<&-
+    wait
+    """
+
+  /// Ends the server as a power cut would: `SIGKILL` to the first process, at which the others go.
+  public func crash() async throws {
+    guard let running = running.withLock({ $0 }) else { return }
+    try Data().write(to: URL(fileURLWithPath: folder + "/keep"))
+    _ = Glibc.kill(running.id, SIGKILL)
+    running.guardian.closeInput()
+    _ = try await running.guardian.exit()
+    // Its children hold the standard error of the guardian, and see that their parent is gone.
+    _ = try await running.guardian.errors.all()
+    try FileManager.default.removeItem(atPath: folder + "/keep")
+    self.running.withLock { $0 = nil }
+  }
+
+  /// Stops or lets go on every process of the server.
+  public func send(_ signal: Int32) {
+    if let running = running.withLock({ $0 }) { _ = Glibc.kill(running.id, signal) }
+  }
+
+  /// Makes a standby the primary.
+  public func promote() async throws { try await sql("SELECT pg_promote(true, 30)") }
+
+  private func runTool(_ name: String, _ arguments: [String]) async throws {
+    let command = try Self.unprivileged(Self.tool(name), arguments)
+    let answer = try await ChildProcess.run(
+      command[0], Array(command.dropFirst()), environment: Self.withoutVariables, in: folder)
+    guard answer.exit == .code(0) else { throw PostgresFault("\(name): \(answer.errors.joined(separator: "; "))") }
+  }
+
+  /// Variables of libpq, should somebody run the tests with them, are not passed on.
+  private static var withoutVariables: [String: String?] {
+    let names = ProcessInfo.processInfo.environment.keys.filter { $0.hasPrefix("PG") }
+    return Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })
+  }
+
+  /// PostgreSQL refuses to run as root.
+  private static func unprivileged(_ program: String, _ arguments: [String]) throws -> [String] {
+    guard geteuid() == 0 else { return [program] + arguments }
+    return [try Places.tool("setpriv"), "--reuid=postgres", "--regid=postgres", "--clear-groups", program] + arguments
+  }
+
+  private static func makeFolder() throws -> String {
+    // The path of a socket has at most 107 bytes.
+    let folder = NSTemporaryDirectory() + "sallyport-pg-\(UUID().uuidString.prefix(8))"
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    if geteuid() == 0, let user = getpwnam("postgres") {
+      guard chown(folder, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw PostgresFault("chown") }
+    }
+    return folder
+  }
+
+  /// A program of the newest PostgreSQL: Debian keeps them beside the path.
+  static func tool(_ name: String) throws -> String {
+    let root = "/usr/lib/postgresql"
+    let versions = ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).compactMap(Int.init).sorted()
+    for version in versions.reversed() {
+      let path = "\(root)/\(version)/bin/\(name)"
+      if FileManager.default.isExecutableFile(atPath: path) { return path }
+    }
+    return try Places.tool(name)
+  }
+}
+
+public struct PostgresFault: Error, CustomStringConvertible {
+  public let description: String
+  init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,14 @@
+import PostgresServers
+import PostgresStore
+import StoreConformance
+import Testing
+
+@Suite("The PostgreSQL store keeps the laws of every store")
+struct ConformanceTests {
+  @Test("Law", arguments: StoreLaw.all)
+  func law(_ law: StoreLaw) async throws {
+    let store = PostgresStore(try ConnectionParameters(url: await PostgresServer.shared().newURL()))
+    try await law.check(store)
+    await store.close()
+  }
+}

@@ -1,0 +1,71 @@
+import AppAttest
+import AttestGate
+import PostgresServers
+import StoreConformance
+import Testing
+
+@testable import PostgresStore
+
+@Suite("A commit whose outcome nobody knows is a refusal", .serialized)
+struct DoubtTests {
+  /// What happens to a commit that waits for a standby that is not there.
+  enum Event: CaseIterable {
+    /// The gate's patience ends first.
+    case silence
+    /// The server's process is ended: it has committed, and says nothing.
+    case termination
+    /// Somebody cancels the wait: the server says that it has committed, with a warning.
+    case cancellation
+  }
+
+  @Test("Nobody is admitted, nothing is tried again, and the nonce stays spent", arguments: Event.allCases)
+  func doubt(_ event: Event) async throws {
+    let server = try await PostgresServer.start()
+    var limits = PostgresStore.Limits()
+    limits.patience = event == .silence ? .seconds(1) : .seconds(20)
+    let store = PostgresStore(try ConnectionParameters(url: PostgresServer.url(of: [server])), limits: limits)
+    let registration = Specimen.registration()
+    #expect(try await store.register(registration) == .inserted)
+    try await Self.setStandby("nobody", of: server)
+    let use = Specimen.use(of: registration.key, 7)
+    async let answer = Self.answer(store, use)
+    let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    switch event {
+    case .silence: break
+    case .termination:
+      try await Self.repeatedly { try await server.sql("SELECT pg_terminate_backend(pid) \(waiting)") == ["t"] }
+    case .cancellation:
+      try await Self.repeatedly { try await server.sql("SELECT pg_cancel_backend(pid) \(waiting)") == ["t"] }
+    }
+    guard case .failure(.inDoubt) = await answer else {
+      Issue.record("\(await answer)")
+      return
+    }
+    try await Self.setStandby("", of: server)
+    // The commit had happened: that is why nothing may be tried again.
+    try await Self.repeatedly { (try? await store.record(of: registration.key.keyID))??.counter.value == 7 }
+    #expect(try await store.admit(Specimen.use(of: registration.key, 8, over: use.nonce)) == .nonceSpent)
+    #expect(try await store.admit(Specimen.use(of: registration.key, 8)) == .admitted)
+    await store.close()
+  }
+
+  private static func answer(_ store: PostgresStore, _ use: KeyUse) async -> Result<Admittance, StoreError> {
+    do throws(StoreError) { return .success(try await store.admit(use)) } catch { return .failure(error) }
+  }
+
+  private static func setStandby(_ name: String, of server: PostgresServer) async throws {
+    try await server.sql("ALTER SYSTEM SET synchronous_standby_names = '\(name)'")
+    try await server.sql("SELECT pg_reload_conf()")
+    try await repeatedly { try await server.sql("SHOW synchronous_standby_names") == [name] }
+  }
+
+  /// Asks until the answer is yes.
+  private static func repeatedly(_ question: () async throws -> Bool) async throws {
+    let start = ContinuousClock.now
+    while try await !question() {
+      guard .now - start < .seconds(20) else { throw WaitedTooLong() }
+    }
+  }
+
+  private struct WaitedTooLong: Error {}
+}

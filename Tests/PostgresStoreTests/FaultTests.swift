@@ -1,0 +1,321 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Dispatch
+import PostgresServers
+import StoreConformance
+import Testing
+
+@testable import PostgresStore
+
+@Suite("The PostgreSQL store refuses while something is wrong, and works again by itself")
+struct FaultTests {
+  private static func store(
+    at url: String, _ change: (inout PostgresStore.Limits) -> Void = { _ in }
+  ) throws -> PostgresStore {
+    var limits = PostgresStore.Limits()
+    change(&limits)
+    return PostgresStore(try ConnectionParameters(url: url), limits: limits)
+  }
+
+  @Test("A server that is not there is told at once, and found as soon as it is")
+  func absentServer() async throws {
+    let server = try await PostgresServer.start()
+    let store = try Self.store(at: PostgresServer.url(of: [server]))
+    try await store.open()
+    #expect(store.health == .healthy)
+    try await server.crash()
+    await #expect(throws: StoreError.self) { try await store.register(Specimen.registration()) }
+    guard case .failing = store.health else {
+      Issue.record("\(store.health)")
+      return
+    }
+    let start = ContinuousClock.now
+    // Nobody waits for a connection that is known to be missing.
+    for _ in 0..<100 { _ = try? await store.register(Specimen.registration()) }
+    #expect(.now - start < .seconds(2))
+    try await server.start()
+    try await Self.eventually { try await store.register(Specimen.registration()) == .inserted }
+    try await store.open()
+    #expect(try await store.admit(Specimen.use(of: Specimen.key(), 1)) == .unknownKey)
+    await store.close()
+  }
+
+  @Test("Connections that the server closed while nobody asked cost no call its answer")
+  func closedConnections() async throws {
+    let server = try await PostgresServer.shared()
+    let url = try await server.newURL()
+    let store = try Self.store(at: url + "&application_name=closed")
+    let registration = Specimen.registration()
+    #expect(try await store.register(registration) == .inserted)
+    #expect(try await store.admit(Specimen.use(of: registration.key, 1)) == .admitted)
+    let connections = "FROM pg_stat_activity WHERE application_name = 'closed'"
+    try await server.sql("SELECT pg_terminate_backend(pid) \(connections)")
+    try await Self.eventually { try await server.sql("SELECT COUNT(*) \(connections)") == ["0"] }
+    #expect(try await store.admit(Specimen.use(of: registration.key, 2)) == .admitted)
+    #expect(try await store.register(Specimen.registration()) == .inserted)
+    await store.close()
+  }
+
+  @Test("A newer schema is left alone")
+  func newerSchema() async throws {
+    let server = try await PostgresServer.shared()
+    let url = try await server.newURL()
+    let store = try Self.store(at: url)
+    try await store.open()
+    _ = try await store.run { connection throws(StoreError) in
+      try connection.ask(Call("INSERT INTO sallyport_migrations (version) VALUES (99)")).changes
+    }
+    let older = try Self.store(at: url)
+    await #expect(throws: StoreError.unreachable(reason: "the store was written by a newer version")) {
+      try await older.open()
+    }
+    await store.close()
+    await older.close()
+  }
+
+  @Test("Twenty stores that start at once on an empty schema all find it made")
+  func migrationRace() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let stores = try (0..<20).map { _ in try Self.store(at: url) }
+    let answers = try await StoreLaw.tally(20) { number in
+      try await stores[number].register(Specimen.registration())
+    }
+    #expect(answers == [.inserted: 20])
+    for store in stores { await store.close() }
+  }
+
+  @Test(
+    "A commit is at least on, whatever the default of role or database",
+    arguments: [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
+  func synchronousCommit(_ given: String, _ expected: String) async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let store = try Self.store(at: url + "%20-csynchronous_commit%3D\(given)")
+    let level = try await store.run { connection throws(StoreError) -> String? in
+      let answer = try connection.ask(Call("SELECT current_setting('synchronous_commit') AS level"))
+      return try StoreError.onMalformed("settings") { () throws(MalformedColumn) in
+        try answer.rows.first?.read("level") { $0 }
+      }
+    }
+    #expect(level == expected)
+    await store.close()
+  }
+
+  @Test("An admission that breaks a rule of the schema fails alone in its batch, and later ones go well")
+  func culpritAlone() async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.admissionLanes = 1 }
+    let good = Specimen.registration()
+    let bad = Specimen.registration()
+    for registration in [good, bad] { _ = try await store.register(registration) }
+    _ = try await store.run { connection throws(StoreError) in
+      let id = Hex.encode(bad.key.keyID.bytes)
+      return try connection.ask(
+        Call("ALTER TABLE attested_keys ADD CHECK (key_id <> '\\x\(id)' OR counter = 0)")
+      ).changes
+    }
+    let hold = try await RowHold(good.key.keyID, in: store)
+    async let first = store.admit(Specimen.use(of: good.key, 1))
+    async let second = Self.answer(store, Specimen.use(of: bad.key, 1))
+    async let third = store.admit(Specimen.use(of: good.key, 2, window: 8))
+    await hold.release()
+    #expect(try await first == .admitted)
+    #expect(try await third == .admitted)
+    guard case .failure(.failed(let reason)) = await second else {
+      Issue.record("\(await second)")
+      return
+    }
+    #expect(reason.hasPrefix("23514"))
+    #expect(try await store.admit(Specimen.use(of: good.key, 3)) == .admitted)
+    await store.close()
+  }
+
+  @Test("Calls beyond the bound are refused at once; those that wait are served")
+  func overload() async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL()) {
+      $0.mostWaiting = 3
+      $0.mostAtOnce = 1
+      $0.admissionLanes = 1
+      // Longer than any test machine is busy with something else.
+      ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
+    }
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    let hold = try await RowHold(registration.key.keyID, in: store)
+    // One is on its way and waits for the row, three wait for that one.
+    var waiting: [Task<Result<Admittance, StoreError>, Never>] = []
+    while store.countOfWaitingAdmissions < 3 {
+      let counter = UInt32(waiting.count + 1)
+      waiting.append(Task { await Self.answer(store, Specimen.use(of: registration.key, counter)) })
+      await Task.yield()
+    }
+    await #expect(throws: StoreError.overloaded) { try await store.admit(Specimen.use(of: registration.key, .max)) }
+    await hold.release()
+    var answers: [Result<Admittance, StoreError>: Int] = [:]
+    for task in waiting { answers[await task.value, default: 0] += 1 }
+    #expect(answers[.failure(.overloaded), default: 0] <= waiting.count - 3, "\(answers)")
+    #expect(answers[.success(.admitted), default: 0] >= 1)
+    await store.close()
+  }
+
+  @Test("A row that somebody holds for too long refuses the calls that want it")
+  func heldRow() async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.lockTimeout = .milliseconds(100) }
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    let hold = try await RowHold(registration.key.keyID, in: store)
+    await #expect(throws: StoreError.locked) { try await store.admit(Specimen.use(of: registration.key, 1)) }
+    await hold.release()
+    try await Self.eventually { try await store.admit(Specimen.use(of: registration.key, 2)) == .admitted }
+    await store.close()
+  }
+
+  @Test("Batches of two gates over the same keys and nonces never wait for one another in a circle")
+  func noDeadlock() async throws {
+    let server = try await PostgresServer.shared()
+    let url = try await server.newURL()
+    let stores = try (0..<2).map { _ in try Self.store(at: url) }
+    var keys: [AttestedKey] = []
+    for _ in 0..<40 {
+      let registration = Specimen.registration()
+      _ = try await stores[0].register(registration)
+      keys.append(registration.key)
+    }
+    let all = keys
+    for round in UInt32(0)..<10 {
+      let nonces = (0..<40).map { _ in Specimen.nonce() }
+      // Each nonce is brought by two keys to two gates, in opposite orders.
+      let answers = try await StoreLaw.tally(160) { number in
+        let (gate, index) = (number % 2, number / 2 % 40)
+        let key = all[gate == 0 ? index : 39 - index]
+        let nonce = nonces[(index * 7 + number / 80) % 40]
+        return try await stores[gate].admit(
+          Specimen.use(of: key, round * 10 + UInt32(number / 40) + 1, over: nonce, window: 63))
+      }
+      #expect(answers[.admitted, default: 0] <= 40)
+    }
+    #expect(try await server.sql("SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'") == ["0"])
+    for store in stores { await store.close() }
+  }
+
+  @Test("A nonce that is forgotten between an admission's snapshot and its insertion is not good again")
+  func forgottenMeanwhile() async throws {
+    let server = try await PostgresServer.shared()
+    let url = try await server.newURL() + "&application_name=forgetting"
+    let stores = try (0..<3).map { _ in
+      // Longer than any test machine is busy with something else.
+      try Self.store(at: url) {
+        ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
+      }
+    }
+    let registration = Specimen.registration()
+    let nonce = Specimen.nonce()
+    _ = try await stores[0].register(registration)
+    #expect(try await stores[0].admit(Specimen.use(of: registration.key, 1, over: nonce)) == .admitted)
+    let waiting = """
+      SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'forgetting' AND wait_event_type = 'Lock'
+      """
+    let hold = try await RowHold(registration.key.keyID, in: stores[1])
+    async let replay = stores[0].admit(Specimen.use(of: registration.key, 2, over: nonce))
+    try await Self.eventually { try await server.sql(waiting) == ["1"] }
+    let forgotten = Task { try await stores[2].forgetNonces(issuedBy: Specimen.now) }
+    // Either it waits for the admission, as it should, or it has deleted the nonce.
+    try await Self.eventually {
+      let isGone = try await server.sql("SELECT COUNT(*) FROM \(Self.schema(in: url)).spent_nonces") == ["0"]
+      return try await server.sql(waiting) == ["2"] || isGone
+    }
+    await hold.release()
+    #expect(try await replay == .nonceSpent)
+    try await forgotten.value
+    #expect(try await stores[0].admit(Specimen.use(of: registration.key, 3, over: nonce)) == .nonceSpent)
+    for store in stores { await store.close() }
+  }
+
+  @Test(
+    "A damaged row is a fault of the store, not the end of the process",
+    arguments: [("app_id", "'nonsense'"), ("environment", "'moon'"), ("category", "-1"), ("counter", "NULL")])
+  func damagedRow(_ column: String, _ value: String) async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL())
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    _ = try await store.run { connection throws(StoreError) in
+      _ = try connection.ask(Call("ALTER TABLE attested_keys ALTER counter DROP NOT NULL"))
+      return try connection.ask(Call("UPDATE attested_keys SET \(column) = \(value)")).changes
+    }
+    await #expect(throws: StoreError.corrupt(reason: "attested_keys.\(column) is malformed")) {
+      try await store.record(of: registration.key.keyID)
+    }
+    // Others are not affected.
+    #expect(try await store.register(Specimen.registration()) == .inserted)
+    await store.close()
+  }
+
+  @Test("A closed store refuses")
+  func closed() async throws {
+    let store = try Self.store(at: await PostgresServer.shared().newURL())
+    try await store.open()
+    await store.close()
+    await #expect(throws: StoreError.closed) { try await store.register(Specimen.registration()) }
+    await #expect(throws: StoreError.closed) { try await store.admit(Specimen.use(of: Specimen.key(), 1)) }
+  }
+
+  @Test("A server that may lose what it answered is found out")
+  func findings() async throws {
+    // This one does not flush, and has no standby.
+    let store = try Self.store(at: await PostgresServer.shared().newURL())
+    let texts = try await store.findings(isThorough: false).map(\.text)
+    for word in ["fsync is off", "full_page_writes is off", "no synchronous standby"] {
+      #expect(texts.contains { $0.hasPrefix(word) }, "\(word)")
+    }
+    await store.close()
+  }
+
+  // MARK: Tools
+
+  private static func answer(_ store: PostgresStore, _ use: KeyUse) async -> Result<Admittance, StoreError> {
+    do throws(StoreError) { return .success(try await store.admit(use)) } catch { return .failure(error) }
+  }
+
+  private static func schema(in url: String) -> Substring {
+    let rest = url[(url.firstRange(of: "search_path%3D")?.upperBound ?? url.endIndex)...]
+    return rest.prefix { $0 != "&" }
+  }
+
+  /// Asks until the answer is yes; an error is a no.
+  private static func eventually(_ question: () async throws -> Bool) async throws {
+    let start = ContinuousClock.now
+    while (try? await question()) != true {
+      guard .now - start < .seconds(20) else { throw WaitedTooLong() }
+      await Task.yield()
+    }
+  }
+
+  private struct WaitedTooLong: Error {}
+}
+
+/// Keeps the row of a key locked by another connection of the store.
+private struct RowHold: Sendable {
+  private let gate = DispatchSemaphore(value: 0)
+  private let task: Task<Void, any Error>
+
+  /// Returns once the row is held.
+  init(_ keyID: KeyID, in store: PostgresStore) async throws {
+    let (held, isHeld) = AsyncStream<Void>.makeStream()
+    task = Task { [gate] in
+      _ = try await store.run { connection throws(StoreError) in
+        try connection.transaction { connection throws(StoreError) -> Bool? in
+          _ = try connection.ask(
+            Call("SELECT 1 FROM attested_keys WHERE key_id = $1 FOR UPDATE", Parameter(keyID.bytes)))
+          isHeld.yield()
+          gate.wait()
+          return true
+        }
+      }
+    }
+    for await _ in held { break }
+  }
+
+  func release() async {
+    gate.signal()
+    _ = try? await task.value
+  }
+}

@@ -1,0 +1,149 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Testing
+
+extension StoreLaw {
+  static let catalog = [
+    StoreLaw("Pages list every key once, in the order of the ids, whatever their size") { store async throws in
+      let ids = try await registeredKeys(23, in: store).map(\.keyID)
+      for limit in [1, 7, 23, 100] {
+        #expect(try await list(.all, in: store, limit: limit) == sorted(ids), "limit \(limit)")
+      }
+    },
+    StoreLaw("An empty store has one page, without keys and without a next one") { store async throws in
+      #expect(try await store.keys(.all, after: nil, limit: 10) == KeyPage([], next: nil))
+    },
+    StoreLaw("A selection picks by app, environment and revocation, and by all at once") { store async throws in
+      let (one, two) = ("AAABBBCCC1.com.example.one", "AAABBBCCC1.com.example.two")
+      let keys = [Specimen.key(of: one), Specimen.key(of: one, in: .development), Specimen.key(of: two)]
+      for key in keys { _ = try await store.register(Specimen.registration(of: key)) }
+      #expect(try await store.revoke(keys[0].keyID, at: Specimen.now))
+      func picked(_ selection: KeySelection) async throws -> [KeyID] { try await list(selection, in: store, limit: 2) }
+      #expect(try await picked(KeySelection(appID: AppID(one))) == sorted([keys[0].keyID, keys[1].keyID]))
+      #expect(try await picked(KeySelection(environment: .production)) == sorted([keys[0].keyID, keys[2].keyID]))
+      #expect(try await picked(KeySelection(isRevoked: true)) == [keys[0].keyID])
+      #expect(try await picked(KeySelection(isRevoked: false)) == sorted([keys[1].keyID, keys[2].keyID]))
+      let selection = KeySelection(appID: AppID(one), environment: .production, isRevoked: false)
+      #expect(try await picked(selection) == [])
+    },
+    StoreLaw("A key is unused since what lies behind both its registration and its last use") { store async throws in
+      let used = try await registeredKey(in: store)
+      let idle = try await registeredKey(in: store)
+      #expect(
+        try await store.admit(Specimen.use(of: used, 1, at: Specimen.now.advanced(by: .seconds(60)))) == .admitted)
+      func unused(_ seconds: Int) -> KeySelection {
+        KeySelection(unusedSince: Specimen.now.advanced(by: .seconds(seconds)))
+      }
+      #expect(try await list(unused(0), in: store, limit: 9) == [])
+      #expect(try await list(unused(1), in: store, limit: 9) == [idle.keyID])
+      #expect(try await list(unused(61), in: store, limit: 9) == sorted([used.keyID, idle.keyID]))
+    },
+    StoreLaw("A key is found by its hash, and by the beginning of it") { store async throws in
+      let key = try await registeredKeys(5, in: store)[2]
+      let hash = KeyHash(of: key.keyID)
+      #expect(try await store.keys(hashPrefix: hash.text, limit: 9).map(\.key) == [key])
+      #expect(try await store.keys(hashPrefix: hash.short, limit: 9).map(\.key) == [key])
+      #expect(try await store.keys(hashPrefix: "", limit: 9).count == 5)
+      #expect(try await store.keys(hashPrefix: "", limit: 2).count == 2)
+      #expect(try await store.keys(hashPrefix: hash.text + "A", limit: 9) == [])
+    },
+    StoreLaw("A removed key is as one that was never registered; others stay") { store async throws in
+      let keys = try await registeredKeys(3, in: store)
+      let stranger = Specimen.key().keyID
+      #expect(try await store.remove([keys[0].keyID, stranger, keys[2].keyID], unusedSince: nil) == 2)
+      #expect(try await store.record(of: keys[0].keyID) == nil)
+      #expect(try await store.receipt(of: keys[0].keyID) == nil)
+      #expect(try await store.admit(Specimen.use(of: keys[0], 1)) == .unknownKey)
+      #expect(try await store.admit(Specimen.use(of: keys[1], 1)) == .admitted)
+      #expect(try await store.register(Specimen.registration(of: keys[0])) == .inserted)
+    },
+    StoreLaw("A key that was used since stays, although it was listed as unused") { store async throws in
+      let (used, idle) = (try await registeredKey(in: store), try await registeredKey(in: store))
+      let instant = Specimen.now.advanced(by: .seconds(10))
+      #expect(try await store.admit(Specimen.use(of: used, 1, at: instant)) == .admitted)
+      #expect(try await store.remove([used.keyID, idle.keyID], unusedSince: instant) == 1)
+      #expect(try await store.record(of: used.keyID) != nil)
+    },
+    StoreLaw("Nothing is found amiss in what is in order") { store async throws in
+      _ = try await registeredKeys(3, in: store)
+      #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
+    },
+  ]
+
+  static let copies = [
+    StoreLaw("A copy of a key is the key: counters, window, dates and receipt") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
+      #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .admitted)
+      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      let entries = try await store.entries(after: nil, limit: 10)
+      #expect(entries.count == 1)
+      #expect(try await store.remove([key.keyID], unusedSince: nil) == 1)
+      #expect(try await store.merge(entries) == 1)
+      #expect(try await store.entries(after: nil, limit: 10) == entries)
+      #expect(try await store.admit(Specimen.use(of: key, 11)) == .revoked)
+      #expect(try await store.restore(key.keyID))
+      #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .counterReplayed(stored: SignCount(10)))
+      #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
+    },
+    StoreLaw("Entries come in pages, in the order of the ids") { store async throws in
+      let ids = try await registeredKeys(5, in: store).map(\.keyID)
+      let first = try await store.entries(after: nil, limit: 3).map(\.record.key.keyID)
+      let second = try await store.entries(after: first.last, limit: 3).map(\.record.key.keyID)
+      #expect(first + second == sorted(ids))
+    },
+    StoreLaw("Merging again changes nothing") { store async throws in
+      _ = try await registeredKeys(4, in: store)
+      let entries = try await store.entries(after: nil, limit: 10)
+      #expect(try await store.merge(entries) == 0)
+      #expect(try await store.entries(after: nil, limit: 10) == entries)
+    },
+    StoreLaw("An old copy takes nothing back: neither a counter nor a revocation") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
+      let old = try await store.entries(after: nil, limit: 10)
+      #expect(try await store.admit(Specimen.use(of: key, 7)) == .admitted)
+      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      #expect(try await store.merge(old) == 0)
+      #expect(try await store.admit(Specimen.use(of: key, 8)) == .revoked)
+      #expect(try await store.restore(key.keyID))
+      #expect(try await store.admit(Specimen.use(of: key, 7, window: 63)) == .counterReplayed(stored: SignCount(7)))
+    },
+    StoreLaw("A newer copy brings its counter, and nothing behind it is good") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
+      let newer = try await store.entries(after: nil, limit: 10)
+      #expect(try await store.remove([key.keyID], unusedSince: nil) == 1)
+      _ = try await store.register(Specimen.registration(of: key))
+      #expect(try await store.admit(Specimen.use(of: key, 4, window: 8)) == .admitted)
+      #expect(try await store.merge(newer) == 0)
+      for counter: UInt32 in 1...9 {
+        let admittance = try await store.admit(Specimen.use(of: key, counter, window: 8))
+        #expect(admittance == .counterReplayed(stored: SignCount(9)), "counter \(counter)")
+      }
+    },
+  ]
+
+  // MARK: Tools
+
+  static func registeredKeys(_ count: Int, in store: Store) async throws -> [AttestedKey] {
+    var keys: [AttestedKey] = []
+    for _ in 0..<count { keys.append(try await registeredKey(in: store)) }
+    return keys
+  }
+
+  /// All pages.
+  static func list(_ selection: KeySelection, in store: Store, limit: Int) async throws -> [KeyID] {
+    var ids: [KeyID] = []
+    var cursor: KeyID?
+    repeat {
+      let page = try await store.keys(selection, after: cursor, limit: limit)
+      ids += page.records.map(\.key.keyID)
+      cursor = page.next
+    } while cursor != nil
+    return ids
+  }
+
+  static func sorted(_ ids: [KeyID]) -> [KeyID] { ids.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) } }
+}

@@ -1,0 +1,134 @@
+internal import AppAttest
+internal import AttestGate
+internal import ByteCoding
+internal import Testing
+
+extension StoreLaw {
+  static let changes = [
+    StoreLaw("Who begins to read is told that everything may have changed, and nothing twice") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      let first = try await store.changes(after: nil)
+      #expect(first.changes == [.everything])
+      #expect(try await store.changes(after: first.position) == Changes([], upTo: first.position))
+    },
+    StoreLaw("Revoking, restoring, removing and a new ring are told, in their order") { store async throws in
+      let keys = try await registeredKeys(3, in: store)
+      _ = try await store.challengeKeys(orStoring: .random())
+      let start = try await store.changes(after: nil).position
+      #expect(try await store.revoke(keys[0].keyID, at: Specimen.now))
+      #expect(try await store.restore(keys[0].keyID))
+      try await store.replaceChallengeKeys(with: .random())
+      #expect(try await store.remove([keys[1].keyID], unusedSince: nil) == 1)
+      let news = try await store.changes(after: start)
+      #expect(news.changes == [.key(keys[0].keyID), .key(keys[0].keyID), .challengeKeys, .key(keys[1].keyID)])
+      #expect(try await store.changes(after: news.position).changes == [])
+    },
+    StoreLaw("What changes nothing, and what happens at every socket, is not told") { store async throws in
+      let key = try await registeredKey(in: store)
+      let ring = try await store.challengeKeys(orStoring: .random())
+      let start = try await store.changes(after: nil).position
+      let stranger = Specimen.key().keyID
+      #expect(try await !store.revoke(stranger, at: Specimen.now))
+      #expect(try await !store.restore(stranger))
+      #expect(try await store.remove([stranger], unusedSince: nil) == 0)
+      #expect(try await !store.replaceChallengeKeys(.random(), with: ring))
+      #expect(try await store.admit(Specimen.use(of: key, 1)) == .admitted)
+      _ = try await store.register(Specimen.registration())
+      #expect(try await store.changes(after: start) == Changes([], upTo: start))
+    },
+    StoreLaw("A revocation that a copy brings is told") { store async throws in
+      let key = try await registeredKey(in: store)
+      #expect(try await store.revoke(key.keyID, at: Specimen.now))
+      let revoked = try await store.entries(after: nil, limit: 1)
+      #expect(try await store.restore(key.keyID))
+      let start = try await store.changes(after: nil).position
+      _ = try await store.merge(revoked)
+      #expect(try await store.changes(after: start).changes == [.key(key.keyID)])
+    },
+    StoreLaw("Who is ahead of the store reads another one than before: everything may have changed") {
+      store async throws in
+      let ahead = ChangePosition(try await store.changes(after: nil).position.value + 7)
+      #expect(try await store.changes(after: ahead).changes == [.everything])
+    },
+    StoreLaw("Who reads while 60 keys are revoked at once misses none and gets none twice") { store async throws in
+      let keys = try await registeredKeys(60, in: store)
+      let start = try await store.changes(after: nil).position
+      async let heard = read(60, from: start, in: store)
+      let answers = try await tally(60) { try await store.revoke(keys[$0].keyID, at: Specimen.now) }
+      #expect(answers == [true: 60])
+      #expect(try await heard.count == 60)
+      #expect(Set(try await heard) == Set(keys.map { .key($0.keyID) }))
+    },
+    StoreLaw("A notice comes with a change") { store async throws in
+      let key = try await registeredKey(in: store)
+      var position = try await store.changes(after: nil).position
+      let notices = store.notices()
+      async let revoked = store.revoke(key.keyID, at: Specimen.now)
+      for await _ in notices {
+        let news = try await store.changes(after: position)
+        if news.changes == [.key(key.keyID)] { break }
+        position = news.position
+      }
+      #expect(try await revoked)
+    },
+  ]
+
+  /// Reads until there are `count` changes.
+  private static func read(
+    _ count: Int, from start: ChangePosition, in store: Store
+  ) async throws -> [StoreChange] {
+    var heard: [StoreChange] = []
+    var position = start
+    while heard.count < count {
+      let news = try await store.changes(after: position)
+      heard += news.changes
+      position = news.position
+    }
+    return heard
+  }
+
+  static let everythingAtOnce = [
+    StoreLaw("Of everything at once: no nonce and no counter is taken twice, and nothing that was answered is lost") {
+      store async throws in
+      let keys = try await registeredKeys(6, in: store)
+      let nonces = (0..<200).map { _ in Specimen.nonce() }
+      let outcomes = try await withThrowingTaskGroup(of: [KeyUse].self) { group in
+        for worker in 0..<24 {
+          group.addTask { try await disturb(store, keys, nonces, seed: UInt64(worker)) }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      #expect(!outcomes.isEmpty)
+      #expect(Set(outcomes.map(\.nonce)).count == outcomes.count)
+      for (keyID, uses) in Dictionary(grouping: outcomes, by: \.keyID) {
+        #expect(Set(uses.map(\.counter)).count == uses.count)
+        #expect(try await store.record(of: keyID)?.counter == uses.map(\.counter).max())
+      }
+    }
+  ]
+
+  /// Does what comes to its mind, and gives what was admitted.
+  private static func disturb(
+    _ store: Store, _ keys: [AttestedKey], _ nonces: [Nonce], seed: UInt64
+  ) async throws -> [KeyUse] {
+    var random = SplitMix(seed: seed)
+    var admitted: [KeyUse] = []
+    for step in UInt32(1)...40 {
+      let key = keys[Int.random(in: keys.indices, using: &random)]
+      let nonce = nonces[Int.random(in: nonces.indices, using: &random)]
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0: _ = try await store.revoke(key.keyID, at: Specimen.now)
+      case 1...3: _ = try await store.restore(key.keyID)
+      case 4: _ = try await store.register(Specimen.registration(over: nonce))
+      case 5: _ = try await store.keys(.all, after: key.keyID, limit: 3)
+      case 6: try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(-1)))
+      case 7: _ = try await store.merge(store.entries(after: nil, limit: 3))
+      default:
+        let use = Specimen.use(of: key, UInt32.random(in: step...step + 20, using: &random), over: nonce, window: 8)
+        if try await store.admit(use) == .admitted { admitted.append(use) }
+      }
+    }
+    return admitted
+  }
+}
