@@ -178,7 +178,9 @@ let package = Package(
     tests("SettingsTests", ["Settings"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
-    tests("TransportEngineTests", ["TransportEngine", "Transport", "ByteCoding", "Locking", "SimulatedDevice"]),
+    tests(
+      "TransportEngineTests",
+      ["TransportEngine", "Transport", "ByteCoding", "Locking", "SimulatedDevice", "TestSupport"]),
     tests(
       "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]

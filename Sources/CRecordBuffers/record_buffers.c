@@ -59,3 +59,7 @@ static void *resize(void *block, size_t size, const char *file, int line) {
 }
 
 int sallyport_keep_record_buffers(void) { return CRYPTO_set_mem_functions(take, resize, give_back); }
+
+void sallyport_free_record_buffers(void) {
+  while (kept.count > 0) free(kept.blocks[--kept.count]);
+}

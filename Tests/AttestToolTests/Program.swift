@@ -42,10 +42,14 @@ final class Workplace: Sendable {
   }
 
   var environment: [String: String] {
-    ["XDG_DATA_HOME": folder + "/data", "HOME": folder, "PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": libraryPath]
+    let own = ["XDG_DATA_HOME": folder + "/data", "HOME": folder, "PATH": "/usr/bin:/bin"]
+    return own.merging(Self.inherited) { $1 }
   }
 
-  private var libraryPath: String { ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] ?? "" }
+  /// Where the libraries are, and how a sanitizer is to behave.
+  private static let inherited = ProcessInfo.processInfo.environment.filter {
+    ["LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key)
+  }
 
   /// Runs `attest` to its end.
   func run(

@@ -92,6 +92,7 @@ final class EventLoop: @unchecked Sendable {
     }
     closeEverything()
     closeMailbox()
+    OpenSSLProcess.threadEnds()
   }
 
   func stop() { isStopping = true }

@@ -13,4 +13,7 @@ public enum OpenSSLProcess {
     _ = sallyport_keep_record_buffers()
     _ = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
   }
+
+  /// To be called by a thread that has used TLS, as the last thing that it does.
+  static func threadEnds() { sallyport_free_record_buffers() }
 }
