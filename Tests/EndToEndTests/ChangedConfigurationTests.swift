@@ -3,7 +3,7 @@ import TestSupport
 import Transport
 import TransportEngine
 
-@Suite("A gate that starts again with another configuration", .timeLimit(.minutes(1)))
+@Suite("A gate that starts again with another configuration", .timeLimit(.minutes(10)))
 struct ChangedConfigurationTests {
   /// What a new configuration refuses, though the old one let it register.
   struct Change: Sendable, CustomTestStringConvertible {

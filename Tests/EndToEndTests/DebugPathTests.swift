@@ -7,7 +7,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("The debug path", .serialized, .timeLimit(.minutes(2)))
+@Suite("The debug path", .serialized, .timeLimit(.minutes(10)))
 struct DebugPathTests {
   /// A gate that takes the certificates of `authority`, a path in its folder, in front of an echo server.
   private func serving(

@@ -7,7 +7,7 @@ import Transport
 import TransportEngine
 
 /// The backend's own log decides: what it has not written down did not come through.
-@Suite("Behind the gate, a backend", .serialized, .timeLimit(.minutes(2)))
+@Suite("Behind the gate, a backend", .serialized, .timeLimit(.minutes(10)))
 struct HeadBatteryTests {
   @Test("hears nothing of a head that is refused, although its credentials are good")
   func refusedHeads() async throws {

@@ -7,7 +7,7 @@ import Transport
 import TransportEngine
 
 /// Clients and backends that nobody wrote for this gate.
-@Suite("The gate speaks with", .serialized, .timeLimit(.minutes(2)))
+@Suite("The gate speaks with", .serialized, .timeLimit(.minutes(10)))
 struct InteropTests {
   /// The three lines that `attest headers` prints, for a device whose state is in the gate's folder.
   private func headers(for gate: RunningGate) async throws -> [String] {

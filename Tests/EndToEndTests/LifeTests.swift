@@ -5,7 +5,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A gate", .serialized, .timeLimit(.minutes(2)))
+@Suite("A gate", .serialized, .timeLimit(.minutes(10)))
 struct LifeTests {
   @Test(
     "that is told to stop closes its sockets with 1001 and ends with 0 within ten seconds",
@@ -53,7 +53,7 @@ struct LifeTests {
   }
 }
 
-@Suite("The block of the guide's Part 6 as .env", .timeLimit(.minutes(1)))
+@Suite("The block of the guide's Part 6 as .env", .timeLimit(.minutes(10)))
 struct GuideEnvironmentTests {
   /// Letter by letter.
   static let block = """

@@ -4,7 +4,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A store that cannot be used", .serialized, .timeLimit(.minutes(3)))
+@Suite("A store that cannot be used", .serialized, .timeLimit(.minutes(10)))
 struct StoreOutageTests {
   @Test("refuses new sockets, leaves those that are open alone, and needs no restart when it is back")
   func locked() async throws {

@@ -5,7 +5,7 @@ import Transport
 import TransportEngine
 
 @Suite(
-  "An app that follows the guide", .timeLimit(.minutes(1)),
+  "An app that follows the guide", .timeLimit(.minutes(10)),
   .enabled("needs unshare and mount, which this system does not permit", GuideApp.isPossible))
 struct GuideContractTests {
   @Test("registers once, and its three headers open a socket each time")

@@ -7,7 +7,7 @@ import Transport
 import TransportEngine
 
 /// Beside the other tests: what it measures is the memory of a gate of its own.
-@Suite("A gate in a flood of challenges", .timeLimit(.minutes(5)))
+@Suite("A gate in a flood of challenges", .timeLimit(.minutes(10)))
 struct ChallengeFloodTests {
   @Test("issues 200,000 challenges and remembers none, while an honest device logs in")
   func challengeFlood() async throws {

@@ -36,7 +36,7 @@ private final class Promises: Sendable {
   }
 }
 
-@Suite("A gate that is killed", .timeLimit(.minutes(3)))
+@Suite("A gate that is killed", .timeLimit(.minutes(10)))
 struct CrashTests {
   enum Memory: CaseIterable { case sqlite, postgres }
 

@@ -6,7 +6,7 @@ import Transport
 import TransportEngine
 
 /// One at a time: each measures a gate of its own.
-@Suite("A gate under load", .serialized, .timeLimit(.minutes(5)))
+@Suite("A gate under load", .serialized, .timeLimit(.minutes(10)))
 struct LoadTests {
   @Test("holds 5,000 idle sockets for less than 20 KB each, and all of them still work")
   func idle() async throws {

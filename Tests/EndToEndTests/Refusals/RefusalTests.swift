@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("A refusal over TLS", .timeLimit(.minutes(3)))
+@Suite("A refusal over TLS", .timeLimit(.minutes(10)))
 struct RefusalTests {
   @Test("tells the client and the operator what it is, and betrays nothing", arguments: RefusalCase.all)
   func refused(refusal: RefusalCase) async throws {
@@ -75,7 +75,7 @@ struct RefusalTests {
   }
 }
 
-@Suite("A registration over TLS", .timeLimit(.minutes(1)))
+@Suite("A registration over TLS", .timeLimit(.minutes(10)))
 struct RegistrationTests {
   @Test("succeeds again for the same request, however often, and in the same words")
   func idempotent() async throws {

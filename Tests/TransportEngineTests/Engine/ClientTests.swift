@@ -4,7 +4,7 @@ import Transport
 @testable import TransportEngine
 
 extension EngineTests {
-  @Suite("Client", .timeLimit(.minutes(1)))
+  @Suite("Client", .timeLimit(.minutes(10)))
   struct ClientTests {
     @Test("a request that is refused because another is under way is not sent")
     func busy() async throws {

@@ -4,7 +4,7 @@ import Transport
 @testable import TransportEngine
 
 extension EngineTests {
-  @Suite("Draining and stopping", .timeLimit(.minutes(1)))
+  @Suite("Draining and stopping", .timeLimit(.minutes(10)))
   struct EndingTests {
     private func gate(
       _ listener: RawListener, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()

@@ -4,7 +4,7 @@ import Transport
 @testable import TransportEngine
 
 extension EngineTests {
-  @Suite("Requests and upgrades", .timeLimit(.minutes(2)))
+  @Suite("Requests and upgrades", .timeLimit(.minutes(10)))
   struct ExchangeTests {
     private func gate(_ listener: RawListener, limits: SessionLimits = SessionLimits()) throws -> TestGate {
       try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits)

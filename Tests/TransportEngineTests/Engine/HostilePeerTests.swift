@@ -7,7 +7,7 @@ import Transport
 
 extension EngineTests {
   /// What a peer can do to a gate that serves others as well.
-  @Suite("Hostile peers", .timeLimit(.minutes(1)))
+  @Suite("Hostile peers", .timeLimit(.minutes(10)))
   struct HostilePeerTests {
     private static let mask = FrameTrackerTests.mask
 

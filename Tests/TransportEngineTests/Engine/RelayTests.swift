@@ -16,7 +16,7 @@ private func fromServer(_ opcode: UInt8, _ payload: [UInt8], final: Bool = true)
 }
 
 extension EngineTests {
-  @Suite("Relay", .timeLimit(.minutes(2)))
+  @Suite("Relay", .timeLimit(.minutes(10)))
   struct RelayTests {
     private func gate(
       _ listener: RawListener, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()

@@ -108,7 +108,7 @@ private final class RawTLS {
 }
 
 extension EngineTests {
-  @Suite("TLS", .timeLimit(.minutes(1)))
+  @Suite("TLS", .timeLimit(.minutes(10)))
   struct TLSTests {
     private func gate(
       _ files: TLSFolder, _ listener: RawListener, limits: SessionLimits = SessionLimits(),
