@@ -59,21 +59,21 @@ struct GateSession: RelayOrder {
     context.logger.info("session closed", metadata: metadata)
   }
 
-  private var key: KeyHash? {
-    if case .device(let device) = principal { KeyHash(of: device.keyID) } else { nil }
-  }
-
-  private var app: AppID? {
-    if case .device(let device) = principal { device.appID } else { nil }
-  }
+  private var key: KeyHash? { principal.keyHash }
 
   private var metadata: Logger.Metadata {
-    var metadata = context.metadata(app: app, key: key)
+    var metadata = context.metadata(app: principal.appID, key: key)
     metadata["method"] = "\(principal.method)"
     metadata["route"] = "\(route)"
     if case .certificate(let certificate) = principal { metadata["subject"] = "\(certificate.subject)" }
     return metadata
   }
+}
+
+extension Principal {
+  /// The key that was proved, and its app; `nil` for a certificate, or a gate that stands open.
+  var keyHash: KeyHash? { if case .device(let device) = self { KeyHash(of: device.keyID) } else { nil } }
+  var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
 }
 
 extension SessionSummary.End {
