@@ -66,15 +66,18 @@ let package = Package(
     target(
       "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "JSONLog", "Locking", "Metrics", "Transport",
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Metrics", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
     target("Metrics", ["Locking"]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
-      ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
-    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
+      [
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),

@@ -10,6 +10,7 @@ public struct GateResponder: RequestResponder {
   private let gate: Gate
   private let registrar: Registrar
   private let challenges: Challenges
+  private let identities: IdentityIssuer
   private let routes: RouteTable
   private let limits: SessionLimits
   private let sessions: LiveSessions
@@ -20,19 +21,21 @@ public struct GateResponder: RequestResponder {
 
   /// - Parameters:
   ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
+  ///   - identities: signs what upstreams are told.
   ///   - limits: of every session.
   ///   - sessions: where the sessions that are let in are listed, to be found when they have to be closed.
   ///   - stripHeaders: names of further header fields that upstreams do not get to see.
   ///   - metrics: counts what is decided.
   ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
-    gate: Gate, registrar: Registrar, challenges: Challenges, routes: RouteTable, limits: SessionLimits = .init(),
-    sessions: LiveSessions = LiveSessions(), stripHeaders: Set<String> = [], logger: Logger,
-    metrics: GateMetrics = GateMetrics(), clock: WallClock = .system
+    gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
+    limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(), stripHeaders: Set<String> = [],
+    logger: Logger, metrics: GateMetrics = GateMetrics(), clock: WallClock = .system
   ) {
     self.gate = gate
     self.registrar = registrar
     self.challenges = challenges
+    self.identities = identities
     self.routes = routes
     self.limits = limits
     self.sessions = sessions
@@ -52,6 +55,12 @@ public struct GateResponder: RequestResponder {
     case .registration:
       guard request.method == "POST" else { return .respond(context.refuse(.methodNotAllowed(allowed: "POST"))) }
       return .respond(await register(request, in: context))
+    case .keySet:
+      guard ["GET", "HEAD"].contains(request.method) else {
+        return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD")))
+      }
+      return .respond(await keySet(in: context))
+    case .verification: return .respond(await verify(request, from: peer, in: context))
     case .route(let route):
       guard request.upgrade != nil else { return .respond(context.refuse(.upgradeRequired)) }
       guard !Origin.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
@@ -81,6 +90,16 @@ public struct GateResponder: RequestResponder {
   private func issued(_ challenge: Challenge, in context: RequestContext) -> Response {
     metrics.issuedChallenge()
     return context.ok(challenge)
+  }
+
+  /// Waits for the store as `challenge` does.
+  private func keySet(in context: RequestContext) async -> Response {
+    do throws(StoreError) {
+      try await identities.prepare()
+    } catch {
+      return context.refuse(.denied(.storeUnavailable(error)))
+    }
+    return context.ok(keySet: identities.keySet(at: clock.now()))
   }
 
   private func register(_ request: Request, in context: RequestContext) async -> Response {
@@ -114,21 +133,45 @@ public struct GateResponder: RequestResponder {
   private func admit(
     _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
   ) async -> Disposition {
-    let claim = AdmissionClaim(request, from: peer)
+    let claim = AdmissionClaim(request, certificate: peer.verifiedCertificate)
     // Taken before the registry is asked: a revocation that comes after its answer is not missed.
     let ticket = sessions.ticket()
     do throws(Denial) {
-      let admission = try await gate.admit(claim)
+      let (admission, identity) = try await admitted(claim, request, from: peer)
       metrics.admitted(by: admission.principal.method)
       let session = sessions.add(
         SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
       return .relay(
         GateSession(admission, to: route, context: context, limits: limits, session: session),
-        upgradeHead: UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes)
+        upgradeHead: UpstreamHead(
+          request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene
+        ).bytes)
     } catch {
       metrics.refusedAdmission(error.code.rawValue)
       return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
     }
+  }
+
+  /// Lets the bearer of `claim` in, and says in the gate's words who that is.
+  func admitted(
+    _ claim: AdmissionClaim, _ request: Request, from peer: Peer
+  ) async throws(Denial) -> (Admission, UpstreamIdentity) {
+    // Before anything is spent: without keys nobody could be announced.
+    try await Denial.onStoreFault { () throws(StoreError) in try await identities.prepare() }
+    let admission = try await gate.admit(claim)
+    let subject = IdentitySubject(admission, session: request.id, from: peer)
+    let assertion = try await Denial.onStoreFault { () throws(StoreError) in
+      try identities.assertion(of: subject, at: clock.now())
+    }
+    return (admission, UpstreamIdentity(of: admission.principal, assertion: assertion))
+  }
+}
+
+extension Denial {
+  fileprivate static func onStoreFault<Value: Sendable>(
+    _ call: () async throws(StoreError) -> Value
+  ) async throws(Denial) -> Value {
+    do throws(StoreError) { return try await call() } catch { throw .storeUnavailable(error) }
   }
 }
 
@@ -144,7 +187,9 @@ extension RequestContext {
 
 extension AdmissionClaim {
   /// What `request` shows: assertion headers, and the certificate that the handshake verified.
-  fileprivate init(_ request: Request, from peer: Peer) {
+  ///
+  /// - Parameter certificate: the client's own, if there is one: not that of a proxy before it.
+  init(_ request: Request, certificate: PeerCertificate?) {
     self.init(
       assertion: AssertionClaim { name in
         switch request.headers.only(name.rawValue) {
@@ -153,7 +198,7 @@ extension AdmissionClaim {
         case .repeated: .repeated
         }
       },
-      certificate: peer.verifiedCertificate.map {
+      certificate: certificate.map {
         VerifiedCertificate(fingerprint: $0.fingerprint, subject: $0.subject)
       })
   }
@@ -161,7 +206,7 @@ extension AdmissionClaim {
 
 extension AssertionClaim {
   /// The key that is claimed, for the log; `nil` if none is, or several are.
-  fileprivate var claimedKey: KeyHash? {
+  var claimedKey: KeyHash? {
     guard case .once(let text) = self[.keyID] else { return nil }
     return KeyID(base64: text).map(KeyHash.init)
   }

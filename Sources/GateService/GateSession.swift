@@ -63,21 +63,21 @@ struct GateSession: RelayOrder {
     context.metrics.closed(summary.end.word)
   }
 
-  private var key: KeyHash? {
-    if case .device(let device) = principal { KeyHash(of: device.keyID) } else { nil }
-  }
-
-  private var app: AppID? {
-    if case .device(let device) = principal { device.appID } else { nil }
-  }
+  private var key: KeyHash? { principal.keyHash }
 
   private var fields: LogFields {
-    var fields = context.fields(app: app, key: key)
+    var fields = context.fields(app: principal.appID, key: key)
     fields.append("method", principal.method)
     fields.append("route", route)
     if case .certificate(let certificate) = principal { fields.append("subject", certificate.subject) }
     return fields
   }
+}
+
+extension Principal {
+  /// The key that was proved, and its app; `nil` for a certificate, or a gate that stands open.
+  var keyHash: KeyHash? { if case .device(let device) = self { KeyHash(of: device.keyID) } else { nil } }
+  var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
 }
 
 extension SessionSummary.End {

@@ -3,7 +3,8 @@ internal import Transport
 /// Which of a client's header fields an upstream gets to see.
 ///
 /// An upstream believes what the gate tells it about a client, so no client may say the same words. A name with an
-/// underscore goes too: many servers take it for the name with a dash.
+/// underscore goes too, and one with any other character than letters, digits and dashes: where names become variables
+/// (CGI, WSGI), servers take one for the other.
 struct HeaderHygiene: Sendable {
   private static let prefixes = [
     "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded-", "x-original-", "x-rewrite-",
@@ -45,8 +46,13 @@ struct HeaderHygiene: Sendable {
 
   /// Whether the form of this lowercase name is one that an upstream could take for the gate's word.
   private static func hasIdentityForm(_ name: String) -> Bool {
-    name.utf8.contains(UInt8(ascii: "_"))
+    !name.utf8.allSatisfy(isPlain)
       || prefixesByInitial[name.utf8.first]?.contains { name.hasPrefix($0) } == true
+  }
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      || byte == UInt8(ascii: "-")
   }
 
   /// The names that `Connection` fields list.

@@ -51,6 +51,13 @@ struct RequestContext: Sendable {
     Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
   }
 
+  /// The answer with the keys of identities. Verifiers may keep it for a while: keys are published long before they sign.
+  func ok(keySet: String) -> Response {
+    Response(
+      status: 200,
+      headers: headers(type: "application/jwk-set+json", caching: "public, max-age=300"), body: Array(keySet.utf8))
+  }
+
   /// Logs `refusal` and tells the client. `key` is the one that was claimed, if any.
   func refuse(_ refusal: Refusal, key: KeyHash? = nil) -> Response {
     let answer = refusal.answer
@@ -75,10 +82,10 @@ struct RequestContext: Sendable {
     return Response(status: answer.status, headers: headers, body: Array(body.utf8))
   }
 
-  private func headers(type: String) -> HeaderFields {
+  private func headers(type: String, caching: String = "no-store") -> HeaderFields {
     var headers = HeaderFields()
     headers.append("Content-Type", type)
-    headers.append("Cache-Control", "no-store")
+    headers.append("Cache-Control", caching)
     headers.append("X-Request-Id", id)
     return headers
   }

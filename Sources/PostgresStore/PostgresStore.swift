@@ -129,6 +129,22 @@ extension PostgresStore: KeyRegistry {
   }
 }
 
+extension PostgresStore: IdentityKeyStorage {
+  public func identityKeys(orStoring candidate: IdentityKeyRing) async throws(StoreError) -> IdentityKeyRing {
+    try await run { connection throws(StoreError) in
+      try IdentityKeyStatements.ring(orStoring: candidate, on: connection)
+    }
+  }
+
+  public func replaceIdentityKeys(
+    _ expected: IdentityKeyRing, with ring: IdentityKeyRing
+  ) async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in
+      try IdentityKeyStatements.replace(expected, with: ring, on: connection)
+    }
+  }
+}
+
 extension PostgresStore: ChallengeKeyStorage {
   public func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
     try await run { connection throws(StoreError) in

@@ -5,7 +5,7 @@ internal import AttestGate
 /// Times are milliseconds since the epoch. The tables stand in the first schema of `search_path`.
 enum Schema {
   /// Each migration is one transaction of these statements.
-  static let migrations: [[String]] = [keys + nonces + challengeKeys + changes]
+  static let migrations: [[String]] = [keys + nonces + challengeKeys + changes, identityKeys]
 
   /// Any number, the same in every version: with the schema it names the lock that migrations are made under.
   private static let lock = "SELECT pg_advisory_xact_lock(1935763568, hashtext(current_schema()))"
@@ -100,6 +100,17 @@ enum Schema {
       position INTEGER NOT NULL PRIMARY KEY,
       number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
       secret BYTEA NOT NULL CHECK (length(secret) = 32),
+      retires_at BIGINT
+    )
+    """
+  ]
+
+  private static let identityKeys = [
+    """
+    CREATE TABLE identity_keys (
+      position INTEGER NOT NULL PRIMARY KEY,
+      private_key BYTEA NOT NULL,
+      signs_from BIGINT NOT NULL,
       retires_at BIGINT
     )
     """

@@ -19,6 +19,7 @@ enum Schema {
       try addHashes(in: db)
       try createChanges(in: db)
     }
+    migrator.registerMigration("3 identity keys") { db in try createIdentityKeys(in: db) }
     return migrator
   }
 
@@ -71,6 +72,18 @@ enum Schema {
           position INTEGER NOT NULL PRIMARY KEY,
           number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
           secret BLOB NOT NULL CHECK (length(secret) = 32),
+          retires_at BIGINT
+        );
+        """)
+  }
+
+  private static func createIdentityKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE identity_keys (
+          position INTEGER NOT NULL PRIMARY KEY,
+          private_key BLOB NOT NULL,
+          signs_from BIGINT NOT NULL,
           retires_at BIGINT
         );
         """)

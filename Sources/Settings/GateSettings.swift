@@ -16,8 +16,7 @@ public struct GateSettings: Sendable, Hashable {
   /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
   /// a folder that an operator names has to be there.
   public var stateFolder: String?
-  /// Header fields that the upstream never sees, beside those that are always removed.
-  public var strippedHeaders: [String]
+  public var identity: Identity
   /// How long sessions have to end after a signal to stop.
   public var drainTimeout: Duration
 
@@ -130,6 +129,19 @@ extension GateSettings {
     public var maxMessage: Int
     /// How soon the sockets of a revoked key are closed; `nil` for not at all.
     public var closeOnRevoke: Duration?
+  }
+
+  /// What upstreams are told about clients.
+  public struct Identity: Sendable, Hashable {
+    /// `iss` and `aud` of assertions.
+    public var issuer: String
+    public var audience: String
+    /// How long a key signs; `nil` for ever.
+    public var keyLife: Duration?
+    /// How long a key is published before it signs, and after it has.
+    public var keyOverlap: Duration
+    /// Header fields that the upstream never sees, beside those that are always removed.
+    public var strippedHeaders: [String]
   }
 
   public enum Store: Sendable, Hashable {

@@ -12,6 +12,7 @@ internal import Transport
 struct GateAssembly {
   let store: any GateStore
   let challenges: Challenges
+  let identityKeys: IdentityKeys
   let sessions = LiveSessions()
   let metrics = GateMetrics()
   private let settings: GateSettings
@@ -21,6 +22,7 @@ struct GateAssembly {
   init(_ settings: GateSettings) throws(CommandFailure) {
     self.settings = settings
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+    identityKeys = IdentityKeys(storage: store)
     guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
     }
@@ -52,9 +54,14 @@ struct GateAssembly {
   /// What the gate does about changes that others make to the store.
   func changeResponse(logger: Logger) -> ChangeResponse {
     ChangeResponse(
-      registry: store, challenges: challenges, sessions: sessions,
+      registry: store, challenges: challenges, identityKeys: identityKeys, sessions: sessions,
       closesSessions: settings.session.closeOnRevoke != nil, forget: { [assertions] in assertions.forget($0) },
       logger: logger)
+  }
+
+  /// What signs identities, under the names of the settings.
+  var identities: IdentityIssuer {
+    IdentityIssuer(issuer: settings.identity.issuer, audience: settings.identity.audience, keys: identityKeys)
   }
 
   func registrar() throws(CommandFailure) -> Registrar {

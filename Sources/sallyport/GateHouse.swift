@@ -19,6 +19,7 @@ struct GateHouse {
   /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
   private let changeInterval: Duration
   private let housekeeping: NonceHousekeeping
+  private let keyHousekeeping: IdentityKeyHousekeeping
   private let logger: Logger
   private let sink: LineSink
   private let drainTimeout: Duration
@@ -38,8 +39,8 @@ struct GateHouse {
     await announce(store, with: logger)
     let responder = GateResponder(
       gate: assembly.gate(), registrar: try assembly.registrar(), challenges: assembly.challenges,
-      routes: try assembly.routes(), limits: settings.session.limits,
-      sessions: assembly.sessions, stripHeaders: Set(settings.strippedHeaders), logger: logger,
+      identities: assembly.identities, routes: try assembly.routes(), limits: settings.session.limits,
+      sessions: assembly.sessions, stripHeaders: Set(settings.identity.strippedHeaders), logger: logger,
       metrics: assembly.metrics)
     let engine = try start(settings, responder, EngineLog(logger: logger, metrics: assembly.metrics))
     for route in settings.routes {
@@ -58,7 +59,10 @@ struct GateHouse {
     return GateHouse(
       engine: engine, store: store, changes: assembly.changeResponse(logger: logger),
       changeInterval: min((settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)),
-      housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges), logger: logger, sink: sink,
+      housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges),
+      keyHousekeeping: IdentityKeyHousekeeping(
+        keys: assembly.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
+      logger: logger, sink: sink,
       drainTimeout: settings.drainTimeout)
   }
 
@@ -142,6 +146,11 @@ struct GateHouse {
         try await housekeeping.run()
       } catch {
         logger.error("spent nonces cannot be forgotten", metadata: ["step": "\(error.step)"])
+      }
+      do throws(StoreError) {
+        if try await keyHousekeeping.run() { logger.notice("a new key for identities is published") }
+      } catch {
+        logger.error("the keys of identities cannot be had", metadata: ["step": "\(error.step)"])
       }
       try? await Task.sleep(for: .seconds(30))
     }

@@ -18,6 +18,7 @@ struct ServiceBench: Sendable {
   let responder: GateResponder
   let log: LogFile
   let sessions = LiveSessions()
+  let identities: IdentityIssuer
 
   init(_ bench: GateBench, stripHeaders: Set<String> = []) throws {
     self.bench = bench
@@ -25,8 +26,10 @@ struct ServiceBench: Sendable {
     let all = try #require(Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)))
     let game = try #require(Route(path: "/game", upstream: .unix(path: "/run/game.sock")))
     let routes = try #require(RouteTable([all, game]))
+    identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
     responder = GateResponder(
-      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, routes: routes,
+      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
+      routes: routes,
       sessions: sessions, stripHeaders: stripHeaders, logger: log.logger, clock: bench.clock.wallClock)
   }
 

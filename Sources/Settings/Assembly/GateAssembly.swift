@@ -13,14 +13,14 @@ extension Assembly {
     let routes = routes()
     let session = session()
     let store = store()
-    let strippedHeaders = elements(Keys.strippedHeaders)
-    guard let listen, let tls, let appAttest, let session, let store,
+    let identity = identity()
+    guard let listen, let tls, let appAttest, let session, let store, let identity,
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, stateFolder: stateFolder(of: store),
-      strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
+      identity: identity, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }
@@ -84,6 +84,15 @@ extension Assembly {
       }
     }
     return GateSettings.DebugMTLS(clientCAFile: file, allowedSubjects: subjects)
+  }
+
+  private mutating func identity() -> GateSettings.Identity? {
+    let strippedHeaders = elements(Keys.strippedHeaders)
+    guard let issuer = value(Keys.issuer), let audience = value(Keys.audience),
+      let keyLife = value(Keys.identityKeyLife), let keyOverlap = value(Keys.identityKeyOverlap)
+    else { return nil }
+    return GateSettings.Identity(
+      issuer: issuer, audience: audience, keyLife: keyLife, keyOverlap: keyOverlap, strippedHeaders: strippedHeaders)
   }
 
   private mutating func session() -> GateSettings.Session? {

@@ -92,6 +92,18 @@ enum Keys {
   static let mostWaitingForStore = Key(
     "store.max_waiting", .integer(1...1_000_000), default: "4096",
     "How many calls may wait for the store, for reads and writes each; more are refused as `overloaded`.")
+  static let issuer = Key(
+    "identity.issuer", .text(form: "a name, or the URL of the gate"), default: "sallyport",
+    "`iss` of the assertions that upstreams get.")
+  static let audience = Key(
+    "identity.audience", .text(form: "a name"), default: "sallyport-upstream",
+    "`aud` of the assertions that upstreams get.")
+  static let identityKeyLife = Key(
+    "identity.key_life", .durationOrOff(600_000...31_536_000_000), default: "90d",
+    "How long a key signs the assertions before another one takes its place.")
+  static let identityKeyOverlap = Key(
+    "identity.key_overlap", .duration(300_000...604_800_000), default: "1h",
+    "How long a new key is published before it signs, and an old one after it has.")
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, "Header fields to keep from the upstream, beside those that always are.")
   static let drainTimeout = Key(
@@ -118,7 +130,8 @@ public enum SettingsTable {
     Keys.closeOnRevoke.definition,
     Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
     .later("limits"),
-    Keys.strippedHeaders.definition, .later("identity.audience"),
+    Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
+    Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
     .later("admin"), .later("metrics"),
     Keys.drainTimeout.definition, .later("shutdown.unready_delay"),
   ]
