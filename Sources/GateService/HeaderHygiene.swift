@@ -23,36 +23,48 @@ struct HeaderHygiene: Sendable {
   /// Without these there is no opening handshake, so no `Connection` field removes them.
   private static let handshakeNames: Set<String> = ["host", "sec-websocket-key", "sec-websocket-version"]
 
-  private static let prefixesByInitial = Dictionary(grouping: prefixes) { $0.utf8.first }
-
   /// Every name that is removed from each request.
-  private let removed: Set<String>
+  private let removed: FieldNameSet
 
   /// - Parameter stripHeaders: further names to remove, in any case.
   init(stripHeaders: Set<String> = []) {
-    removed = Self.names.union(Self.connectionNames).union(stripHeaders.map { $0.lowercased() })
+    removed = FieldNameSet(
+      names: Self.names.union(Self.connectionNames).union(stripHeaders), prefixes: Self.prefixes)
   }
 
   /// `headers` without what a client may not tell an upstream; the others keep their order, names and values.
   func cleaned(_ headers: HeaderFields) -> HeaderFields {
-    // Of an honest upgrade nothing remains: its `Connection` names `Upgrade`, which is removed anyway.
-    let named = Self.options(of: headers).subtracting(Self.handshakeNames).subtracting(removed)
-    return HeaderFields(headers.fields.filter { !isRemoved($0.name.lowercased(), named: named) })
+    let named = Self.namedByConnection(in: headers)
+    return HeaderFields(headers.fields.filter { field in !isRemoved(field.name) && !named.contains(field.name) })
   }
 
-  private func isRemoved(_ name: String, named: Set<String>) -> Bool {
-    removed.contains(name) || Self.hasIdentityForm(name) || (!named.isEmpty && named.contains(name))
-  }
-
-  /// Whether the form of this lowercase name is one that an upstream could take for the gate's word.
-  private static func hasIdentityForm(_ name: String) -> Bool {
-    !name.utf8.allSatisfy(isPlain)
-      || prefixesByInitial[name.utf8.first]?.contains { name.hasPrefix($0) } == true
+  /// Whether no upstream gets to see a field of this name, or whether its form is one that an upstream could take for
+  /// the gate's word.
+  private func isRemoved(_ name: String) -> Bool {
+    var name = name
+    return name.withUTF8 { name in !name.allSatisfy(Self.isPlain) || removed.contains(name) }
   }
 
   private static func isPlain(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || byte == UInt8(ascii: "-")
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+      true
+    default: false
+    }
+  }
+
+  /// What a client wants to be removed; of an honest upgrade nothing remains, since `Upgrade` is removed anyway.
+  private static func namedByConnection(in headers: HeaderFields) -> NamedFields {
+    let values = headers.values(of: "Connection")
+    if values.allSatisfy({ HeaderFields.isSame($0, "Upgrade") }) { return NamedFields(names: []) }
+    return NamedFields(names: options(of: headers).subtracting(handshakeNames))
+  }
+
+  private struct NamedFields {
+    /// In lowercase.
+    let names: Set<String>
+    func contains(_ name: String) -> Bool { !names.isEmpty && names.contains(name.lowercased()) }
   }
 
   /// The names that `Connection` fields list.

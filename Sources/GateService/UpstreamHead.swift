@@ -12,19 +12,12 @@ struct UpstreamHead {
   /// From request line to empty line. Target, query, `Host` and the handshake's own fields are the client's, and so is
   /// what `HeaderHygiene` lets through; the rest is the gate's word.
   var bytes: [UInt8] {
-    var head: [UInt8] = []
-    head.reserveCapacity(2048)
-    head += "\(request.method) \(request.target) HTTP/1.1\r\n".utf8
-    for fields in [hygiene.cleaned(request.headers), ownFields] {
-      for field in fields.fields {
-        head += field.name.utf8
-        head += ": ".utf8
-        head += field.value.utf8
-        head += "\r\n".utf8
-      }
-    }
-    head += "\r\n".utf8
-    return head
+    var head = HeadBytes()
+    head.line(request.method, " ", request.target, " HTTP/1.1")
+    for field in hygiene.cleaned(request.headers).fields { head.line(field.name, ": ", field.value) }
+    for field in ownFields.fields { head.line(field.name, ": ", field.value) }
+    head.line()
+    return head.bytes
   }
 
   private var ownFields: HeaderFields {
@@ -54,5 +47,18 @@ struct UpstreamHead {
     case .ipv4, .ipv6: peer.address.host
     case .unix: "unknown"
     }
+  }
+}
+
+/// Lines of a head in the making.
+private struct HeadBytes {
+  private(set) var bytes: [UInt8] = []
+
+  init() { bytes.reserveCapacity(2048) }
+
+  mutating func line(_ parts: String...) {
+    for var part in parts { part.withUTF8 { bytes.append(contentsOf: $0) } }
+    bytes.append(UInt8(ascii: "\r"))
+    bytes.append(UInt8(ascii: "\n"))
   }
 }
