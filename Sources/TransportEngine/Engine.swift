@@ -69,12 +69,15 @@ public final class Engine: Sendable {
 
   let loops: [EventLoop]
   private let service: SessionService
+  /// Of an engine that listens at a Unix socket.
+  private let file: UnixSocketFile?
 
   /// Starts to listen and to serve.
   ///
   /// - Parameters:
-  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`.
-  ///   - loops: how many threads serve, at least 1; one a core is the best there is.
+  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`. A Unix socket
+  ///     is for this user alone (mode 0600) and replaces one that a process left behind; its file goes with the engine.
+  ///   - loops: how many threads serve, at least 1; one a core is the best there is. A Unix socket has one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
   ///   - report: told what no request tells; called on loops, must not block.
   public init(
@@ -85,12 +88,19 @@ public final class Engine: Sendable {
     service = SessionService(responder: responder, tls: tls, limits: limits, report: report)
     let count = max(1, count)
     do throws(SystemCallError) {
-      let sockets = try Self.open(address, count: count)
-      self.address = sockets.first.map { Socket.localAddress(of: $0) } ?? address
+      let sockets: [Int32]
+      if case .unix(let path) = address {
+        let (socket, file) = try UnixSocketFile.listen(at: path)
+        (sockets, self.file, self.address) = ([socket], file, address)
+      } else {
+        sockets = try Self.open(address, count: count)
+        (file, self.address) = (nil, sockets.first.map { Socket.localAddress(of: $0) } ?? address)
+      }
       do throws(SystemCallError) {
         loops = try Self.startLoops(sockets.count, service: service)
       } catch {
         for fd in sockets { close(fd) }
+        file?.remove()
         throw error
       }
       for (loop, socket) in zip(loops, sockets) {
@@ -150,7 +160,8 @@ public final class Engine: Sendable {
   public func drain(
     _ code: CloseCode = .goingAway, reason: String = "the gate is shutting down", timeout: Duration
   ) async -> Int {
-    await withTaskGroup(of: Int.self) { group in
+    file?.remove()
+    return await withTaskGroup(of: Int.self) { group in
       for loop in loops {
         group.addTask {
           await withCheckedContinuation { continuation in
@@ -174,6 +185,7 @@ public final class Engine: Sendable {
 
   /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
   public func stop() {
+    file?.remove()
     for loop in loops { loop.execute { $0.stop() } }
   }
 }
