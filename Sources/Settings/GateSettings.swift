@@ -18,6 +18,8 @@ public struct GateSettings: Sendable, Hashable {
   public var stateFolder: String?
   /// Header fields that the upstream never sees, beside those that are always removed.
   public var strippedHeaders: [String]
+  /// `nil`: there is no admin server.
+  public var admin: Admin?
   /// How long sessions have to end after a signal to stop.
   public var drainTimeout: Duration
 
@@ -130,6 +132,19 @@ extension GateSettings {
     public var maxMessage: Int
     /// How soon the sockets of a revoked key are closed; `nil` for not at all.
     public var closeOnRevoke: Duration?
+  }
+
+  /// Where operators' commands reach the gate.
+  public struct Admin: Sendable, Hashable {
+    public enum Address: Sendable, Hashable {
+      /// An absolute path of at most 107 bytes.
+      case unix(path: String)
+      /// An address of this machine alone; port 0 takes any free one.
+      case loopback(address: String, port: UInt16)
+    }
+    public var address: Address
+    /// A file that was there a moment ago; `nil` for a Unix socket, and only there.
+    public var tokenFile: String?
   }
 
   public enum Store: Sendable, Hashable {
