@@ -78,14 +78,15 @@ let package = Package(
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
+    target("KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "PostgresStore",
-        "SQLiteStore", "Settings",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "KeyTransfer",
+        "PostgresStore", "SQLiteStore", "Settings",
         "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -160,6 +161,13 @@ let package = Package(
       [
         "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "guide-client", "attest",
         "sallyport",
+      ]),
+    tests(
+      "OperatorTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
+        "PostgresServers", "SQLiteStore", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
+        .product(name: "Logging", package: "swift-log"),
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(

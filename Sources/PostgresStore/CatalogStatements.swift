@@ -94,6 +94,14 @@ enum CatalogStatements {
     WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
     """)
 
+  static func count(on connection: Connection) throws(StoreError) -> Int {
+    let answer = try connection.ask(Call("SELECT COUNT(*) AS keys FROM attested_keys"))
+    let count = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+      try answer.rows.first?.read("keys") { $0 as Int64 }
+    }
+    return Int(count ?? 0)
+  }
+
   static func merge(_ entries: [KeyEntry], on connection: Connection) throws(StoreError) -> Int {
     let sorted = entries.sorted {
       $0.record.key.keyID.bytes.lexicographicallyPrecedes($1.record.key.keyID.bytes)

@@ -29,6 +29,10 @@ extension PostgresStore: KeyCatalog {
     }
   }
 
+  public func count() async throws(StoreError) -> Int {
+    try await run { connection throws(StoreError) in try CatalogStatements.count(on: connection) }
+  }
+
   public func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int {
     try await run { connection throws(StoreError) in try CatalogStatements.merge(entries, on: connection) }
   }

@@ -78,6 +78,8 @@ struct CatalogStatements {
     return try rows.map(Self.entry)
   }
 
+  func count() throws -> Int { try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM attested_keys") ?? 0 }
+
   private static func entry(in row: Row) throws -> KeyEntry {
     let record = try KeyRecord(row: row)
     do throws(MalformedColumn) {

@@ -21,6 +21,10 @@ extension SQLiteStore: KeyCatalog {
     try await reads.run { try CatalogStatements(db: $0).entries(after: cursor, limit: limit) }
   }
 
+  public func count() async throws(StoreError) -> Int {
+    try await reads.run { try CatalogStatements(db: $0).count() }
+  }
+
   public func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int {
     try await change { try CatalogStatements(db: $0).merge(entries) }
   }

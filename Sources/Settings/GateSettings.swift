@@ -17,6 +17,8 @@ public struct GateSettings: Sendable, Hashable {
   /// a folder that an operator names has to be there.
   public var stateFolder: String?
   public var identity: Identity
+  /// `nil`: there is no admin server.
+  public var admin: Admin?
   /// How long sessions have to end after a signal to stop.
   public var drainTimeout: Duration
 
@@ -142,6 +144,19 @@ extension GateSettings {
     public var keyOverlap: Duration
     /// Header fields that the upstream never sees, beside those that are always removed.
     public var strippedHeaders: [String]
+  }
+
+  /// Where operators' commands reach the gate.
+  public struct Admin: Sendable, Hashable {
+    public enum Address: Sendable, Hashable {
+      /// An absolute path of at most 107 bytes.
+      case unix(path: String)
+      /// An address of this machine alone; port 0 takes any free one.
+      case loopback(address: String, port: UInt16)
+    }
+    public var address: Address
+    /// A file that was there a moment ago; `nil` for a Unix socket, and only there.
+    public var tokenFile: String?
   }
 
   public enum Store: Sendable, Hashable {

@@ -27,6 +27,19 @@ public struct SettingsLoader: Sendable {
 
   /// The settings, or everything that is wrong with them.
   public func load() throws(ConfigurationFaults) -> GateSettings {
+    let (entries, warnings, dotenvFaults) = readLayers()
+    var assembly = Assembly(entries)
+    let settings = assembly.settings(warnings: warnings)
+    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
+      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
+      return former == latter ? first.offset < second.offset : former < latter
+    }
+    guard let settings, faults.isEmpty else { throw ConfigurationFaults(faults: faults.map(\.element)) }
+    return settings
+  }
+
+  /// What the layers give, one over the other, with what follows from elsewhere.
+  func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [Fault]) {
     let (dotenv, dotenvFaults) = readDotEnv()
     let variables = Variables(environment: environment, dotenv: dotenv)
     var given = readFile()
@@ -38,15 +51,7 @@ public struct SettingsLoader: Sendable {
     Completion.addCredentials(to: &entries, environment: environment)
     if let warning = Completion.addRoute(to: &entries) { warnings.append(warning) }
     Completion.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
-
-    var assembly = Assembly(entries)
-    let settings = assembly.settings(warnings: warnings)
-    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
-      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
-      return former == latter ? first.offset < second.offset : former < latter
-    }
-    guard let settings, faults.isEmpty else { throw ConfigurationFaults(faults: faults.map(\.element)) }
-    return settings
+    return (entries, warnings, dotenvFaults)
   }
 
   private func readFile() -> Entries {

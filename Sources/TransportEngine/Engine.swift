@@ -75,27 +75,28 @@ public final class Engine: Sendable {
 
   let loops: [EventLoop]
   private let service: Guarded<SessionService>
+  /// Of an engine that listens at a Unix socket.
+  private let file: UnixSocketFile?
 
   /// Starts to listen and to serve.
   ///
   /// - Parameters:
-  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`.
-  ///   - loops: how many threads serve, at least 1; one a core is the best there is.
+  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`. A Unix socket
+  ///     is for this user alone (mode 0600) and replaces one that a process left behind; its file goes with the engine.
+  ///   - loops: how many threads serve, at least 1; one a core is the best there is. A Unix socket has one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
   ///   - report: told what no request tells; called on loops, must not block.
   public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
     limits: EngineLimits = EngineLimits(), report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartFault) {
-    let sockets: [Int32]
+    let sockets: ListeningSockets
     do throws(SystemCallError) {
-      sockets = try Self.open(address, count: max(1, count))
+      sockets = try ListeningSockets(listeningAt: address, loops: max(1, count))
     } catch {
       throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
     }
-    try self.init(
-      ListeningSockets(each: sockets.map { [$0] }, isShared: false),
-      SessionService(responder: responder, tls: tls, limits: limits, report: report))
+    try self.init(sockets, SessionService(responder: responder, tls: tls, limits: limits, report: report))
   }
 
   /// Starts to serve on sockets that listen already: systemd's, or those of the process that this one succeeds.
@@ -119,6 +120,7 @@ public final class Engine: Sendable {
     _ = Self.ignoresBrokenPipes
     self.service = Guarded(service)
     address = sockets.address
+    file = sockets.file
     do throws(SystemCallError) {
       loops = try Self.startLoops(sockets.each.count, service: service)
     } catch {
@@ -151,17 +153,6 @@ public final class Engine: Sendable {
       throw error
     }
     return running
-  }
-
-  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
-    do {
-      return try Listener.open(address, count: count)
-    } catch {
-      guard error.number == EAFNOSUPPORT || error.number == EADDRNOTAVAIL,
-        case .ipv6(let bytes, let port) = address, bytes.allSatisfy({ $0 == 0 })
-      else { throw error }
-      return try Listener.open(.ipv4([0, 0, 0, 0], port: port), count: count)
-    }
   }
 
   /// Reads the authorities that `upstream` is verified with, so that a broken file shows at the start.
@@ -236,7 +227,8 @@ public final class Engine: Sendable {
   public func drain(
     _ code: CloseCode = .goingAway, reason: String = "the gate is shutting down", timeout: Duration
   ) async -> Int {
-    await withTaskGroup(of: Int.self) { group in
+    file?.remove()
+    return await withTaskGroup(of: Int.self) { group in
       for loop in loops {
         group.addTask {
           await withCheckedContinuation { continuation in
@@ -258,6 +250,7 @@ public final class Engine: Sendable {
 
   /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
   public func stop() {
+    file?.remove()
     for loop in loops { loop.execute { $0.stop() } }
   }
 }

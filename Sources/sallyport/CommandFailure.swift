@@ -8,11 +8,14 @@ struct CommandFailure: Error {
     /// A check found problems.
     case problemsFound = 1
     case usage = 64
+    case badData = 65
     case noInput = 66
     case unavailable = 69
     case software = 70
     case cannotBind = 71
     case cannotCreate = 73
+    /// The gate did not let the command in.
+    case refused = 77
     case configuration = 78
   }
 

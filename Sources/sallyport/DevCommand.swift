@@ -111,6 +111,9 @@ struct DevCommand: AsyncParsableCommand {
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
       """
+    // Longer paths a socket cannot have.
+    let socket = folder.path + "/admin.sock"
+    if socket.utf8.count <= 107 { text += "admin: { listen: \(quoted("unix:" + socket)) }\n" }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
     let path = folder.path + "/sallyport.yaml"
     do {

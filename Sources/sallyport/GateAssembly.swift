@@ -51,6 +51,15 @@ struct GateAssembly {
     return Gate(rules: rules, enforcement: settings.appAttest.enforcement == .off ? .off : .enforce)
   }
 
+  /// What operators can ask of the gate.
+  func adminResources(logger: Logger) -> [any AdminResource] {
+    [
+      HealthResource([.store(store)]),
+      KeyResource(store: store, sessions: sessions, logger: logger),
+      SessionResource(sessions, logger: logger),
+    ]
+  }
+
   /// What the gate does about changes that others make to the store.
   func changeResponse(logger: Logger) -> ChangeResponse {
     ChangeResponse(

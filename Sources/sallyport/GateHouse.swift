@@ -14,6 +14,8 @@ internal import TransportEngine
 /// A gate that serves: its store, its rules and its engine, put together from settings.
 struct GateHouse {
   let engine: Engine
+  /// `nil` if the settings name no admin server.
+  private let admin: Engine?
   private let store: any GateStore
   private let changes: ChangeResponse
   /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
@@ -50,6 +52,13 @@ struct GateHouse {
         throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
       }
     }
+    let admin: Engine?
+    do throws(CommandFailure) {
+      admin = try AdminServer.start(settings.admin, assembly.adminResources(logger: logger), logger: logger)
+    } catch {
+      engine.stop()
+      throw error
+    }
     if settings.appAttest.enforcement == .off {
       logger.warning(
         "THE GATE IS OPEN: everybody is let through, nothing is verified",
@@ -57,7 +66,7 @@ struct GateHouse {
     }
     logger.info("listening", metadata: ["address": "\(engine.address)"])
     return GateHouse(
-      engine: engine, store: store, changes: assembly.changeResponse(logger: logger),
+      engine: engine, admin: admin, store: store, changes: assembly.changeResponse(logger: logger),
       changeInterval: min((settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)),
       housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges),
       keyHousekeeping: IdentityKeyHousekeeping(
@@ -133,6 +142,7 @@ struct GateHouse {
     logger.info("stopping", metadata: ["signal": "\(signal)"])
     let cut = await engine.drain(timeout: drainTimeout)
     engine.stop()
+    admin?.stop()
     cleaning.cancel()
     watching.cancel()
     await store.close()

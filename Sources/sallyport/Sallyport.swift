@@ -13,7 +13,9 @@ struct Sallyport: AsyncParsableCommand {
         sallyport dev --upstream ws://127.0.0.1:8080
       """,
     version: Version.text,
-    subcommands: [RunCommand.self, DevCommand.self, VerifyCommand.self])
+    subcommands: [
+      RunCommand.self, DevCommand.self, KeysCommand.self, SessionsCommand.self, VerifyCommand.self,
+    ])
 
   static func main() async {
     OpenSSLProcess.prepare()

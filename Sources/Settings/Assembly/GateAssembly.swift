@@ -14,13 +14,14 @@ extension Assembly {
     let session = session()
     let store = store()
     let identity = identity()
+    let admin = admin()
     guard let listen, let tls, let appAttest, let session, let store, let identity,
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, stateFolder: stateFolder(of: store),
-      identity: identity, drainTimeout: drainTimeout,
+      identity: identity, admin: admin, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }
@@ -33,7 +34,7 @@ extension Assembly {
     }
   }
 
-  private mutating func store() -> GateSettings.Store? {
+  mutating func store() -> GateSettings.Store? {
     check(.anything, Keys.storePassword)
     warnIfPublic(Keys.storePassword)
     let passwordFile = value(Keys.storePassword)

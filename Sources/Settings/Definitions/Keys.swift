@@ -106,6 +106,13 @@ enum Keys {
     "How long a new key is published before it signs, and an old one after it has.")
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, "Header fields to keep from the upstream, beside those that always are.")
+  static let adminListen = Key(
+    "admin.listen", .adminAddress,
+    "Where operators' commands reach the gate. A Unix socket is its user's alone (mode 0600). Without it there is none."
+  )
+  static let adminToken = Key(
+    "admin.token_file", .file, credential: "admin.token",
+    "The token that a loopback address asks for, on the first line of a file. Not for a Unix socket.")
   static let drainTimeout = Key(
     "shutdown.drain_timeout", .duration(100...3_600_000), default: "8s",
     "How long open sessions have to end after SIGTERM.")
@@ -132,7 +139,7 @@ public enum SettingsTable {
     .later("limits"),
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
-    .later("admin"), .later("metrics"),
+    Keys.adminListen.definition, Keys.adminToken.definition, .later("metrics"),
     Keys.drainTimeout.definition, .later("shutdown.unready_delay"),
   ]
 

@@ -30,7 +30,7 @@ extension Kind where Value == UpstreamAddress {
     }
   }
 
-  private static func unix(_ text: String) throws(Misfit) -> UpstreamAddress {
+  static func unix(_ text: String) throws(Misfit) -> UpstreamAddress {
     let path = text.dropFirst("unix:".count)
     if path.hasPrefix("//") {
       throw Misfit("\(Misfit.quoted(text)) has an authority", suggestion: "unix:/\(path.drop { $0 == "/" })")

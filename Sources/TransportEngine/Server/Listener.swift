@@ -93,7 +93,6 @@ extension Listener {
   /// Nobody else may be listening at the address, not even another gate of the same user, although the sockets share
   /// the port among themselves.
   static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
-    if case .unix = address { return [try openOne(address, sharesPort: false)] }
     close(try openOne(address, sharesPort: false))
     var sockets = [try openOne(address, sharesPort: true)]
     let bound = Socket.localAddress(of: sockets[0])
