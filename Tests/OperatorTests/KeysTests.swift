@@ -1,5 +1,8 @@
+import AppAttest
 import AttestGate
+import ByteCoding
 import Foundation
+import GateProcesses
 import GateService
 import SQLiteStore
 import TestSupport
