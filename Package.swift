@@ -166,8 +166,8 @@ let package = Package(
       "OperatorTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
-        "PostgresServers", "SQLiteStore", "TestSupport", "Transport", "TransportEngine", "attest", "sallyport",
-        .product(name: "Logging", package: "swift-log"),
+        "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
+        "sallyport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(

@@ -75,8 +75,8 @@ public final class Engine: Sendable {
 
   let loops: [EventLoop]
   private let service: Guarded<SessionService>
-  /// Of an engine that listens at a Unix socket.
-  private let file: UnixSocketFile?
+  /// Of an engine that listens at a Unix socket, until it stops to, or shares it.
+  private let file: Guarded<UnixSocketFile?>
 
   /// Starts to listen and to serve.
   ///
@@ -92,7 +92,7 @@ public final class Engine: Sendable {
   ) throws(StartFault) {
     let sockets: ListeningSockets
     do throws(SystemCallError) {
-      sockets = try ListeningSockets(listeningAt: address, loops: max(1, count))
+      sockets = try Self.open(address, count: max(1, count))
     } catch {
       throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
     }
@@ -119,8 +119,8 @@ public final class Engine: Sendable {
   private init(_ sockets: ListeningSockets, _ service: SessionService) throws(StartFault) {
     _ = Self.ignoresBrokenPipes
     self.service = Guarded(service)
+    file = Guarded(sockets.file)
     address = sockets.address
-    file = sockets.file
     do throws(SystemCallError) {
       loops = try Self.startLoops(sockets.each.count, service: service)
     } catch {
@@ -155,6 +155,22 @@ public final class Engine: Sendable {
     return running
   }
 
+  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> ListeningSockets {
+    if case .unix(let path) = address { return ListeningSockets(try UnixSocketFile.listen(at: path)) }
+    return ListeningSockets(each: try openPorts(address, count: count).map { [$0] }, isShared: false)
+  }
+
+  private static func openPorts(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+    do {
+      return try Listener.open(address, count: count)
+    } catch {
+      guard error.number == EAFNOSUPPORT || error.number == EADDRNOTAVAIL,
+        case .ipv6(let bytes, let port) = address, bytes.allSatisfy({ $0 == 0 })
+      else { throw error }
+      return try Listener.open(.ipv4([0, 0, 0, 0], port: port), count: count)
+    }
+  }
+
   /// Reads the authorities that `upstream` is verified with, so that a broken file shows at the start.
   public func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
     try service.withLock(\.self).prepare(upstream)
@@ -187,8 +203,10 @@ public final class Engine: Sendable {
 
   /// Copies of the listening sockets' descriptors, for a process that succeeds this one; the caller closes them.
   ///
-  /// From now on this engine shares its sockets: `drain` leaves to the successor whoever has not been accepted yet.
+  /// From now on this engine shares its sockets: `drain` leaves to the successor whoever has not been accepted yet, and
+  /// the file of a Unix socket stays.
   public func shareSockets() async -> [Int32] {
+    file.withLock { $0 = nil }
     var copies: [Int32] = []
     for loop in loops {
       copies += await withCheckedContinuation { continuation in
@@ -207,6 +225,7 @@ public final class Engine: Sendable {
   /// Who has connected and was not accepted yet is left to those who share the sockets; if nobody does, the connection is
   /// accepted. It may be called again.
   public func stopListening() async {
+    removeFile()
     for loop in loops {
       await withCheckedContinuation { continuation in
         let isAccepted = loop.execute { loop in
@@ -227,7 +246,7 @@ public final class Engine: Sendable {
   public func drain(
     _ code: CloseCode = .goingAway, reason: String = "the gate is shutting down", timeout: Duration
   ) async -> Int {
-    file?.remove()
+    removeFile()
     return await withTaskGroup(of: Int.self) { group in
       for loop in loops {
         group.addTask {
@@ -250,7 +269,15 @@ public final class Engine: Sendable {
 
   /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
   public func stop() {
-    file?.remove()
+    removeFile()
     for loop in loops { loop.execute { $0.stop() } }
+  }
+
+  private func removeFile() {
+    let own = file.withLock { file in
+      defer { file = nil }
+      return file
+    }
+    own?.remove()
   }
 }

@@ -33,7 +33,8 @@ struct Sallyport: AsyncParsableCommand {
 
   /// Ends as the parser would, but says what is wrong with a command line as everything else does that goes wrong.
   private static func end(with error: any Error) -> Never {
-    guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+    // A command that failed has said so itself, and throws a bare status, which may be that of a wrong command line.
+    guard !(error is ExitCode), exitCode(for: error) == .validationFailure else { exit(withError: error) }
     let help = fullMessage(for: error).split(separator: "\n").last.map { $0.drop { $0 == " " } } ?? ""
     Console.error("error: \(message(for: error))\nhint: \(help)")
     exit(withError: ExitCode.validationFailure)

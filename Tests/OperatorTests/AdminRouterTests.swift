@@ -1,3 +1,4 @@
+import AppAttest
 import AttestGate
 import Foundation
 import GateService

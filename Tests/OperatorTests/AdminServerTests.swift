@@ -1,7 +1,10 @@
+import AppAttest
+import AttestGate
 import Foundation
 import GateProcesses
 import GateService
 import Glibc
+import SimulatedDevice
 import TestSupport
 import Testing
 import Transport

@@ -1,5 +1,8 @@
+import AppAttest
 import AttestGate
+import ByteCoding
 import Foundation
+import GateProcesses
 import GateService
 import SQLiteStore
 import TestSupport
@@ -132,7 +135,7 @@ struct KeysTests {
       let transcript = try await sallyport(
         failing.arguments.map { ["STORE": bench.url, "CONFIG": config][$0] ?? $0 }, in: bench.folder)
       #expect(transcript.status == failing.status, "\(transcript)")
-      #expect(transcript.errors.first?.hasPrefix("error: ") == true, "\(transcript)")
+      #expect(transcript.isFailure && transcript.errors.count == 2, "\(transcript)")
       #expect(transcript.output == [])
     }
   }
@@ -148,10 +151,9 @@ struct KeysTests {
       #expect(try await list("tls: { cert_file: gone.pem }\nstore: { url: \"\(bench.url)\" }").output.count == 1)
       let refused = try await list("store: { url: \"\(bench.url)\", uri: x }")
       #expect(refused.status == 78)
-      #expect(
-        refused.errors == [
-          "error: \(config):1:\(19 + bench.url.count): store.uri: unknown key (did you mean store.url)"
-        ])
+      let fault = "error: \(config):1:\(19 + bench.url.count): store.uri: unknown key (did you mean store.url)"
+      #expect(refused.errors.first == fault)
+      #expect(refused.isFailure)
       #expect(try await list("store: { url: ").status == 78)
     }
   }

@@ -6,6 +6,7 @@ import Foundation
 import GateProcesses
 import GateService
 import SQLiteStore
+import SimulatedDevice
 import TestSupport
 import Testing
 import Transport

@@ -1,8 +1,11 @@
 import Foundation
 import GateProcesses
 import PostgresServers
+import SimulatedDevice
 import TestSupport
 import Testing
+import Transport
+import TransportEngine
 
 @Suite("The README's commands about keys and sessions", .serialized, .timeLimit(.minutes(5)))
 struct ReadmeTests {

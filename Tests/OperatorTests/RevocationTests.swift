@@ -1,5 +1,8 @@
+import AppAttest
+import AttestGate
 import GateProcesses
 import GateService
+import SimulatedDevice
 import TestSupport
 import Testing
 import Transport

@@ -1,4 +1,6 @@
+import AppAttest
 import AttestGate
+import ByteCoding
 import Foundation
 import KeyTransfer
 import PostgresServers

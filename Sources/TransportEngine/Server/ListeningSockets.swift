@@ -9,31 +9,23 @@ struct ListeningSockets {
   let each: [[Int32]]
   /// Whether anybody else, another loop included, may hold one of them.
   let isShared: Bool
-  /// That of a Unix socket of our own.
+  /// Of a Unix socket that this process has made.
   let file: UnixSocketFile?
 
-  /// Opens sockets of our own, one for each loop; a Unix socket has one loop.
-  init(listeningAt address: SocketAddress, loops: Int) throws(SystemCallError) {
+  /// One Unix socket, for one loop.
+  init(_ socket: (fd: Int32, file: UnixSocketFile)) {
+    each = [[socket.fd]]
     isShared = false
-    if case .unix(let path) = address {
-      let (socket, file) = try UnixSocketFile.listen(at: path)
-      (each, self.file, self.address) = ([[socket]], file, address)
-    } else {
-      let sockets = try Self.open(address, count: loops)
-      (each, file) = (sockets.map { [$0] }, nil)
-      self.address = sockets.first.map { Socket.localAddress(of: $0) } ?? address
-    }
+    file = socket.file
+    address = .unix(socket.file.path)
   }
 
-  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
-    do {
-      return try Listener.open(address, count: count)
-    } catch {
-      guard error.number == EAFNOSUPPORT || error.number == EADDRNOTAVAIL,
-        case .ipv6(let bytes, let port) = address, bytes.allSatisfy({ $0 == 0 })
-      else { throw error }
-      return try Listener.open(.ipv4([0, 0, 0, 0], port: port), count: count)
-    }
+  /// - Parameter each: not empty, and every loop has a socket.
+  init(each: [[Int32]], isShared: Bool) {
+    self.each = each
+    self.isShared = isShared
+    file = nil
+    address = each.first?.first.map { Socket.localAddress(of: $0) } ?? .unix("")
   }
 
   /// Takes over `descriptors`, which may be anything that a parent process left open.
@@ -42,15 +34,13 @@ struct ListeningSockets {
   ///
   /// - Throws: without having closed any, if one of them is not a listening stream socket, or none is given.
   init(inheriting descriptors: [Int32], loops: Int) throws(SystemCallError) {
-    guard let first = descriptors.first else { throw SystemCallError("listen", number: EBADF) }
+    guard !descriptors.isEmpty else { throw SystemCallError("listen", number: EBADF) }
     for fd in descriptors { try Self.prepare(fd) }
-    address = Socket.localAddress(of: first)
-    isShared = true
-    file = nil
     if descriptors.count >= loops {
-      each = (0..<loops).map { loop in
+      let dealt = (0..<loops).map { loop in
         stride(from: loop, to: descriptors.count, by: loops).map { descriptors[$0] }
       }
+      self.init(each: dealt, isShared: true)
     } else {
       var each = [descriptors]
       while each.count < loops {
@@ -58,7 +48,7 @@ struct ListeningSockets {
         for fd in descriptors { copies.append(try attempt("fcntl") { fcntl(fd, F_DUPFD_CLOEXEC, 3) }) }
         each.append(copies)
       }
-      self.each = each
+      self.init(each: each, isShared: true)
     }
   }
 

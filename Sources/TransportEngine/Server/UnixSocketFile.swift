@@ -14,7 +14,7 @@ public struct UnixSocketFile: Sendable, Hashable {
     case unknown(String)
   }
 
-  private let path: String
+  let path: String
   // Which file it is: a successor may have taken the name.
   private let device: dev_t
   private let inode: ino_t
