@@ -58,11 +58,23 @@ public struct GateResponder: RequestResponder {
       return .respond(await keySet(in: context))
     case .verification: return .respond(await verify(request, from: peer, in: context))
     case .route(let route):
-      guard request.upgrade != nil else { return .respond(context.refuse(.upgradeRequired)) }
+      guard request.upgrade != nil || route.forwarding == .all else {
+        return .respond(context.refuse(.upgradeRequired))
+      }
+      // It asks for an echo of the request, and in that the gate's word for the upstream would come back.
+      guard request.method != "TRACE" else {
+        return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")))
+      }
       guard !Origin.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
       return await admit(request, from: peer, to: route, in: context)
     case .reserved, .nowhere: return .respond(context.refuse(.notFound))
     }
+  }
+
+  /// A body for an upstream is the upstream's to bound.
+  public func streamsBody(of request: Request) -> Bool {
+    guard case .route(let route) = Endpoint(path: request.path, routes: routes) else { return false }
+    return route.forwarding == .all
   }
 
   public func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
@@ -123,11 +135,15 @@ public struct GateResponder: RequestResponder {
       let (admission, identity) = try await admitted(claim, request, from: peer)
       let session = sessions.add(
         SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
+      let head = UpstreamHead(
+        request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene)
+      guard request.upgrade != nil else {
+        return .forward(
+          ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)
+      }
       return .relay(
         GateSession(admission, to: route, context: context, limits: limits, session: session),
-        upgradeHead: UpstreamHead(
-          request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene
-        ).bytes)
+        upgradeHead: head.openingHandshake)
     } catch {
       return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
     }

@@ -24,6 +24,7 @@ final class EventLoop: @unchecked Sendable {
   /// Sessions, in whatever phase.
   var sessionCount = 0
   var drain: Drain?
+  var keptUpstreams = KeptUpstreams()
   var listener: Listener?
 
   private let epoll: Int32
