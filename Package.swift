@@ -66,9 +66,10 @@ let package = Package(
     target(
       "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Transport",
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Metrics", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
+    target("Metrics", ["Locking"]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
@@ -178,6 +179,7 @@ let package = Package(
       "PostgresStoreTests",
       ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
     tests("LockingTests", ["Locking"]),
+    tests("MetricsTests", ["Metrics"]),
     tests("SettingsTests", ["Settings"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),

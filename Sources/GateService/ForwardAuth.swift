@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import JSONLog
 internal import Logging
 internal import Transport
 
@@ -41,12 +42,13 @@ extension GateResponder {
     let claim = AdmissionClaim(request, certificate: nil)
     do throws(Denial) {
       let (admission, identity) = try await admitted(claim, request, from: peer)
-      context.logger.info(
-        "let through for another proxy",
-        metadata: context.metadata(app: admission.principal.appID, key: admission.principal.keyHash))
+      context.logger.log(
+        level: .info, "let through for another proxy",
+        context.fields(app: admission.principal.appID, key: admission.principal.keyHash))
       // Envoy puts the path that it asks about behind ours, and takes 200 alone for a yes.
       return ForwardAuth.allowed(identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id)
     } catch {
+      metrics.refusedAdmission(error.code.rawValue)
       return ForwardAuth.denied(context.refuse(.denied(error), key: claim.assertion.claimedKey))
     }
   }

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import JSONLog
 internal import Logging
 internal import Transport
 
@@ -39,14 +40,14 @@ struct ForwardedRequest: ForwardOrder {
 
   func finished(_ summary: ForwardSummary) {
     session.end()
-    var metadata = context.metadata(app: principal.appID, key: principal.keyHash)
-    metadata["method"] = "\(principal.method)"
-    metadata["route"] = "\(route)"
-    metadata["status"] = summary.status.map { .stringConvertible($0) }
-    metadata["complete"] = .stringConvertible(summary.isComplete)
-    metadata["bytes_from_client"] = .stringConvertible(summary.bytesFromClient)
-    metadata["bytes_from_upstream"] = .stringConvertible(summary.bytesFromUpstream)
-    metadata["duration_ms"] = .stringConvertible(summary.duration.milliseconds)
-    context.logger.info("request forwarded", metadata: metadata)
+    var fields = context.fields(app: principal.appID, key: principal.keyHash)
+    fields.append("method", principal.method)
+    fields.append("route", route)
+    fields.append("status", summary.status)
+    fields.append("complete", summary.isComplete)
+    fields.append("bytes_from_client", summary.bytesFromClient)
+    fields.append("bytes_from_upstream", summary.bytesFromUpstream)
+    fields.append("duration_ms", summary.duration.milliseconds)
+    context.logger.log(level: .info, "request forwarded", fields)
   }
 }
