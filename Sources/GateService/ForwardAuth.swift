@@ -48,6 +48,7 @@ extension GateResponder {
       // Envoy puts the path that it asks about behind ours, and takes 200 alone for a yes.
       return ForwardAuth.allowed(identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id)
     } catch {
+      metrics.refusedAdmission(error.code.rawValue)
       return ForwardAuth.denied(context.refuse(.denied(error), key: claim.assertion.claimedKey))
     }
   }

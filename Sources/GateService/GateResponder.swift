@@ -17,7 +17,7 @@ public struct GateResponder: RequestResponder {
   private let hygiene: HeaderHygiene
   private let logger: Logger
   private let clock: WallClock
-  private let metrics: GateMetrics
+  let metrics: GateMetrics
 
   /// - Parameters:
   ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
@@ -62,11 +62,23 @@ public struct GateResponder: RequestResponder {
       return .respond(await keySet(in: context))
     case .verification: return .respond(await verify(request, from: peer, in: context))
     case .route(let route):
-      guard request.upgrade != nil else { return .respond(context.refuse(.upgradeRequired)) }
+      guard request.upgrade != nil || route.forwarding == .all else {
+        return .respond(context.refuse(.upgradeRequired))
+      }
+      // It asks for an echo of the request, and in that the gate's word for the upstream would come back.
+      guard request.method != "TRACE" else {
+        return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")))
+      }
       guard !Origin.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
       return await admit(request, from: peer, to: route, in: context)
     case .reserved, .nowhere: return .respond(context.refuse(.notFound))
     }
+  }
+
+  /// A body for an upstream is the upstream's to bound.
+  public func streamsBody(of request: Request) -> Bool {
+    guard case .route(let route) = Endpoint(path: request.path, routes: routes) else { return false }
+    return route.forwarding == .all
   }
 
   public func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
@@ -141,11 +153,15 @@ public struct GateResponder: RequestResponder {
       metrics.admitted(by: admission.principal.method)
       let session = sessions.add(
         SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
+      let head = UpstreamHead(
+        request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene)
+      guard request.upgrade != nil else {
+        return .forward(
+          ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)
+      }
       return .relay(
         GateSession(admission, to: route, context: context, limits: limits, session: session),
-        upgradeHead: UpstreamHead(
-          request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene
-        ).bytes)
+        upgradeHead: head.openingHandshake)
     } catch {
       metrics.refusedAdmission(error.code.rawValue)
       return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
@@ -157,21 +173,18 @@ public struct GateResponder: RequestResponder {
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
     // Before anything is spent: without keys nobody could be announced.
-    try await Denial.onStoreFault { () throws(StoreError) in try await identities.prepare() }
-    let admission = try await gate.admit(claim)
-    let subject = IdentitySubject(admission, session: request.id, from: peer)
-    let assertion = try await Denial.onStoreFault { () throws(StoreError) in
-      try identities.assertion(of: subject, at: clock.now())
+    if !identities.isReady {
+      do throws(StoreError) { try await identities.prepare() } catch { throw .storeUnavailable(error) }
     }
-    return (admission, UpstreamIdentity(of: admission.principal, assertion: assertion))
-  }
-}
-
-extension Denial {
-  fileprivate static func onStoreFault<Value: Sendable>(
-    _ call: () async throws(StoreError) -> Value
-  ) async throws(Denial) -> Value {
-    do throws(StoreError) { return try await call() } catch { throw .storeUnavailable(error) }
+    let admission = try await gate.admit(claim)
+    metrics.admitted(by: admission.principal.method)
+    let subject = IdentitySubject(admission, session: request.id, from: peer)
+    do throws(StoreError) {
+      let assertion = try identities.assertion(of: subject, at: clock.now())
+      return (admission, UpstreamIdentity(of: admission.principal, assertion: assertion))
+    } catch {
+      throw .storeUnavailable(error)
+    }
   }
 }
 

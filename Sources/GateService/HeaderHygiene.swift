@@ -77,14 +77,16 @@ struct HeaderHygiene: Sendable {
 extension HeaderHygiene {
   /// An upstream's own refusal, as the client may see it: without what only the gate says, and without what the engine
   /// writes itself.
-  static func cleaned(fromUpstream headers: HeaderFields) -> HeaderFields {
+  ///
+  /// - Parameter keepsDate: whether the answer is the upstream's own, date and all, and not written anew.
+  static func cleaned(fromUpstream headers: HeaderFields, keepsDate: Bool = false) -> HeaderFields {
     let named = options(of: headers)
     return HeaderFields(
       headers.fields.filter { field in
         let name = field.name.lowercased()
         return
           !(named.contains(name) || connectionNames.contains(name) || name.hasPrefix("x-attest-")
-          || name.hasPrefix("x_attest") || name == "x-request-id" || name == "date")
+          || name.hasPrefix("x_attest") || name == "x-request-id" || (name == "date" && !keepsDate))
       })
   }
 }

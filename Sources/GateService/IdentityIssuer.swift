@@ -22,6 +22,9 @@ public struct IdentityIssuer: Sendable {
     prefix = Array("{\"iss\":\(JSONText.quote(issuer)),\"aud\":\(JSONText.quote(audience))".utf8)
   }
 
+  /// Whether there are keys.
+  var isReady: Bool { keys.isReady }
+
   /// Makes sure that there are keys: costs nothing once there are.
   func prepare() async throws(StoreError) { try await keys.prepare() }
 

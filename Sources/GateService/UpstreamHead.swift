@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import Transport
 
-/// The opening handshake that an upstream gets.
+/// The head that an upstream gets: an opening handshake, or an ordinary request.
 struct UpstreamHead {
   let request: Request
   let peer: Peer
@@ -9,21 +9,25 @@ struct UpstreamHead {
   let identity: UpstreamIdentity
   let hygiene: HeaderHygiene
 
-  /// From request line to empty line. Target, query, `Host` and the handshake's own fields are the client's, and so is
-  /// what `HeaderHygiene` lets through; the rest is the gate's word.
-  var bytes: [UInt8] {
+  /// An opening handshake, from request line to empty line.
+  var openingHandshake: [UInt8] { lines + "\r\n".utf8 }
+
+  /// From request line to the last field; nothing frames a body. Target, query, `Host` and the handshake's own fields
+  /// are the client's, and so is what `HeaderHygiene` lets through; the rest is the gate's word.
+  var lines: [UInt8] {
     var head = HeadBytes()
     head.line(request.method, " ", request.target, " HTTP/1.1")
     for field in hygiene.cleaned(request.headers).fields { head.line(field.name, ": ", field.value) }
     for field in ownFields.fields { head.line(field.name, ": ", field.value) }
-    head.line()
     return head.bytes
   }
 
   private var ownFields: HeaderFields {
     var fields = HeaderFields()
-    fields.append("Connection", "Upgrade")
-    fields.append("Upgrade", "websocket")
+    if request.upgrade != nil {
+      fields.append("Connection", "Upgrade")
+      fields.append("Upgrade", "websocket")
+    }
     identity.append(to: &fields)
     // Only where it is what let the client in: beside an assertion it says nothing about the device.
     if case .certificate = admission.principal, let certificate = peer.verifiedCertificate {

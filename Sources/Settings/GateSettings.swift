@@ -106,7 +106,7 @@ extension GateSettings {
   }
 
   public struct Route: Sendable, Hashable {
-    public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades }
+    public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades, all }
     /// `/`, or segments without a slash at their end.
     public var path: String
     public var upstream: Upstream

@@ -87,7 +87,10 @@ struct GateAssembly {
   }
 
   func routes() throws(CommandFailure) -> RouteTable {
-    let routes = settings.routes.compactMap { GateService.Route(path: $0.path, upstream: $0.upstream.upstream) }
+    let routes = settings.routes.compactMap {
+      GateService.Route(
+        path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades)
+    }
     guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
       throw Self.impossible("routes")
     }

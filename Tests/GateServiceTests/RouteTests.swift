@@ -116,6 +116,7 @@ struct RouteTests {
     switch await service.disposition(of: .upgrade(headers)) {
     case .relay: #expect(isWelcome)
     case .respond(let response): #expect(!isWelcome && response.headers.first("X-Attest-Error") == "origin_refused")
+    case .forward: Issue.record("the gate forwards no upgrade")
     case .converse: Issue.record("the gate does not converse")
     }
   }

@@ -230,8 +230,8 @@ struct BrokenFileTests {
       "a route with dots", "routes: [{ path: /a/../b, upstream: 'ws://h' }]",
       "1:18: routes[0].path: \"/a/../b\" has a dot segment"),
     Broken(
-      "another kind of forwarding", "routes: [{ upstream: 'ws://h', forward: all }]",
-      "1:41: routes[0].forward: all is not available in this version; there is upgrades"),
+      "another kind of forwarding", "routes: [{ upstream: 'tcp://h:1', forward: all }]",
+      "1:44: routes[0].forward: ordinary requests need an upstream that speaks HTTP, which tcp:// does not"),
     Broken(
       "a database without a name", "store: { url: 'postgres://user:secret@db' }",
       "1:15: store.url: the URL names no database: postgres://user@host/database"),

@@ -56,8 +56,8 @@ enum Keys {
     "routes[].path", .routePath, default: "/", "Which requests the route takes; the longest match wins.")
   static let upstream = Key("routes[].upstream", .upstream, "Where admitted sessions go. Required.")
   static let forward = Key<GateSettings.Route.Forward>(
-    "routes[].forward", .choice(later: ["all"]), default: "upgrades",
-    "What is forwarded; an ordinary request gets 426.")
+    "routes[].forward", .choice(), default: "upgrades",
+    "What is forwarded: with `upgrades` an ordinary request gets 426, with `all` it needs an assertion of its own.")
   static let upstreamCA = Key(
     "routes[].upstream_tls.ca_file", .file,
     "The authority of a `wss:` upstream, PEM, instead of the system's.")

@@ -26,6 +26,7 @@ final class EventLoop: @unchecked Sendable {
   /// What the sessions that are over carried.
   var ended = EngineTraffic()
   var drain: Drain?
+  var keptUpstreams = KeptUpstreams()
   var listeners: [Listener] = []
 
   private let epoll: Int32

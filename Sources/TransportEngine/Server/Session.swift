@@ -54,6 +54,8 @@ enum Phase {
   case upstreamHandshake
   /// The upstream: its 101, or its refusal.
   case upgrade
+  /// Both: bodies of an ordinary request and its answer.
+  case forward
   /// Both: frames.
   case relay
   /// Both: frames from the client, bytes from the upstream.
@@ -135,6 +137,10 @@ final class Exchange {
   var upgrade: UpgradeIntent?
   /// What asks for it.
   var upgradeHead: [UInt8] = []
+  /// The body has not been read: it is to be handed on as it comes.
+  var isBodyPending = false
+  /// The ordinary request that is under way to an upstream.
+  var forward: Forward?
   /// Where the upstream may be, and which of these is next.
   var addresses: ArraySlice<SocketAddress> = []
   var lastConnectError = ""

@@ -59,6 +59,7 @@ extension EventLoop {
     switch session.pointee.phase {
     case .relay: settle(session)
     case .bridge, .conversation: settleEndpoint(session)
+    case .forward: forwardWritable(session)
     case .answer: answerFlushed(session)
     case .farewell: continueFarewell(session)
     case .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
@@ -76,6 +77,7 @@ extension EventLoop {
     switch (session.pointee.phase, side) {
     case (.relay, _): relay(session, from: side)
     case (.bridge, _), (.conversation, _): endpointReadable(session, side)
+    case (.forward, _): forwardReadable(session, side)
     case (.handshake, .client): handshakeReadable(session)
     case (.head, .client), (.body, .client): requestReadable(session)
     case (.farewell, .client): continueFarewell(session)
@@ -102,6 +104,7 @@ extension EventLoop {
     case .body: refuse(session, .tooSlow)
     case .decision, .answer, .farewell: destroy(session)
     case .connection, .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
+    case .forward: forwardExpired(session)
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
     }
@@ -166,6 +169,7 @@ extension EventLoop {
     timers.cancel(session.pointee.timer)
     slots.remove(session.pointee.token.slot)
     if session.pointee.end == nil, let lost { session.pointee.end = .lost(lost.0.name, lost.1) }
+    session.pointee.exchange?.forward?.finish(now: now)
     let order = session.pointee.order
     let endpoint = session.pointee.endpoint
     let summary = summary(of: session)
