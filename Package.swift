@@ -72,7 +72,7 @@ let package = Package(
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
-      ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
+      ["AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
@@ -105,7 +105,7 @@ let package = Package(
       "gate-bench", in: "GateBenchmark",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "SQLiteStore", "SimulatedDevice",
+        "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -120,7 +120,7 @@ let package = Package(
       "AttestGateTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
-        "SQLiteStore",
+        "SQLiteStore", "StoreConformance",
       ]),
     tests(
       "AttestToolTests",
@@ -173,7 +173,16 @@ let package = Package(
       ]),
     tests(
       "PostgresStoreTests",
-      ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SimulatedDevice",
+        "StoreConformance", "TestSupport",
+      ]),
+    tests(
+      "StoreCommandTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests("LockingTests", ["Locking"]),
     tests("SettingsTests", ["Settings"]),
     tests(

@@ -8,6 +8,7 @@ struct CommandFailure: Error {
     /// A check found problems.
     case problemsFound = 1
     case usage = 64
+    case badData = 65
     case noInput = 66
     case unavailable = 69
     case software = 70

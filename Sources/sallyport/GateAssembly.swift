@@ -55,6 +55,12 @@ struct GateAssembly {
       logger: logger)
   }
 
+  func housekeeping() -> Housekeeping {
+    Housekeeping(
+      store: store, challenges: challenges,
+      plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter))
+  }
+
   func registrar() throws(CommandFailure) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
