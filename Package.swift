@@ -110,7 +110,7 @@ let package = Package(
       "gate-bench", in: "GateBenchmark",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "SQLiteStore", "SimulatedDevice",
+        "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -125,7 +125,7 @@ let package = Package(
       "AttestGateTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
-        "SQLiteStore",
+        "SQLiteStore", "StoreConformance",
       ]),
     tests(
       "AttestToolTests",
@@ -185,7 +185,16 @@ let package = Package(
       ]),
     tests(
       "PostgresStoreTests",
-      ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SimulatedDevice",
+        "StoreConformance", "TestSupport",
+      ]),
+    tests(
+      "StoreCommandTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests("LockingTests", ["Locking"]),
     tests("MetricsTests", ["Metrics"]),
     tests("SettingsTests", ["Settings"]),

@@ -1,5 +1,5 @@
 /// Everything that a gate remembers. Each store keeps the laws of `StoreConformance`.
-public protocol GateStore: KeyRegistry, KeyCatalog, ChallengeKeyStorage, IdentityKeyStorage, ChangeFeed {
+public protocol GateStore: KeyRegistry, KeyCatalog, ChallengeKeyStorage, IdentityKeyStorage, ChangeFeed, GateRoster {
   /// What the store is and where, for logs: without user and password.
   var place: String { get }
   /// How the last calls ended.

@@ -25,6 +25,16 @@ public final class PostgresStore: Sendable {
     public var patience = Duration.seconds(6)
 
     public init() {}
+
+    /// For commands that read or write everything: a statement may take as long as it takes, and what hangs is seen by
+    /// the connection's keepalives.
+    public static var patient: Limits {
+      var limits = Limits()
+      limits.statementTimeout = .zero
+      limits.lockTimeout = .seconds(30)
+      limits.patience = .seconds(86_400)
+      return limits
+    }
   }
 
   /// Does something with the connection and says what stood in the way.

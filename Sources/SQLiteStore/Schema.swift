@@ -20,7 +20,21 @@ enum Schema {
       try createChanges(in: db)
     }
     migrator.registerMigration("3 identity keys") { db in try createIdentityKeys(in: db) }
+    migrator.registerMigration("4 age of challenge keys") { db in
+      try db.execute(sql: "ALTER TABLE challenge_keys ADD COLUMN made_at BIGINT")
+    }
     return migrator
+  }
+
+  /// How far the tables of `db` have come.
+  ///
+  /// - Throws: `.unreachable` if a newer version has been here.
+  static func state(of db: Database) throws -> SchemaState {
+    let migrator = Schema.migrator
+    guard try !migrator.hasBeenSuperseded(db) else {
+      throw StoreError.unreachable(reason: "the store was written by a newer version")
+    }
+    return SchemaState(version: try migrator.completedMigrations(db).count, newest: migrator.migrations.count)
   }
 
   // Receipts have a table of their own: SQLite writes whole rows, and the counter's row is written at each admission.

@@ -13,6 +13,8 @@ public struct GateSettings: Sendable, Hashable {
   public var store: Store
   /// How many calls may wait for the store, for reads and writes each, before further ones are refused.
   public var mostWaitingForStore: Int
+  /// How long a key may stay unused before it is removed; `nil` for ever.
+  public var pruneUnusedAfter: Duration?
   /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
   /// a folder that an operator names has to be there.
   public var stateFolder: String?
@@ -68,6 +70,8 @@ extension GateSettings {
     public var challengeTTL: Duration
     /// The file that holds the keys of the nonces; `nil` for keys that the store makes and keeps.
     public var challengeKeysFile: String?
+    /// The age at which the key that makes nonces is replaced, unless it is in a file; `nil` for never.
+    public var challengeKeyRotation: Duration?
     /// How far behind the greatest counter one may lie that was not seen yet; 0 for not at all.
     public var counterWindow: Int
   }

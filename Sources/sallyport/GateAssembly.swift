@@ -73,6 +73,12 @@ struct GateAssembly {
     IdentityIssuer(issuer: settings.identity.issuer, audience: settings.identity.audience, keys: identityKeys)
   }
 
+  func housekeeping() -> Housekeeping {
+    Housekeeping(
+      store: store, challenges: challenges,
+      plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter))
+  }
+
   func registrar() throws(CommandFailure) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(

@@ -20,8 +20,7 @@ struct GateHouse {
   private let changes: ChangeResponse
   /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
   private let changeInterval: Duration
-  private let housekeeping: NonceHousekeeping
-  private let keyHousekeeping: IdentityKeyHousekeeping
+  private let keeper: StoreKeeper
   private let logger: Logger
   private let sink: LineSink
   private let drainTimeout: Duration
@@ -68,11 +67,12 @@ struct GateHouse {
     return GateHouse(
       engine: engine, admin: admin, store: store, changes: assembly.changeResponse(logger: logger),
       changeInterval: min((settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)),
-      housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges),
-      keyHousekeeping: IdentityKeyHousekeeping(
-        keys: assembly.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
-      logger: logger, sink: sink,
-      drainTimeout: settings.drainTimeout)
+      keeper: StoreKeeper(
+        store: store, housekeeping: assembly.housekeeping(),
+        identityKeys: IdentityKeyHousekeeping(
+          keys: assembly.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
+        logger: logger),
+      logger: logger, sink: sink, drainTimeout: settings.drainTimeout)
   }
 
   /// Makes the folder of a store that nobody named. Where that fails, opening the store says what follows.
@@ -136,34 +136,19 @@ struct GateHouse {
 
   /// Works until SIGTERM or SIGINT, then closes every socket and returns when all are gone or the time is up.
   func serve() async {
-    let cleaning = Task { await keepHouse() }
+    let keeping = Task { await keeper.run() }
     let watching = Task { await changes.run(reading: store, every: changeInterval) }
     let signal = await Self.stopSignal()
     logger.info("stopping", metadata: ["signal": "\(signal)"])
     let cut = await engine.drain(timeout: drainTimeout)
     engine.stop()
     admin?.stop()
-    cleaning.cancel()
+    keeping.cancel()
     watching.cancel()
+    await keeping.value
     await store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()
-  }
-
-  private func keepHouse() async {
-    while !Task.isCancelled {
-      do throws(StoreError) {
-        try await housekeeping.run()
-      } catch {
-        logger.error("spent nonces cannot be forgotten", metadata: ["step": "\(error.step)"])
-      }
-      do throws(StoreError) {
-        if try await keyHousekeeping.run() { logger.notice("a new key for identities is published") }
-      } catch {
-        logger.error("the keys of identities cannot be had", metadata: ["step": "\(error.step)"])
-      }
-      try? await Task.sleep(for: .seconds(30))
-    }
   }
 
   private static func stopSignal() async -> String {

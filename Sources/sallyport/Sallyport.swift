@@ -14,7 +14,7 @@ struct Sallyport: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      RunCommand.self, DevCommand.self, KeysCommand.self, SessionsCommand.self, VerifyCommand.self,
+      RunCommand.self, DevCommand.self, KeysCommand.self, SessionsCommand.self, StoreCommand.self, VerifyCommand.self,
     ])
 
   static func main() async {

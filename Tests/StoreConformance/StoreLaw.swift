@@ -17,5 +17,5 @@ public struct StoreLaw: Sendable, CustomStringConvertible {
 
   public static let all =
     registrations + admissions + counters + races + nonces + challengeKeys + identityKeys + catalog + copies + changes
-    + everythingAtOnce
+    + roster + everythingAtOnce
 }

@@ -16,12 +16,13 @@ extension Assembly {
     let identity = identity()
     let admin = admin()
     guard let listen, let tls, let appAttest, let session, let store, let identity,
-      let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
+      let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
+      let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, mostWaitingForStore: mostWaitingForStore, stateFolder: stateFolder(of: store),
-      identity: identity, admin: admin, drainTimeout: drainTimeout,
+      store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
+      stateFolder: stateFolder(of: store), identity: identity, admin: admin, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }
@@ -32,6 +33,17 @@ extension Assembly {
     case .sqlite(let path): FilePath.folder(of: path)
     case .postgres: nil
     }
+  }
+
+  /// A key counts as used when a session begins: one that goes on for longer must not lose its key.
+  private mutating func pruneUnusedAfter(_ session: GateSettings.Session?) -> Duration?? {
+    guard let longest = value(Keys.pruneUnusedAfter) else { return nil }
+    if let longest, let session, session.maxAge.map({ longest <= $0 }) ?? true {
+      refuse(
+        path(Keys.pruneUnusedAfter),
+        "has to be longer than session.max_age, or a session that goes on loses its key")
+    }
+    return longest
   }
 
   mutating func store() -> GateSettings.Store? {

@@ -47,6 +47,9 @@ enum Keys {
   static let challengeKeys = Key(
     "app_attest.challenge_keys_file", .file, credential: "challenge_keys",
     "The keys that nonces are made with. Without it the store makes and keeps them.")
+  static let challengeKeyRotation = Key(
+    "app_attest.challenge_key_rotation", .durationOrOff(600_000...31_536_000_000), default: "24h",
+    "How old the key that makes nonces gets before the gates replace it; those of a file are yours to replace.")
   static let counterWindow = Key(
     "app_attest.counter_window", .integer(0...63), default: "0",
     "How far a counter may lie behind the greatest one seen, each taken once; for devices that open several sockets at once."
@@ -92,6 +95,9 @@ enum Keys {
   static let mostWaitingForStore = Key(
     "store.max_waiting", .integer(1...1_000_000), default: "4096",
     "How many calls may wait for the store, for reads and writes each; more are refused as `overloaded`.")
+  static let pruneUnusedAfter = Key(
+    "store.prune_unused_after", .durationOrOff(86_400_000...31_536_000_000), default: "off",
+    "How long a key may stay unused before it is removed for good: its device has to attest a new one.")
   static let issuer = Key(
     "identity.issuer", .text(form: "a name, or the URL of the gate"), default: "sallyport",
     "`iss` of the assertions that upstreams get.")
@@ -130,12 +136,13 @@ public enum SettingsTable {
     Keys.enforcement.definition, Keys.teamID.definition, Keys.bundleID.definition, Keys.environments.definition,
     Keys.allowedCategories.definition, Keys.missingCategory.definition,
     Keys.attestationRoot.definition, Keys.receiptRoot.definition, Keys.challengeTTL.definition,
-    Keys.challengeKeys.definition, Keys.counterWindow.definition,
+    Keys.challengeKeys.definition, Keys.challengeKeyRotation.definition, Keys.counterWindow.definition,
     Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
     Keys.upstreamName.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
     Keys.closeOnRevoke.definition,
     Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
+    Keys.pruneUnusedAfter.definition,
     .later("limits"),
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,

@@ -79,3 +79,22 @@ extension Kind where Value == StoreAddress {
     return .postgres(StoreURL(text))
   }
 }
+
+extension GateSettings.Store {
+  /// Why a text is not the URL of a store. It shows no password.
+  public struct Malformed: Error, Sendable, Hashable {
+    public let reason: String
+  }
+
+  /// The store that `url` names, as `store.url` takes it. Its password is in the URL, or where libpq looks for it.
+  public init(url: String) throws(Malformed) {
+    do throws(Misfit) {
+      switch try Kind<StoreAddress>.store.read(url) {
+      case .sqlite(let path): self = .sqlite(path: path)
+      case .postgres(let url): self = .postgres(url, passwordFile: nil)
+      }
+    } catch {
+      throw Malformed(reason: error.reason + (error.suggestion.map { " (did you mean \($0))" } ?? ""))
+    }
+  }
+}
