@@ -74,15 +74,20 @@ let package = Package(
       "SQLiteStore",
       ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
-    target("Settings", [.product(name: "Yams", package: "Yams")]),
+    target("Settings", ["ByteCoding", .product(name: "Yams", package: "Yams")]),
+    target(
+      "Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
+    target("ClientAuthority", ["ByteCoding", "Cryptography"]),
+    target("Systemd"),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "PostgresStore",
-        "SQLiteStore", "Settings",
-        "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
+        "PostgresStore",
+        "Preflight", "SQLiteStore", "Settings",
+        "SimulatedDevice", "Systemd", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable("attest", ["AttestTool", "TransportEngine"]),
@@ -175,7 +180,17 @@ let package = Package(
       "PostgresStoreTests",
       ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
     tests("LockingTests", ["Locking"]),
-    tests("SettingsTests", ["Settings"]),
+    tests(
+      "PreflightTests",
+      [
+        "AttestGate", "ByteCoding", "Cryptography", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine",
+      ]),
+    tests("ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
+    tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
+    tests("SystemdTests", ["Systemd"]),
+    tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
+    tests("SettingsTests", ["Settings", "TestSupport"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests(

@@ -125,7 +125,7 @@ public final class Engine: Sendable {
     return running
   }
 
-  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+  static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     do {
       return try Listener.open(address, count: count)
     } catch {

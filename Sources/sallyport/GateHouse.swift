@@ -8,6 +8,7 @@ internal import Glibc
 internal import JSONLog
 internal import Logging
 internal import Settings
+internal import Systemd
 internal import Transport
 internal import TransportEngine
 
@@ -124,12 +125,16 @@ struct GateHouse {
   func serve() async {
     let cleaning = Task { await keepHouse() }
     let watching = Task { await changes.run(reading: store, every: changeInterval) }
+    let service = ServiceState(engine: engine)
+    service.begin()
     let signal = await Self.stopSignal()
+    service.end()
     logger.info("stopping", metadata: ["signal": "\(signal)"])
     let cut = await engine.drain(timeout: drainTimeout)
     engine.stop()
     cleaning.cancel()
     watching.cancel()
+    service.leave()
     await store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()

@@ -13,7 +13,7 @@ struct Sallyport: AsyncParsableCommand {
         sallyport dev --upstream ws://127.0.0.1:8080
       """,
     version: Version.text,
-    subcommands: [RunCommand.self, DevCommand.self, VerifyCommand.self])
+    subcommands: [RunCommand.self, DevCommand.self, CheckCommand.self, CACommand.self, VerifyCommand.self])
 
   static func main() async {
     OpenSSLProcess.prepare()
