@@ -66,9 +66,10 @@ let package = Package(
     target(
       "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Locking", "Transport",
+        "AttestGate", "AppAttest", "ByteCoding", "JSONLog", "Locking", "Metrics", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
+    target("Metrics", ["Locking"]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
@@ -180,6 +181,7 @@ let package = Package(
       "PostgresStoreTests",
       ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
     tests("LockingTests", ["Locking"]),
+    tests("MetricsTests", ["Metrics"]),
     tests(
       "PreflightTests",
       [
