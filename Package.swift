@@ -79,15 +79,18 @@ let package = Package(
       ]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
     target("KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
-    target("Settings", [.product(name: "Yams", package: "Yams")]),
+    target("Settings", ["ByteCoding", .product(name: "Yams", package: "Yams")]),
+    target("Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
+    target("ClientAuthority", ["ByteCoding", "Cryptography"]),
+    target("Systemd"),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "KeyTransfer",
-        "PostgresStore", "SQLiteStore", "Settings",
-        "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
+        "KeyTransfer", "PostgresStore", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice", "Systemd",
+        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable("attest", ["AttestTool", "TransportEngine"]),
@@ -197,7 +200,17 @@ let package = Package(
       ]),
     tests("LockingTests", ["Locking"]),
     tests("MetricsTests", ["Metrics"]),
-    tests("SettingsTests", ["Settings"]),
+    tests(
+      "PreflightTests",
+      [
+        "AttestGate", "ByteCoding", "Cryptography", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine",
+      ]),
+    tests("ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
+    tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
+    tests("SystemdTests", ["Systemd"]),
+    tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
+    tests("SettingsTests", ["Settings", "TestSupport"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests(

@@ -5,6 +5,11 @@ public protocol GateStore: KeyRegistry, KeyCatalog, ChallengeKeyStorage, Identit
   /// How the last calls ended.
   var health: StoreHealth { get }
 
+  /// Looks at the store without changing it, whether or not it is open.
+  ///
+  /// - Throws: what `open()` would meet, as far as looking tells: absent folders, missing permissions, a newer version.
+  func survey() async throws(StoreError) -> StoreSurvey
+
   /// Opens and migrates the store and shows that it takes writes, so that a fault is known before the first client comes.
   /// Calling it is not needed, and an error is not final.
   func open() async throws(StoreError)

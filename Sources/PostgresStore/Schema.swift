@@ -42,7 +42,7 @@ enum Schema {
   }
 
   /// How many migrations the tables have seen.
-  private static func version(_ connection: Connection) throws(StoreError) -> Int {
+  static func version(_ connection: Connection) throws(StoreError) -> Int {
     // Between `to_regclass` and the table itself nothing can be asked in one statement: the table may not be there.
     let table = try connection.ask(Call("SELECT to_regclass('sallyport_migrations') IS NOT NULL AS present"))
     do throws(MalformedColumn) {

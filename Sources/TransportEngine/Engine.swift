@@ -160,7 +160,7 @@ public final class Engine: Sendable {
     return ListeningSockets(each: try openPorts(address, count: count).map { [$0] }, isShared: false)
   }
 
-  private static func openPorts(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+  static func openPorts(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     do {
       return try Listener.open(address, count: count)
     } catch {

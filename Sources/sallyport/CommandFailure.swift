@@ -41,11 +41,13 @@ struct CommandFailure: Error {
 
 /// Lines for people.
 enum Console {
-  static func error(_ text: String) { write(text, to: 2) }
-  static func print(_ text: String) { write(text, to: 1) }
+  static func error(_ text: String) { write(text + "\n", to: 2) }
+  static func print(_ text: String) { write(text + "\n", to: 1) }
+  /// Writes whole lines to standard output.
+  static func write(_ text: String) { write(text, to: 1) }
 
   private static func write(_ text: String, to descriptor: Int32) {
-    var rest = Array((text + "\n").utf8)[...]
+    var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if written < 0 && errno != EINTR { return }

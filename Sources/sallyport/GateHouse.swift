@@ -8,6 +8,7 @@ internal import Glibc
 internal import JSONLog
 internal import Logging
 internal import Settings
+internal import Systemd
 internal import Transport
 internal import TransportEngine
 
@@ -138,7 +139,10 @@ struct GateHouse {
   func serve() async {
     let keeping = Task { await keeper.run() }
     let watching = Task { await changes.run(reading: store, every: changeInterval) }
+    let service = ServiceState(engine: engine)
+    service.begin()
     let signal = await Self.stopSignal()
+    service.end()
     logger.info("stopping", metadata: ["signal": "\(signal)"])
     let cut = await engine.drain(timeout: drainTimeout)
     engine.stop()
@@ -146,6 +150,7 @@ struct GateHouse {
     keeping.cancel()
     watching.cancel()
     await keeping.value
+    service.leave()
     await store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()

@@ -14,7 +14,8 @@ struct Sallyport: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      RunCommand.self, DevCommand.self, KeysCommand.self, SessionsCommand.self, StoreCommand.self, VerifyCommand.self,
+      RunCommand.self, DevCommand.self, CheckCommand.self, KeysCommand.self, SessionsCommand.self, StoreCommand.self,
+      CACommand.self, VerifyCommand.self,
     ])
 
   static func main() async {

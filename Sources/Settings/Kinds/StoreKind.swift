@@ -39,8 +39,10 @@ enum StoreAddress: Sendable, Hashable {
 extension Kind where Value == StoreAddress {
   /// Where keys, counters and spent nonces are kept.
   static var store: Kind {
-    var kind = Kind(name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`") {
-      text throws(Misfit) in
+    var kind = Kind(
+      name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`",
+      schema: .matching("^(sqlite:///[^?#]*[^/?#]|postgres(ql)?://[^ ]+)$")
+    ) { text throws(Misfit) in
       for scheme in ["postgres://", "postgresql://"] where text.hasPrefix(scheme) {
         return try postgres(text, behind: scheme)
       }
