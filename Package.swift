@@ -31,6 +31,9 @@ func program(_ name: String, in folder: String, _ dependencies: [Target.Dependen
   .executableTarget(name: name, dependencies: dependencies, path: "Tests/\(folder)", swiftSettings: settings)
 }
 
+/// The gate builds and is tested without the MFA backend, its server framework and NIO when this is set.
+let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v15)],
@@ -220,3 +223,71 @@ let package = Package(
       "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]
 )
+
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client")
+let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
+  Target.Dependency.product(name: $0, package: "swift-nio")
+}
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
+
+if !gateOnly {
+  package.dependencies += [
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+  ]
+  package.targets += [
+    target("MFAWire"),
+    target("MFADomain", ["ByteCoding", "Locking", crypto]),
+    target("MFAStore", ["MFADomain", "ByteCoding", "Locking", grdb]),
+    target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
+    target("MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, logging] + nio + [nioSSL]),
+    target(
+      "MFAService",
+      [
+        "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", hummingbird, hummingbirdCore, lifecycle, logging,
+        metrics,
+        .product(name: "HTTPTypes", package: "swift-http-types"),
+      ] + nio),
+    executable(
+      "mfa-backend",
+      [
+        "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "JSONLog", lifecycle, unixSignals, logging,
+        "ByteCoding",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    support(
+      "MFAFixtures",
+      [
+        "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "Locking", "TestSupport", crypto,
+        jwtKit, httpClient, logging,
+      ] + nio),
+    tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", crypto]),
+    tests(
+      "MFAServiceTests",
+      [
+        "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
+        "TestSupport", crypto, logging,
+      ]),
+  ]
+}
+
+// For work on the backend alone: the gate's tests take minutes to build.
+if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
+  package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
+}

@@ -1,0 +1,112 @@
+public import ByteCoding
+public import Foundation
+
+/// A shared secret of an authenticator app (RFC 6238).
+public struct TOTPFactor: Sendable, Hashable {
+  public let userID: UUID
+  public var secret: Sealed
+  public var parameters: TOTPParameters
+  public let createdAt: Timestamp
+  /// When the first code was given; before that the factor is only offered.
+  public var confirmedAt: Timestamp?
+  /// The newest step whose code was taken. Codes of this step and of those before it are spent.
+  public var lastStep: Int64
+
+  public init(
+    userID: UUID, secret: Sealed, parameters: TOTPParameters, createdAt: Timestamp, confirmedAt: Timestamp? = nil,
+    lastStep: Int64 = -1
+  ) {
+    self.userID = userID
+    self.secret = secret
+    self.parameters = parameters
+    self.createdAt = createdAt
+    self.confirmedAt = confirmedAt
+    self.lastStep = lastStep
+  }
+}
+
+/// How codes are computed from a secret.
+public struct TOTPParameters: Sendable, Hashable {
+  public enum Algorithm: String, Sendable, Hashable, CaseIterable {
+    case sha1 = "SHA1", sha256 = "SHA256", sha512 = "SHA512"
+  }
+
+  public let algorithm: Algorithm
+  /// 6 to 8.
+  public let digits: Int
+  /// Seconds of a step, 15 to 300.
+  public let period: Int
+
+  public static let standard = TOTPParameters(algorithm: .sha1, digits: 6, period: 30)
+
+  /// `nil` if digits or period are outside their bounds.
+  public init?(checkedAlgorithm algorithm: Algorithm, digits: Int, period: Int) {
+    guard (6...8).contains(digits), (15...300).contains(period) else { return nil }
+    self.init(algorithm: algorithm, digits: digits, period: period)
+  }
+
+  private init(algorithm: Algorithm, digits: Int, period: Int) {
+    self.algorithm = algorithm
+    self.digits = digits
+    self.period = period
+  }
+}
+
+/// A device that need not give the second factor, for 30 days from the day that it did.
+public struct TrustedDevice: Sendable, Hashable {
+  /// Trust is never prolonged.
+  public static let lifetime = Duration.seconds(30 * 86400)
+
+  public let id: Int64
+  public let userID: UUID
+  /// The keyed hash of the 256-bit token that the device keeps.
+  public let tokenHash: [UInt8]
+  public let binding: Binding
+  public let name: String
+  /// Of user agent and address: shown to the user, and never decided by.
+  public let fingerprint: String
+  public let address: String?
+  public let createdAt: Timestamp
+  public var lastUsedAt: Timestamp
+  public let expiresAt: Timestamp
+
+  public init(
+    id: Int64, userID: UUID, tokenHash: [UInt8], binding: Binding, name: String, fingerprint: String, address: String?,
+    createdAt: Timestamp, lastUsedAt: Timestamp, expiresAt: Timestamp
+  ) {
+    self.id = id
+    self.userID = userID
+    self.tokenHash = tokenHash
+    self.binding = binding
+    self.name = name
+    self.fingerprint = fingerprint
+    self.address = address
+    self.createdAt = createdAt
+    self.lastUsedAt = lastUsedAt
+    self.expiresAt = expiresAt
+  }
+}
+
+/// Something that the devices of a user are told, in the order of its numbers.
+public struct Notice: Sendable, Hashable {
+  public enum Kind: String, Sendable, Hashable {
+    case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
+      mfaDisabled
+  }
+
+  public let userID: UUID
+  /// Counts from 1 for each user, without gaps.
+  public let sequence: Int64
+  public let kind: Kind
+  public let at: Timestamp
+  /// What it concerns: a device's, session's or trusted device's id.
+  public let concerning: String?
+
+  public init(userID: UUID, sequence: Int64, kind: Kind, at: Timestamp, concerning: String?) {
+    self.userID = userID
+    self.sequence = sequence
+    self.kind = kind
+    self.at = at
+    self.concerning = concerning
+  }
+}

@@ -1,0 +1,44 @@
+public import ByteCoding
+
+/// Who the gate says is calling: one genuine app instance, or a debug build.
+public struct GateIdentity: Sendable, Hashable {
+  public enum Environment: String, Sendable { case production, development, debug }
+
+  /// The hash of the attested key, or of the debug path's certificate.
+  public let subject: String
+  public let environment: Environment
+  public let app: String
+  /// The gate's own number for the connection.
+  public let sessionID: String
+  public let clientAddress: String
+  public let issuedAt: Timestamp
+
+  public init(
+    subject: String, environment: Environment, app: String, sessionID: String, clientAddress: String,
+    issuedAt: Timestamp
+  ) {
+    self.subject = subject
+    self.environment = environment
+    self.app = app
+    self.sessionID = sessionID
+    self.clientAddress = clientAddress
+    self.issuedAt = issuedAt
+  }
+
+  /// What devices and sessions of this caller are tied to.
+  public var binding: Binding { environment == .debug ? .debugBuild : .attestedKey(subject) }
+}
+
+/// Everything that is known of who calls an operation, before it runs.
+public struct Caller: Sendable {
+  public let identity: GateIdentity
+  /// The session of the access token that came along, verified; `nil` if none came.
+  public let session: SessionProof?
+  public let requestID: String
+
+  public init(identity: GateIdentity, session: SessionProof?, requestID: String) {
+    self.identity = identity
+    self.session = session
+    self.requestID = requestID
+  }
+}

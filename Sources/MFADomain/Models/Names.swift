@@ -1,0 +1,106 @@
+internal import Foundation
+
+/// Why a value that a client sent is not one: which field, and the rule that it breaks.
+public struct InvalidValue: Error, Sendable, Hashable {
+  public let field: String
+  public let rule: String
+
+  public init(field: String, rule: String) {
+    self.field = field
+    self.rule = rule
+  }
+}
+
+/// The name of an account: 1 to 128 characters, none of them a control character, and no white space at the ends.
+///
+/// Names that differ in case or in Unicode composition alone are one name.
+public struct Username: Sendable, Hashable {
+  /// As the client wrote it.
+  public let text: String
+  /// What is compared and stored: composed (NFC) and in lower case.
+  public let key: String
+
+  public init(_ text: String) throws(InvalidValue) {
+    guard (1...128).contains(text.count), text.utf8.count <= 512 else {
+      throw InvalidValue(field: "username", rule: "has 1 to 128 characters")
+    }
+    guard text.hasNoControls, text.trimmingCharacters(in: .whitespacesAndNewlines) == text else {
+      throw InvalidValue(field: "username", rule: "has no control characters, and no white space at its ends")
+    }
+    self.text = text
+    key = text.precomposedStringWithCanonicalMapping.lowercased()
+  }
+
+  public static func == (first: Username, second: Username) -> Bool { first.key == second.key }
+  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}
+
+/// What a client calls its device: 1 to 128 printable ASCII characters without spaces. Unique among all accounts.
+public struct DeviceID: Sendable, Hashable {
+  public let text: String
+
+  public init(_ text: String) throws(InvalidValue) {
+    guard (1...128).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw InvalidValue(field: "deviceId", rule: "has 1 to 128 printable ASCII characters and no spaces")
+    }
+    self.text = text
+  }
+}
+
+/// What a person reads about a device: at most 128 characters without control characters.
+public struct DeviceModel: Sendable, Hashable {
+  public let text: String
+
+  public init(_ text: String) throws(InvalidValue) {
+    guard text.count <= 128, text.utf8.count <= 512, text.hasNoControls else {
+      throw InvalidValue(field: "deviceModel", rule: "has at most 128 characters and no control characters")
+    }
+    self.text = text
+  }
+}
+
+/// A telephone number as E.164 writes it: `+` and 8 to 15 digits, the first of them not 0.
+public struct PhoneNumber: Sendable, Hashable {
+  public let text: String
+
+  public init(_ text: String) throws(InvalidValue) {
+    let digits = text.utf8.dropFirst()
+    guard text.utf8.first == UInt8(ascii: "+"), (8...15).contains(digits.count),
+      digits.allSatisfy({ (0x30...0x39).contains($0) }), digits.first != 0x30
+    else {
+      throw InvalidValue(field: "phoneNumber", rule: "is + and 8 to 15 digits (E.164)")
+    }
+    self.text = text
+  }
+
+  /// What others than the owner see: the last two digits.
+  public var masked: String {
+    "+" + String(repeating: "*", count: text.utf8.count - 3) + text.suffix(2)
+  }
+}
+
+/// An address for e-mail: one `@`, at most 254 bytes, nothing that could end a header or an SMTP command.
+public struct EmailAddress: Sendable, Hashable {
+  public let text: String
+
+  public init(_ text: String) throws(InvalidValue) {
+    let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+    let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && !#"<>(),;:\""#.utf8.contains($0) }
+    guard text.utf8.count <= 254, isPlain, parts.count == 2, (1...64).contains(parts[0].count), !parts[1].isEmpty else {
+      throw InvalidValue(field: "email", rule: "is name@domain in at most 254 ASCII characters")
+    }
+    self.text = text
+  }
+
+  /// What may be shown on a screen: the first character of the name, and the domain.
+  public var masked: String {
+    let parts = text.split(separator: "@")
+    return parts[0].prefix(1) + "***@" + parts[1]
+  }
+}
+
+extension String {
+  fileprivate var hasNoControls: Bool {
+    unicodeScalars.allSatisfy { $0.properties.generalCategory != .control && $0.properties.generalCategory != .format }
+  }
+}

@@ -1,0 +1,55 @@
+public import ByteCoding
+public import Foundation
+
+/// A code that was sent, or that looks from outside as if it had been.
+public struct OneTimeCode: Sendable, Hashable {
+  public enum Channel: String, Sendable, Hashable {
+    case sms
+    case email
+    /// Given out by an operator, who reads it to the user.
+    case operatorIssued = "operator"
+  }
+
+  public static let lifetime = Duration.seconds(300)
+  /// How many wrong guesses it outlives.
+  public static let mostFailures = 5
+  /// How long after one the next may be sent.
+  public static let resendInterval = Duration.seconds(60)
+  /// How many may go to one account, and to one target, in an hour.
+  public static let mostInAnHour = 5
+
+  public let id: UUID
+  /// Who can use it: an account, seen from one app instance.
+  public let subject: String
+  public let channel: Channel
+  /// The keyed hash of code and id; of a code that was never sent, bytes that nothing hashes to.
+  public let hash: [UInt8]
+  /// The keyed hash of the number or address that it went to.
+  public let target: [UInt8]
+  public let createdAt: Timestamp
+  public let expiresAt: Timestamp
+  /// Whether a client has asked for it; the one that comes with a sign-in waits to be asked for.
+  public var isClaimed: Bool
+  public var failures: Int
+  public var isSpent: Bool
+
+  public init(
+    id: UUID, subject: String, channel: Channel, hash: [UInt8], target: [UInt8], createdAt: Timestamp,
+    expiresAt: Timestamp, isClaimed: Bool, failures: Int = 0, isSpent: Bool = false
+  ) {
+    self.id = id
+    self.subject = subject
+    self.channel = channel
+    self.hash = hash
+    self.target = target
+    self.createdAt = createdAt
+    self.expiresAt = expiresAt
+    self.isClaimed = isClaimed
+    self.failures = failures
+    self.isSpent = isSpent
+  }
+
+  public func isOpen(at now: Timestamp) -> Bool {
+    !isSpent && failures < Self.mostFailures && now < expiresAt
+  }
+}

@@ -1,0 +1,14 @@
+/// The ways to give a second factor.
+public enum SecondFactorMethod: String, Sendable, Hashable, CaseIterable {
+  case totp
+  case email
+  case backup = "backup_code"
+
+  /// How tokens name it (RFC 8176).
+  var reference: String {
+    switch self {
+    case .totp, .backup: "otp"
+    case .email: "email"
+    }
+  }
+}

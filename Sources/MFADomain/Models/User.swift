@@ -1,0 +1,74 @@
+public import ByteCoding
+public import Foundation
+
+/// An account.
+public struct User: Sendable, Hashable {
+  public let id: UUID
+  public let username: Username
+  public let createdAt: Timestamp
+  /// An operator's lock: no operation of the user works until it is lifted.
+  public var lockedAt: Timestamp?
+
+  public init(id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil) {
+    self.id = id
+    self.username = username
+    self.createdAt = createdAt
+    self.lockedAt = lockedAt
+  }
+}
+
+/// How a device proves itself.
+public enum MFAMethod: String, Sendable, Hashable, CaseIterable {
+  case secureEnclave
+  case smsOTP
+}
+
+/// How a person unlocks the key of a device. For display; nothing is decided by it.
+public enum AuthMethod: String, Sendable, Hashable, CaseIterable {
+  case biometric
+  case passcode
+}
+
+/// A device of an account. After its removal it stays as a stone (`removedAt`), so that its own app is told.
+public struct Device: Sendable, Hashable {
+  public let id: DeviceID
+  public let userID: UUID
+  public var model: DeviceModel
+  public var method: MFAMethod
+  public var authMethod: AuthMethod?
+  /// Present for `secureEnclave` alone.
+  public var publicKey: DevicePublicKey?
+  /// The number that codes go to, as the vault sealed it.
+  public var phoneNumber: Sealed?
+  /// The attested key that enrolled it, which alone may act for it.
+  public var binding: Binding
+  public var enrolledAt: Timestamp
+  public var lastUsed: Timestamp?
+  public var removedAt: Timestamp?
+
+  public init(
+    id: DeviceID, userID: UUID, model: DeviceModel, method: MFAMethod, authMethod: AuthMethod?,
+    publicKey: DevicePublicKey?, phoneNumber: Sealed?, binding: Binding, enrolledAt: Timestamp,
+    lastUsed: Timestamp? = nil, removedAt: Timestamp? = nil
+  ) {
+    self.id = id
+    self.userID = userID
+    self.model = model
+    self.method = method
+    self.authMethod = authMethod
+    self.publicKey = publicKey
+    self.phoneNumber = phoneNumber
+    self.binding = binding
+    self.enrolledAt = enrolledAt
+    self.lastUsed = lastUsed
+    self.removedAt = removedAt
+  }
+}
+
+/// What ties a device, a session or a trusted device to the app instance that made it.
+public enum Binding: Sendable, Hashable {
+  /// The hash of the key that Apple attested, as the gate tells it.
+  case attestedKey(String)
+  /// A debug build, which has no key of its own: all debug builds share one certificate, so this is no proof.
+  case debugBuild
+}

@@ -1,0 +1,127 @@
+public import ByteCoding
+public import Foundation
+
+/// The backend's memory.
+///
+/// A body runs in one transaction, alone among the writers: what it reads stays true until it has ended. It may run more
+/// than once, so it does nothing but read and write records. What it throws leaves no trace; to refuse and still keep what
+/// it wrote (a counted failure), it returns the refusal.
+public protocol Store: Sendable {
+  func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
+  func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
+}
+
+/// Why a store did not do what was asked. Nothing was changed, unless the commit itself is in doubt.
+public struct StoreFault: Error, Sendable, Hashable {
+  /// For the log.
+  public let reason: String
+  /// Whether it is the caller's load that is at fault, not the store.
+  public let isOverload: Bool
+
+  public init(reason: String, isOverload: Bool = false) {
+    self.reason = reason
+    self.isOverload = isOverload
+  }
+}
+
+/// All records, within a transaction.
+public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
+  & FactorRecords & TrustRecords & NoticeRecords & AuditRecords & KeyRecords
+
+public protocol UserRecords {
+  func user(named key: String) throws -> User?
+  func user(_ id: UUID) throws -> User?
+  func insert(_ user: User) throws
+  func update(_ user: User) throws
+  /// All users after the one whose key is `key`, by key, at most `count`.
+  func users(after key: String, atMost count: Int) throws -> [User]
+}
+
+public protocol DeviceRecords {
+  /// The device with this id, removed or not.
+  func device(_ id: DeviceID) throws -> Device?
+  /// Those of the user that are not removed, by age.
+  func devices(of userID: UUID) throws -> [Device]
+  /// Inserts it, or replaces the one with its id.
+  func save(_ device: Device) throws
+}
+
+public protocol ChallengeRecords {
+  func insert(_ challenge: Challenge) throws
+  func challenge(_ id: UUID) throws -> Challenge?
+  /// Uses it up and says whether it was there to use: open at `now`. Of two callers, one gets `true`.
+  func spend(challenge id: UUID, at now: Timestamp) throws -> Bool
+  func countFailure(ofChallenge id: UUID) throws
+  func removeChallenges(of deviceID: DeviceID) throws
+  func removeChallenges(expiredBefore instant: Timestamp) throws
+}
+
+public protocol SessionRecords {
+  func session(_ id: UUID) throws -> Session?
+  func sessions(of userID: UUID) throws -> [Session]
+  func insert(_ session: Session) throws
+  func update(_ session: Session) throws
+  func removeSessions(expiredBefore instant: Timestamp) throws
+}
+
+public protocol CodeRecords {
+  func insert(_ code: OneTimeCode) throws
+  /// The newest code for `subject`, open or not.
+  func newestCode(for subject: String, _ channel: OneTimeCode.Channel) throws -> OneTimeCode?
+  func update(_ code: OneTimeCode) throws
+  /// How many were made since `instant` for the subject or for the target, whichever are more.
+  func countCodes(for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp)
+    throws
+    -> Int
+  func removeCodes(createdBefore instant: Timestamp) throws
+}
+
+public protocol BrakeRecords {
+  func brake(on subject: String) throws -> Brake?
+  func save(_ brake: Brake, on subject: String) throws
+  func removeBrakes(idleSince instant: Timestamp) throws
+}
+
+public protocol FactorRecords {
+  func totp(of userID: UUID) throws -> TOTPFactor?
+  func save(_ factor: TOTPFactor) throws
+  func removeTOTP(of userID: UUID) throws
+  /// Replaces all backup codes of the user by these.
+  func replaceBackupCodes(of userID: UUID, with hashes: [[UInt8]]) throws
+  /// Uses one up and says whether it was there, unused.
+  func spendBackupCode(_ hash: [UInt8], of userID: UUID, at now: Timestamp) throws -> Bool
+  func countBackupCodes(of userID: UUID) throws -> Int
+  func email(of userID: UUID) throws -> Sealed?
+  func saveEmail(_ email: Sealed?, of userID: UUID) throws
+}
+
+public protocol TrustRecords {
+  /// Inserts it with the next id, which it gives.
+  func insert(_ device: TrustedDevice) throws -> Int64
+  func trustedDevices(of userID: UUID, at now: Timestamp) throws -> [TrustedDevice]
+  func update(_ device: TrustedDevice) throws
+  func removeTrustedDevice(_ id: Int64, of userID: UUID) throws -> Bool
+  func removeTrustedDevices(of userID: UUID, boundTo binding: Binding?) throws
+  func removeTrustedDevices(expiredBefore instant: Timestamp) throws
+}
+
+public protocol NoticeRecords {
+  /// Appends it with the user's next number, which it gives.
+  func append(_ kind: Notice.Kind, to userID: UUID, concerning: String?, at now: Timestamp) throws -> Int64
+  func notices(of userID: UUID, after sequence: Int64, atMost count: Int) throws -> [Notice]
+  func removeNotices(before instant: Timestamp) throws
+}
+
+public protocol AuditRecords {
+  func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8])?
+  func append(_ entry: AuditEntry) throws
+  /// Entries with their stored hashes, by number.
+  func auditEntries(after sequence: Int64, account: String?, atMost count: Int) throws -> [(
+    entry: AuditEntry, hash: [UInt8]
+  )]
+}
+
+public protocol KeyRecords {
+  func dataKeys() throws -> [DataKey]
+  func save(_ key: DataKey) throws
+}

@@ -1,0 +1,34 @@
+/// One of the codes that a user keeps on paper: eight characters, at least one of them a letter, so that none can be
+/// taken for a code of digits.
+enum BackupCode {
+  static let count = 10
+  static let length = 8
+  /// Without those that are mistaken for others: 0 and O, 1, I and L.
+  private static let alphabet = Array("ABCDEFGHJKMNPQRSTUVWXYZ23456789")
+
+  /// Ten different codes.
+  static func makeAll(_ entropy: Entropy) -> [String] {
+    var codes: [String] = []
+    while codes.count < count {
+      let code = String((0..<length).map { _ in alphabet[Int(entropy.number(below: UInt64(alphabet.count)))] })
+      if code.contains(where: \.isLetter), !codes.contains(code) { codes.append(code) }
+    }
+    return codes
+  }
+}
+
+/// What somebody types for a code: without the spaces and dashes that help reading, and in capitals.
+struct CodeGuess: Sendable, Hashable {
+  let text: String
+
+  init(_ text: String) throws(InvalidValue) {
+    let plain = text.uppercased().filter { $0 != " " && $0 != "-" }
+    guard (1...32).contains(plain.utf8.count), text.utf8.count <= 64 else {
+      throw InvalidValue(field: "code", rule: "has 1 to 32 characters")
+    }
+    self.text = plain
+  }
+
+  var isDigits: Bool { text.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+  var mayBeBackupCode: Bool { text.utf8.count == BackupCode.length && !isDigits }
+}

@@ -1,0 +1,141 @@
+internal import ByteCoding
+internal import Foundation
+
+/// Setting up an authenticator app and the codes on paper, and taking them away.
+public struct Authenticator: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  /// What the user takes down when an authenticator is set up. None of it can be read again.
+  public struct Offer: Sendable, Hashable {
+    /// Base32.
+    public let secret: String
+    /// What a QR code of it says.
+    public let uri: String
+    public let backupCodes: [String]
+  }
+
+  /// Offers a new secret. It counts for nothing until a code of it has been given; another offer takes its place.
+  ///
+  /// - Throws: `.alreadyEnabled` if an authenticator is set up.
+  public func offer(_ parameters: TOTPParameters, by caller: Caller) async throws -> Offer {
+    let now = premises.clock.now()
+    let secret = premises.entropy.bytes(parameters.secretLength)
+    let codes = BackupCode.makeAll(premises.entropy)
+    let username = try await premises.store.write { [premises] records in
+      let (_, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      guard try records.totp(of: user.id)?.confirmedAt == nil else { throw Refusal.alreadyEnabled }
+      try records.save(
+        TOTPFactor(
+          userID: user.id, secret: premises.vault.seal(secret, for: Self.place(user.id)), parameters: parameters,
+          createdAt: now))
+      try records.replaceBackupCodes(
+        of: user.id, with: codes.map { Self.hash($0, of: user.id, premises.vault) })
+      try records.note(.totpOffered, by: caller, account: user.username.key, at: now)
+      return user.username.text
+    }
+    let text = Base32.encode(secret)
+    return Offer(
+      secret: text, uri: parameters.uri(secret: text, issuer: premises.policy.issuer, account: username),
+      backupCodes: codes)
+  }
+
+  /// Sets the offered authenticator up by a code of it, which is thereby used.
+  public func confirm(_ code: String, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let guess = try CodeGuess(code)
+    let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
+      var (session, user) = try records.session(of: caller, at: now)
+      guard var factor = try records.totp(of: user.id) else { return .failure(.notEnabled) }
+      guard factor.confirmedAt == nil else { return .failure(.alreadyEnabled) }
+      let subject = Brake.secondFactor(of: user.id)
+      var brake = try records.brake(on: subject) ?? Brake(at: now)
+      if let refusal = brake.refusal(at: now) { return .failure(refusal) }
+      brake.count(at: now)
+      let secret = try premises.vault.open(factor.secret, for: Self.place(user.id))
+      guard let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep) else {
+        try records.save(brake, on: subject)
+        return .failure(.codeInvalid)
+      }
+      brake.release(at: now)
+      try records.save(brake, on: subject)
+      factor.lastStep = step
+      factor.confirmedAt = now
+      try records.save(factor)
+      session.authenticatedAt = now
+      session.methods += ["otp", "mfa"].filter { !session.methods.contains($0) }
+      try records.update(session)
+      try records.note(.totpConfirmed, by: caller, account: user.username.key, at: now)
+      _ = try records.append(.mfaEnabled, to: user.id, concerning: nil, at: now)
+      return .success(user.id)
+    }
+    premises.bell.ring(for: try outcome.get())
+  }
+
+  /// Takes the authenticator, the codes on paper and all trust away, for a code.
+  public func disable(_ code: String, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let userID = try await withCode(code, by: caller) { user, records in
+      try records.removeTOTP(of: user.id)
+      try records.replaceBackupCodes(of: user.id, with: [])
+      try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      try records.note(.totpRemoved, by: caller, account: user.username.key, at: now)
+      _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)
+      return user.id
+    }
+    premises.bell.ring(for: userID)
+  }
+
+  /// New codes on paper in place of the old, for a code.
+  public func regenerateBackupCodes(_ code: String, by caller: Caller) async throws -> [String] {
+    let now = premises.clock.now()
+    let codes = BackupCode.makeAll(premises.entropy)
+    try await withCode(code, by: caller) { [vault = premises.vault] user, records in
+      try records.replaceBackupCodes(of: user.id, with: codes.map { Self.hash($0, of: user.id, vault) })
+      try records.note(.backupCodesMade, by: caller, account: user.username.key, at: now)
+    }
+    return codes
+  }
+
+  private func withCode<Value: Sendable>(
+    _ code: String, by caller: Caller, _ body: @escaping @Sendable (User, any Records) throws -> Value
+  ) async throws -> Value {
+    let now = premises.clock.now()
+    let guess = try CodeGuess(code)
+    return try await premises.store.write { [premises] records -> Result<Value, Refusal> in
+      let (_, user) = try records.session(of: caller, at: now)
+      switch try records.judgeSecondFactor(guess, method: nil, of: user, by: caller, premises.vault, at: now) {
+      case .success: return .success(try body(user, records))
+      case .failure(let refusal): return .failure(refusal)
+      }
+    }.get()
+  }
+
+  /// What the vault seals a user's secret for.
+  static func place(_ userID: UUID) -> String { "user:\(userID.uuidString.lowercased()):totp" }
+
+  static func hash(_ code: String, of userID: UUID, _ vault: Vault) -> [UInt8] {
+    vault.hash(userID.uuidString, code, as: "backup code")
+  }
+}
+
+extension TOTPParameters {
+  /// The secret as authenticator apps scan it.
+  func uri(secret: String, issuer: String, account: String) -> String {
+    "otpauth://totp/\(issuer.percentEncoded):\(account.percentEncoded)?secret=\(secret)&issuer=\(issuer.percentEncoded)"
+      + "&algorithm=\(algorithm.rawValue)&digits=\(digits)&period=\(period)"
+  }
+}
+
+extension String {
+  fileprivate var percentEncoded: String {
+    // A valid text is always encodable.
+    addingPercentEncoding(withAllowedCharacters: .alphanumerics.intersection(.ascii).union(.unreservedMarks)) ?? ""
+  }
+}
+
+extension CharacterSet {
+  fileprivate static let ascii = CharacterSet(charactersIn: Unicode.Scalar(0)...Unicode.Scalar(127))
+  fileprivate static let unreservedMarks = CharacterSet(charactersIn: "-._~")
+}

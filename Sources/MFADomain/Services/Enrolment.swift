@@ -1,0 +1,191 @@
+internal import ByteCoding
+internal import Foundation
+
+/// Devices coming, changing their method, and going.
+public struct Enrolment: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  public struct Application: Sendable {
+    public let username: Username
+    public let deviceID: DeviceID
+    public let model: DeviceModel
+    public let method: MFAMethod
+    public let authMethod: AuthMethod?
+    public let publicKey: DevicePublicKey?
+    public let phoneNumber: PhoneNumber?
+
+    /// - Throws: if the method lacks what it works with: a key, or a number.
+    public init(
+      username: Username, deviceID: DeviceID, model: DeviceModel, method: MFAMethod, authMethod: AuthMethod?,
+      publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?
+    ) throws(InvalidValue) {
+      if method == .secureEnclave, publicKey == nil {
+        throw InvalidValue(field: "publicKey", rule: "is required for the method secureEnclave")
+      }
+      if method == .smsOTP, phoneNumber == nil {
+        throw InvalidValue(field: "phoneNumber", rule: "is required for the method smsOTP")
+      }
+      self.username = username
+      self.deviceID = deviceID
+      self.model = model
+      self.method = method
+      self.authMethod = authMethod
+      self.publicKey = method == .secureEnclave ? publicKey : nil
+      self.phoneNumber = phoneNumber
+    }
+  }
+
+  /// Enrols a device, and its user if the name is new, and binds it to the calling app instance.
+  ///
+  /// A name belongs to whoever takes it first; every further device of the user, and a new key for an enrolled one, needs
+  /// a session of the user that was proved lately. A user whose last device has gone comes back by the app instance that
+  /// one was bound to.
+  public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
+    let now = premises.clock.now()
+    let phoneNumber = try application.phoneNumber.map {
+      try premises.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
+    }
+    let newID = premises.entropy.uuid()
+    let (device, userID) = try await premises.store.write { [policy = premises.policy] records in
+      let known = try records.device(application.deviceID)
+      let user = try records.user(named: application.username.key)
+      try Self.admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
+      let owner = user ?? User(id: newID, username: application.username, createdAt: now)
+      if user == nil { try records.insert(owner) }
+      let device = Device(
+        id: application.deviceID, userID: owner.id, model: application.model, method: application.method,
+        authMethod: application.authMethod, publicKey: application.publicKey, phoneNumber: phoneNumber,
+        binding: caller.identity.binding, enrolledAt: now)
+      try records.save(device)
+      try records.removeChallenges(of: device.id)
+      let isNew = known == nil || known?.removedAt != nil
+      try records.note(
+        isNew ? .deviceEnrolled : .deviceReenrolled, by: caller, account: owner.username.key,
+        ["device=\(device.id.text)", "method=\(device.method.rawValue)"], at: now)
+      _ = try records.append(.deviceEnrolled, to: owner.id, concerning: device.id.text, at: now)
+      return (device, owner.id)
+    }
+    premises.bell.ring(for: userID)
+    return device
+  }
+
+  private static func admit(
+    _ caller: Caller, enrolling known: Device?, for user: User?, policy: Policy, in records: any Records,
+    at now: Timestamp
+  ) throws {
+    if let known {
+      guard known.userID == user?.id else { throw Refusal.deviceExists }
+      guard known.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
+    }
+    guard let user else { return }
+    let devices = try records.devices(of: user.id)
+    if devices.isEmpty, known?.removedAt != nil, user.lockedAt == nil { return }
+    let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
+    guard session.userID == user.id else { throw Refusal.forbidden }
+    let isReplaced = devices.contains { $0.id == known?.id }
+    guard isReplaced || devices.count < policy.mostDevices else {
+      throw Refusal.tooManyDevices(limit: policy.mostDevices)
+    }
+  }
+
+  /// Removes a device and everything that hangs on it: challenges, sessions, trust.
+  public func unenrol(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let userID = try await premises.store.write { [policy = premises.policy] records in
+      var (device, user) = try Self.ownDevice(
+        deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: false)
+      device.removedAt = now
+      device.publicKey = nil
+      device.phoneNumber = nil
+      try records.save(device)
+      try records.removeChallenges(of: device.id)
+      try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
+      for var session in try records.sessions(of: user.id) where session.deviceID == deviceID && session.isLive(at: now)
+      {
+        session.revokedAt = now
+        try records.update(session)
+        _ = try records.append(.sessionRevoked, to: user.id, concerning: session.id.uuidString.lowercased(), at: now)
+      }
+      try records.note(
+        .deviceUnenrolled, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
+      _ = try records.append(.deviceRemoved, to: user.id, concerning: deviceID.text, at: now)
+      return user.id
+    }
+    premises.bell.ring(for: userID)
+  }
+
+  /// Gives a device a key of its own, or another one in place of the old.
+  public func upgrade(
+    _ username: Username, _ deviceID: DeviceID, to publicKey: DevicePublicKey, authMethod: AuthMethod?,
+    by caller: Caller
+  ) async throws {
+    try await change(username, deviceID, by: caller, .deviceUpgraded) { device in
+      device.method = .secureEnclave
+      device.publicKey = publicKey
+      device.authMethod = authMethod
+    }
+  }
+
+  /// Takes the key from a device, which signs in by codes to its number from then on.
+  ///
+  /// The app that does this has lost the key with the device's passcode, so it has nothing else to prove itself by than
+  /// the attested key that the device is bound to. Whoever holds the device gets no further by it than to the code that
+  /// goes to the enrolled number; the user's other devices are told.
+  public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
+    try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
+      guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
+      device.method = .smsOTP
+      device.publicKey = nil
+      device.authMethod = nil
+    }
+  }
+
+  private func change(
+    _ username: Username, _ deviceID: DeviceID, by caller: Caller, _ event: AuditEvent,
+    _ body: @escaping @Sendable (inout Device) throws -> Void
+  ) async throws {
+    let now = premises.clock.now()
+    let userID = try await premises.store.write { [policy = premises.policy] records in
+      var (device, user) = try Self.ownDevice(
+        deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: true,
+        bindingSuffices: event == .deviceDowngraded)
+      try body(&device)
+      try records.save(device)
+      try records.removeChallenges(of: device.id)
+      try records.note(event, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
+      _ = try records.append(.methodChanged, to: user.id, concerning: deviceID.text, at: now)
+      return user.id
+    }
+    premises.bell.ring(for: userID)
+  }
+
+  /// The caller's right to `deviceID` of `username`.
+  ///
+  /// - Parameters:
+  ///   - mustBeBound: whether only the app instance that the device is bound to may do it.
+  ///   - bindingSuffices: whether that instance may do it without a session. A debug build has no instance of its own, so
+  ///     it needs the session all the same.
+  private static func ownDevice(
+    _ deviceID: DeviceID, of username: Username, by caller: Caller, policy: Policy, in records: any Records,
+    at now: Timestamp, mustBeBound: Bool, bindingSuffices: Bool = false
+  ) throws -> (device: Device, user: User) {
+    let known = try records.device(deviceID)
+    let isBound = known?.binding == caller.identity.binding
+    if mustBeBound, known != nil, !isBound { throw Refusal.boundElsewhere }
+    if bindingSuffices, isBound, caller.identity.binding != .debugBuild {
+      guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.username == username
+      else { throw Refusal.deviceNotEnrolled }
+      guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
+      return (known, user)
+    }
+    let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
+    guard user.username == username else { throw Refusal.forbidden }
+    guard let known, known.removedAt == nil, known.userID == user.id else { throw Refusal.deviceNotEnrolled }
+    return (known, user)
+  }
+
+  /// What the vault seals a device's number for.
+  static func phonePlace(_ deviceID: DeviceID) -> String { "device:\(deviceID.text):phone" }
+}

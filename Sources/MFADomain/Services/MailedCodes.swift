@@ -1,0 +1,71 @@
+internal import ByteCoding
+internal import Foundation
+
+/// Codes by e-mail: as a second factor, and to confirm an address.
+public struct MailedCodes: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  static func subject(_ userID: UUID) -> String { "email:\(userID.uuidString.lowercased())" }
+  static func place(_ userID: UUID) -> String { "user:\(userID.uuidString.lowercased()):email" }
+
+  /// Sends a code to the user's address. A user without one is answered alike.
+  public func send(by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
+    let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
+      let (_, user) = try records.session(of: caller, scope: .pending, at: now)
+      let address = try records.email(of: user.id).map {
+        try EmailAddress(premises.vault.openText($0, for: Self.place(user.id)))
+      }
+      return try Self.draft(code, id, to: address, for: Self.subject(user.id), premises.vault, in: records, at: now)
+    }
+    if let message { premises.outbox.send(message) }
+  }
+
+  /// Sends a code to an address that the user wants to have codes at.
+  public func offer(_ address: EmailAddress, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
+    let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
+      let (_, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      let subject = Self.confirmation(of: address, user.id, premises.vault)
+      return try Self.draft(code, id, to: address, for: subject, premises.vault, in: records, at: now)
+    }
+    if let message { premises.outbox.send(message) }
+  }
+
+  /// Takes the address for the user's own, for the code that went there.
+  public func confirm(_ address: EmailAddress, _ code: String, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let guess = try CodeGuess(code)
+    try await premises.store.write { [premises] records -> Result<Void, Refusal> in
+      let (_, user) = try records.session(of: caller, at: now)
+      let subject = Self.confirmation(of: address, user.id, premises.vault)
+      return try records.judge(.email, for: subject, by: caller, account: user.username.key, at: now) { code in
+        constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash)
+      } then: {
+        try records.saveEmail(premises.vault.seal(address.text, for: Self.place(user.id)), of: user.id)
+      }
+    }.get()
+  }
+
+  private static func confirmation(of address: EmailAddress, _ userID: UUID, _ vault: Vault) -> String {
+    "\(subject(userID)):\(Hex.encode(vault.hash(address.text, as: "address").prefix(16)))"
+  }
+
+  private static func draft(
+    _ code: String, _ id: UUID, to address: EmailAddress?, for subject: String, _ vault: Vault,
+    in records: any Records, at now: Timestamp
+  ) throws -> OutgoingMessage? {
+    let target = vault.hash(address?.text ?? subject, as: address == nil ? "no target" : "target")
+    try records.checkPace(of: subject, to: target, .email, at: now)
+    try records.insert(
+      OneTimeCode(
+        id: id, subject: subject, channel: .email,
+        hash: address == nil ? target : TextedCodes.hash(code, of: id, in: vault), target: target, createdAt: now,
+        expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
+    return address.map { OutgoingMessage(destination: .email($0), code: code, lifetime: OneTimeCode.lifetime) }
+  }
+}

@@ -1,0 +1,41 @@
+internal import ByteCoding
+
+/// What every service of the domain works with.
+public struct Premises: Sendable {
+  public let store: any Store
+  public let vault: Vault
+  public let outbox: any Outbox
+  public let tokens: any AccessTokenIssuer
+  public let clock: WallClock
+  public let entropy: Entropy
+  public let policy: Policy
+  public let bell: NoticeBell
+
+  public init(
+    store: any Store, vault: Vault, outbox: any Outbox, tokens: any AccessTokenIssuer, clock: WallClock = .system,
+    entropy: Entropy = .system, policy: Policy = Policy(), bell: NoticeBell = NoticeBell()
+  ) {
+    self.store = store
+    self.vault = vault
+    self.outbox = outbox
+    self.tokens = tokens
+    self.clock = clock
+    self.entropy = entropy
+    self.policy = policy
+    self.bell = bell
+  }
+}
+
+/// What an operator may decide differently.
+public struct Policy: Sendable, Hashable {
+  /// Devices of one account.
+  public var mostDevices = 10
+  /// How old a proof may be for an operation that cannot be undone.
+  public var freshProof = Duration.seconds(300)
+  /// Whom the text of a code names for autofill.
+  public var domain = "localhost"
+  /// Whom an authenticator app shows.
+  public var issuer = "Sallyport"
+
+  public init() {}
+}

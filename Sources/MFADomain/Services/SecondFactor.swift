@@ -1,0 +1,133 @@
+internal import ByteCoding
+internal import Foundation
+
+/// Giving the second factor.
+public struct SecondFactor: Sendable {
+  let premises: Premises
+  let sessions: Sessions
+
+  public init(_ premises: Premises) {
+    self.premises = premises
+    sessions = Sessions(premises)
+  }
+
+  /// How the device that wants to be trusted describes itself; shown to the user, and never decided by.
+  public struct Description: Sendable, Hashable {
+    public let name: String
+    public let userAgent: String
+
+    public init(name: String, userAgent: String) {
+      self.name = name
+      self.userAgent = userAgent
+    }
+  }
+
+  /// Completes the caller's session by a code of an authenticator, of an e-mail, or of the paper; which of them it is
+  /// need not be said. Counted before it is compared, as one guess.
+  ///
+  /// - Parameter trusting: describes the device that is to be trusted for 30 days; `nil` to trust none.
+  public func verify(
+    _ code: String, method: SecondFactorMethod?, trusting description: Description?, by caller: Caller
+  ) async throws -> (tokens: SessionTokens, trustToken: String?) {
+    let now = premises.clock.now()
+    let guess = try CodeGuess(code)
+    let trustToken = description.map { _ in Base64URL.encode(premises.entropy.bytes(32)) }
+    let outcome = try await premises.store.write { [premises] records -> Result<(Session, User), Refusal> in
+      var (session, user) = try records.session(of: caller, scope: .pending, at: now)
+      let judged = try records.judgeSecondFactor(guess, method: method, of: user, by: caller, premises.vault, at: now)
+      guard case .success(let used) = judged else { return judged.map { _ in (session, user) } }
+      session.scope = .full
+      session.authenticatedAt = now
+      session.methods += [used.reference, "mfa"].filter { !session.methods.contains($0) }
+      try records.update(session)
+      if let trustToken, let description, caller.identity.binding != .debugBuild {
+        try Self.trust(description, trustToken, user, caller, premises.vault, in: records, at: now)
+      }
+      return .success((session, user))
+    }
+    let (session, user) = try outcome.get()
+    let isTrusted = trustToken != nil && caller.identity.binding != .debugBuild
+    return (try await sessions.tokens(for: session, of: user), isTrusted ? trustToken : nil)
+  }
+
+  private static func trust(
+    _ description: Description, _ token: String, _ user: User, _ caller: Caller, _ vault: Vault,
+    in records: any Records, at now: Timestamp
+  ) throws {
+    let fingerprint = vault.hash(description.userAgent, caller.identity.clientAddress, as: "fingerprint")
+    let id = try records.insert(
+      TrustedDevice(
+        id: 0, userID: user.id, tokenHash: vault.hash(token, as: "trust"), binding: caller.identity.binding,
+        name: description.name, fingerprint: Hex.encode(fingerprint.prefix(16)),
+        address: caller.identity.clientAddress, createdAt: now, lastUsedAt: now,
+        expiresAt: now.advanced(by: TrustedDevice.lifetime)))
+    try records.note(.deviceTrusted, by: caller, account: user.username.key, ["trusted=\(id)"], at: now)
+  }
+}
+
+extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
+  /// Counts a guess, compares it with what the user could give, and uses up what it was.
+  ///
+  /// All of it belongs in one transaction, and what comes back refused is to be committed: it has been counted.
+  func judgeSecondFactor(
+    _ guess: CodeGuess, method: SecondFactorMethod?, of user: User, by caller: Caller, _ vault: Vault,
+    at now: Timestamp
+  ) throws -> Result<SecondFactorMethod, Refusal> {
+    guard var factor = try totp(of: user.id), factor.confirmedAt != nil else { return .failure(.notEnabled) }
+    let subject = Brake.secondFactor(of: user.id)
+    var brake = try brake(on: subject) ?? Brake(at: now)
+    if let refusal = brake.refusal(at: now) {
+      try note(.codeBraked, by: caller, account: user.username.key, ["factor=second"], at: now)
+      return .failure(refusal)
+    }
+    brake.count(at: now)
+    let judged = try compare(guess, method: method, with: &factor, of: user, vault, at: now)
+    let account = user.username.key
+    switch judged {
+    case .success(let used):
+      brake.release(at: now)
+      try note(
+        used == .backup ? .backupCodeSpent : .codeAccepted, by: caller, account: account, ["factor=\(used.rawValue)"],
+        at: now)
+    case .failure: try note(.codeRefused, by: caller, account: account, ["factor=second"], at: now)
+    }
+    try save(brake, on: subject)
+    return judged
+  }
+
+  private func compare(
+    _ guess: CodeGuess, method: SecondFactorMethod?, with factor: inout TOTPFactor, of user: User, _ vault: Vault,
+    at now: Timestamp
+  ) throws -> Result<SecondFactorMethod, Refusal> {
+    let secret = try vault.open(factor.secret, for: Authenticator.place(user.id))
+    if method ?? .totp == .totp, guess.isDigits,
+      let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep)
+    {
+      factor.lastStep = step
+      try save(factor)
+      return .success(.totp)
+    }
+    if method ?? .email == .email, guess.isDigits,
+      var code = try newestCode(for: MailedCodes.subject(user.id), .email), !code.isSpent,
+      code.failures < OneTimeCode.mostFailures
+    {
+      let isRight = constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
+      if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid) }
+      code.failures += 1
+      code.isSpent = isRight
+      try update(code)
+      if isRight { return .success(.email) }
+    }
+    if method ?? .backup == .backup, guess.mayBeBackupCode,
+      try spendBackupCode(Authenticator.hash(guess.text, of: user.id, vault), of: user.id, at: now)
+    {
+      return .success(.backup)
+    }
+    return .failure(.codeInvalid)
+  }
+}
+
+extension Brake {
+  /// Whom the guesses at a user's second factor are counted against.
+  static func secondFactor(of userID: UUID) -> String { "mfa:\(userID.uuidString.lowercased())" }
+}

@@ -1,0 +1,156 @@
+internal import ByteCoding
+public import Foundation
+
+/// What a client holds of a session.
+public struct SessionTokens: Sendable, Hashable {
+  public let access: String
+  public let refresh: String
+  /// How long the access token is good.
+  public let lifetime: Duration
+  public let userID: UUID
+  public let scope: Session.Scope
+}
+
+/// The beginning, prolonging and end of sessions.
+public struct Sessions: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  /// A session that has just been proved, to be inserted by the caller's transaction.
+  func begin(for user: User, device: Device?, caller: Caller, scope: Session.Scope, methods: [String]) -> Session {
+    let now = premises.clock.now()
+    return Session(
+      id: premises.entropy.uuid(), userID: user.id, deviceID: device?.id, binding: caller.identity.binding,
+      scope: scope, methods: methods, authenticatedAt: now, createdAt: now,
+      expiresAt: now.advanced(by: Session.lifetime), rotatedAt: now)
+  }
+
+  func tokens(for session: Session, of user: User) async throws -> SessionTokens {
+    SessionTokens(
+      access: try await premises.tokens.issue(for: session, of: user, at: premises.clock.now()),
+      refresh: RefreshToken(session: session.id, generation: session.generation).text(in: premises.vault),
+      lifetime: premises.tokens.lifetime, userID: user.id, scope: session.scope)
+  }
+}
+
+/// What prolongs a session: its id, the number of the renewal, and a MAC that only this server makes.
+struct RefreshToken: Sendable, Hashable {
+  let session: UUID
+  let generation: Int
+
+  func text(in vault: Vault) -> String {
+    let id = session.uuidString.lowercased()
+    return "\(id).\(generation).\(Base64URL.encode(vault.refreshMAC(session: id, generation: generation)))"
+  }
+
+  /// The token that `text` is, if this server made it.
+  init?(_ text: String, in vault: Vault) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard text.utf8.count < 128, parts.count == 3, let session = UUID(uuidString: String(parts[0])),
+      let generation = Int(parts[1]), generation >= 0, let mac = Base64URL.decode(parts[2])
+    else { return nil }
+    self.init(session: session, generation: generation)
+    let own = vault.refreshMAC(session: session.uuidString.lowercased(), generation: generation)
+    guard constantTimeEqual(mac, own) else { return nil }
+  }
+
+  init(session: UUID, generation: Int) {
+    self.session = session
+    self.generation = generation
+  }
+}
+
+extension SessionRecords where Self: UserRecords {
+  /// The live session that the caller's token names, with its user.
+  ///
+  /// - Throws: `.sessionRequired` without one; `.boundElsewhere` if another app instance began it; `.accountLocked` if an
+  ///   operator has locked the user; `.secondFactorRequired` if it must be `full` and is not.
+  func session(of caller: Caller, scope: Session.Scope = .full, at now: Timestamp) throws -> (
+    session: Session, user: User
+  ) {
+    guard let proof = caller.session, let session = try self.session(proof.sessionID), session.isLive(at: now),
+      session.userID == proof.userID, let user = try self.user(session.userID)
+    else { throw Refusal.sessionRequired }
+    guard session.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
+    guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
+    if scope == .full, session.scope != .full { throw Refusal.secondFactorRequired }
+    return (session, user)
+  }
+
+  /// The same, proved no longer ago than `maximumAge`.
+  func freshSession(
+    of caller: Caller, maximumAge: Duration, at now: Timestamp
+  ) throws -> (session: Session, user: User) {
+    let (session, user) = try self.session(of: caller, at: now)
+    guard now.since(session.authenticatedAt) <= maximumAge else {
+      throw Refusal.freshProofRequired(maximumAge: maximumAge)
+    }
+    return (session, user)
+  }
+}
+
+extension Sessions {
+  /// How long after its renewal a refresh token still gives the same successor, for a client that lost the answer.
+  static let grace = Duration.seconds(10)
+
+  /// Prolongs a session. Each refresh token is good once; within ten seconds it gives its successor again, to the same
+  /// app instance. One that is used later has been copied: the session ends, and nobody can tell who was the thief.
+  public func refresh(_ text: String, by caller: Caller) async throws -> SessionTokens {
+    let now = premises.clock.now()
+    guard let token = RefreshToken(text, in: premises.vault) else { throw Refusal.sessionRequired }
+    let outcome = try await premises.store.write { records -> Result<(Session, User), Refusal> in
+      guard var session = try records.session(token.session), session.isLive(at: now),
+        let user = try records.user(session.userID)
+      else { return .failure(.sessionRequired) }
+      guard session.binding == caller.identity.binding else { return .failure(.boundElsewhere) }
+      guard user.lockedAt == nil else { return .failure(.accountLocked(retryAfter: nil)) }
+      if token.generation == session.generation {
+        session.generation += 1
+        session.rotatedAt = now
+        try records.update(session)
+        try records.note(.sessionRefreshed, by: caller, account: user.username.key, ["session=\(session.id)"], at: now)
+        return .success((session, user))
+      }
+      if token.generation == session.generation - 1, now.since(session.rotatedAt) <= Self.grace {
+        return .success((session, user))
+      }
+      try records.revoke(&session, at: now)
+      try records.note(.refreshReused, by: caller, account: user.username.key, ["session=\(session.id)"], at: now)
+      return .failure(.sessionRequired)
+    }
+    if case .failure = outcome { await ring(for: token.session) }
+    let (session, user) = try outcome.get()
+    return try await tokens(for: session, of: user)
+  }
+
+  /// Ends the caller's session, or the one that a refresh token belongs to. Ending one that has ended is no error.
+  public func end(_ text: String?, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let id = text.flatMap { RefreshToken($0, in: premises.vault)?.session } ?? caller.session?.sessionID
+    guard let id else { throw Refusal.sessionRequired }
+    try await premises.store.write { records in
+      guard var session = try records.session(id), session.isLive(at: now) else { return }
+      guard session.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
+      try records.revoke(&session, at: now)
+      let user = try records.user(session.userID)
+      try records.note(
+        .sessionRevoked, by: caller, account: user?.username.key, ["session=\(session.id)"], at: now)
+    }
+    await ring(for: id)
+  }
+
+  private func ring(for id: UUID) async {
+    let session = try? await premises.store.read { try $0.session(id) }
+    if let session { premises.bell.ring(for: session.userID) }
+  }
+}
+
+extension SessionRecords where Self: NoticeRecords {
+  /// Ends `session` and tells its user's devices.
+  func revoke(_ session: inout Session, at now: Timestamp) throws {
+    session.revokedAt = now
+    try update(session)
+    _ = try append(.sessionRevoked, to: session.userID, concerning: session.id.uuidString.lowercased(), at: now)
+  }
+}

@@ -1,0 +1,135 @@
+internal import ByteCoding
+internal import Foundation
+
+/// Codes to the number of a device.
+public struct TextedCodes: Sendable {
+  let premises: Premises
+  let sessions: Sessions
+
+  public init(_ premises: Premises) {
+    self.premises = premises
+    sessions = Sessions(premises)
+  }
+
+  /// A code that may be sent. Made before anybody knows whether it will be.
+  struct Draft: Sendable {
+    let subject: String
+    let code: String
+    let id: UUID
+    let hash: [UInt8]
+    /// What stands for a number in the counts of who has none.
+    let noTarget: [UInt8]
+  }
+
+  func draft(for username: Username, _ caller: Caller) -> Draft {
+    let code = OneTimeCode.makeDigits(6, premises.entropy)
+    let id = premises.entropy.uuid()
+    let subject = Self.subject(username, caller)
+    return Draft(
+      subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: premises.vault),
+      noTarget: premises.vault.hash(subject, as: "no target"))
+  }
+
+  /// An account as one app instance sees it. What another instance does about the same account has no effect on it.
+  static func subject(_ username: Username, _ caller: Caller) -> String {
+    switch caller.identity.binding {
+    case .attestedKey(let hash): "sms:\(hash):\(username.key)"
+    case .debugBuild: "sms::\(username.key)"
+    }
+  }
+
+  static func hash(_ code: String, of id: UUID, in vault: Vault) -> [UInt8] {
+    vault.hash(id.uuidString, code, as: "one-time code")
+  }
+
+  /// Sends the code that a sign-in begins with, unless one went out within the last minute or too many have in the hour:
+  /// a sign-in tells nothing of that.
+  func sendWithSignIn(
+    _ draft: Draft, to device: Device, in records: any Records, at now: Timestamp
+  ) throws -> OutgoingMessage? {
+    do {
+      return try send(draft, to: device, isClaimed: false, in: records, at: now)
+    } catch Refusal.rateLimited {
+      return nil
+    }
+  }
+
+  /// Asks for a code to be sent to the number that is enrolled, whatever number the caller names.
+  ///
+  /// A name that is not known, or that has no device bound to the caller, is answered alike and nothing is sent. The code
+  /// that the start of the sign-in has sent within the last minute counts as the one asked for.
+  public func request(for username: Username, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let draft = draft(for: username, caller)
+    let message = try await premises.store.write { records in
+      if var last = try records.newestCode(for: draft.subject, .sms), !last.isClaimed, last.isOpen(at: now),
+        now < last.createdAt.advanced(by: OneTimeCode.resendInterval)
+      {
+        last.isClaimed = true
+        try records.update(last)
+        return OutgoingMessage?.none
+      }
+      let owner = try Self.owner(of: username, by: caller, in: records)
+      return try send(draft, to: owner?.device, isClaimed: true, in: records, at: now)
+    }
+    if let message { premises.outbox.send(message) }
+  }
+
+  private func send(
+    _ draft: Draft, to device: Device?, isClaimed: Bool, in records: any Records, at now: Timestamp
+  ) throws -> OutgoingMessage? {
+    let number = try device.flatMap { device in
+      try device.phoneNumber.map {
+        try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id)))
+      }
+    }
+    let target = number.map { premises.vault.hash($0.text, as: "target") } ?? draft.noTarget
+    try records.checkPace(of: draft.subject, to: target, .sms, at: now)
+    try records.insert(
+      OneTimeCode(
+        id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
+        target: target, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: isClaimed))
+    return number.map {
+      OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime)
+    }
+  }
+
+  /// A session for the right code. A guess is counted before it is compared, in one step with the comparison: of any
+  /// number of guesses at once, no more than the limit are looked at.
+  public func verify(
+    _ guess: String, for username: Username, trustToken: String?, by caller: Caller
+  ) async throws -> SessionTokens {
+    let now = premises.clock.now()
+    let subject = Self.subject(username, caller)
+    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: premises.vault) }
+    let outcome = try await premises.store.write {
+      [premises, sessions] records -> Result<(Session, User), Refusal> in
+      let owner = try Self.owner(of: username, by: caller, in: records)
+      if let owner, owner.user.lockedAt != nil { return .failure(.accountLocked(retryAfter: nil)) }
+      return try records.judge(.sms, for: subject, by: caller, account: username.key, at: now) { code in
+        constantTimeEqual(Self.hash(guess, of: code.id, in: premises.vault), code.hash)
+      } then: {
+        guard let user = owner?.user, var device = owner?.device else { throw Refusal.codeInvalid }
+        device.lastUsed = now
+        try records.save(device)
+        let scope = try records.scope(after: trust, for: user, at: now)
+        let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["sms"])
+        try records.insert(session)
+        return (session, user)
+      }
+    }
+    let (session, user) = try outcome.get()
+    return try await sessions.tokens(for: session, of: user)
+  }
+
+  /// The account, and the device in it that is bound to the caller and has a number.
+  private static func owner(
+    of username: Username, by caller: Caller, in records: any Records
+  ) throws -> (user: User, device: Device)? {
+    guard let user = try records.user(named: username.key) else { return nil }
+    let device = try records.devices(of: user.id).first {
+      $0.binding == caller.identity.binding && $0.phoneNumber != nil
+    }
+    return device.map { (user, $0) }
+  }
+}

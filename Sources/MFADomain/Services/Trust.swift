@@ -1,0 +1,56 @@
+public import ByteCoding
+
+/// The state of a user's second factor, and the devices that are spared it.
+public struct Trust: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  public struct Status: Sendable, Hashable {
+    public let enabledAt: Timestamp?
+    public let backupCodesRemaining: Int
+    public let trustedDevices: Int
+    /// Whether the calling session must still give the second factor.
+    public let isChallengeRequired: Bool
+    /// Whether this app instance is trusted.
+    public let isDeviceTrusted: Bool
+    /// What the second factor may be given by.
+    public let methods: [SecondFactorMethod]
+  }
+
+  public func status(for caller: Caller) async throws -> Status {
+    let now = premises.clock.now()
+    return try await premises.store.read { records in
+      let (session, user) = try records.session(of: caller, scope: .pending, at: now)
+      let enabledAt = try records.totp(of: user.id)?.confirmedAt
+      let trusted = try records.trustedDevices(of: user.id, at: now)
+      let codes = enabledAt == nil ? 0 : try records.countBackupCodes(of: user.id)
+      let hasEmail = try records.email(of: user.id) != nil
+      return Status(
+        enabledAt: enabledAt, backupCodesRemaining: codes, trustedDevices: trusted.count,
+        isChallengeRequired: session.scope == .pending,
+        isDeviceTrusted: trusted.contains { $0.binding == session.binding },
+        methods: enabledAt == nil ? [] : [.totp] + (hasEmail ? [.email] : []) + (codes > 0 ? [.backup] : []))
+    }
+  }
+
+  public func devices(for caller: Caller) async throws -> [TrustedDevice] {
+    let now = premises.clock.now()
+    return try await premises.store.read { records in
+      try records.trustedDevices(of: records.session(of: caller, at: now).user.id, at: now)
+    }
+  }
+
+  /// - Throws: `.notFound` for another user's device as for none.
+  public func revoke(_ id: Int64, by caller: Caller) async throws {
+    let now = premises.clock.now()
+    let userID = try await premises.store.write { [policy = premises.policy] records in
+      let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
+      guard try records.removeTrustedDevice(id, of: user.id) else { throw Refusal.notFound }
+      try records.note(.trustRevoked, by: caller, account: user.username.key, ["trusted=\(id)"], at: now)
+      _ = try records.append(.trustRevoked, to: user.id, concerning: String(id), at: now)
+      return user.id
+    }
+    premises.bell.ring(for: userID)
+  }
+}

@@ -1,0 +1,27 @@
+internal import ByteCoding
+
+/// What a device shows to be spared the second factor.
+struct TrustProof: Sendable {
+  let tokenHash: [UInt8]
+  let binding: Binding
+
+  init(token: String, binding: Binding, in vault: Vault) {
+    tokenHash = vault.hash(token, as: "trust")
+    self.binding = binding
+  }
+}
+
+extension FactorRecords where Self: TrustRecords {
+  /// How far a first factor brings `user`: to the end if there is no second, or if the device is trusted to do without.
+  func scope(after proof: TrustProof?, for user: User, at now: Timestamp) throws -> Session.Scope {
+    guard try totp(of: user.id)?.confirmedAt != nil else { return .full }
+    guard let proof, proof.binding != .debugBuild,
+      var device = try trustedDevices(of: user.id, at: now).first(where: {
+        $0.binding == proof.binding && constantTimeEqual($0.tokenHash, proof.tokenHash)
+      })
+    else { return .pending }
+    device.lastUsedAt = now
+    try update(device)
+    return .full
+  }
+}

@@ -1,0 +1,82 @@
+internal import ByteCoding
+internal import Crypto
+internal import Foundation
+
+/// Seals what must not be read in the database, and hashes what must not be guessed from it.
+public struct Vault: Sendable {
+  public struct Unopenable: Error, Sendable {
+    public let reason: String
+
+    public init(reason: String) { self.reason = reason }
+  }
+
+  private let fieldKeys: [UInt32: SymmetricKey]
+  private let currentField: UInt32
+  private let codeKey: SymmetricKey
+  private let refreshKey: SymmetricKey
+  private let entropy: Entropy
+  /// 32 bytes that the key for access tokens is made of, by the number of the data key.
+  public let tokenSecrets: [(number: UInt32, secret: [UInt8])]
+
+  /// - Parameter keys: at least one for each purpose, in the clear, oldest first.
+  init(keys: [(key: DataKey, secret: [UInt8])], entropy: Entropy) throws(Unopenable) {
+    func all(_ purpose: DataKey.Purpose) -> [(number: UInt32, secret: [UInt8])] {
+      keys.filter { $0.key.purpose == purpose }.map { ($0.key.number, $0.secret) }.sorted { $0.number < $1.number }
+    }
+    guard let field = all(.fields).last, let code = all(.codes).first, let refresh = all(.refresh).first else {
+      throw Unopenable(reason: "a data key is missing")
+    }
+    fieldKeys = Dictionary(
+      all(.fields).map { ($0.number, SymmetricKey(data: $0.secret)) }, uniquingKeysWith: { first, _ in first })
+    currentField = field.number
+    codeKey = SymmetricKey(data: code.secret)
+    refreshKey = SymmetricKey(data: refresh.secret)
+    tokenSecrets = all(.tokens)
+    self.entropy = entropy
+  }
+
+  /// Encrypts `text` for one place: it can be opened for the same `place` only, so that rows cannot be swapped.
+  public func seal(_ text: String, for place: String) throws -> Sealed { try seal(Array(text.utf8), for: place) }
+
+  public func seal(_ bytes: [UInt8], for place: String) throws -> Sealed {
+    guard let key = fieldKeys[currentField] else { throw Unopenable(reason: "no data key \(currentField)") }
+    let nonce = try AES.GCM.Nonce(data: entropy.bytes(12))
+    let box = try AES.GCM.seal(bytes, using: key, nonce: nonce, authenticating: Array(place.utf8))
+    let number = withUnsafeBytes(of: currentField.bigEndian) { Array($0) }
+    return Sealed(bytes: number + Array(nonce) + Array(box.ciphertext) + Array(box.tag))
+  }
+
+  public func open(_ sealed: Sealed, for place: String) throws -> [UInt8] {
+    guard sealed.bytes.count >= 4 + 12 + 16 else { throw Unopenable(reason: "a sealed value is too short") }
+    let number = sealed.bytes.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    guard let key = fieldKeys[number] else { throw Unopenable(reason: "no data key \(number)") }
+    let box = try AES.GCM.SealedBox(combined: sealed.bytes.dropFirst(4))
+    return Array(try AES.GCM.open(box, using: key, authenticating: Array(place.utf8)))
+  }
+
+  public func openText(_ sealed: Sealed, for place: String) throws -> String {
+    String(decoding: try open(sealed, for: place), as: UTF8.self)
+  }
+
+  /// Whether a value is sealed under the newest key.
+  public func isCurrent(_ sealed: Sealed) -> Bool {
+    sealed.bytes.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) } == currentField
+  }
+
+  /// A keyed hash of texts, each kept apart from the next by its length; 32 bytes.
+  public func hash(_ texts: String..., as use: String) -> [UInt8] { Self.mac([use] + texts, with: codeKey) }
+
+  /// 32 bytes that only this server can make for `session` and `generation`.
+  func refreshMAC(session: String, generation: Int) -> [UInt8] {
+    Self.mac([session, String(generation)], with: refreshKey)
+  }
+
+  private static func mac(_ texts: [String], with key: SymmetricKey) -> [UInt8] {
+    var mac = HMAC<SHA256>(key: key)
+    for text in texts {
+      mac.update(data: Array("\(text.utf8.count):".utf8))
+      mac.update(data: Array(text.utf8))
+    }
+    return Array(mac.finalize())
+  }
+}

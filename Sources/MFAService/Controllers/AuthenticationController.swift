@@ -1,0 +1,77 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+internal import MFAWire
+
+/// Signing in.
+struct AuthenticationController {
+  let authentication: Authentication
+  let codes: TextedCodes
+
+  var operations: [Operation] { [initiate, verifySignature, requestOTP, verifyOTP] }
+
+  private var initiate: Operation {
+    Operation(
+      "auth.initiate", .post, "/auth/initiate", "Starts a sign-in with a challenge for the device.", access: .attested,
+      refusals: [.invalidRequest, .boundElsewhere, .deviceNotEnrolled]
+    ) { (request: DeviceRequest, caller) in
+      let (method, challenge) = try await authentication.challenge(
+        Username(request.username), DeviceID(request.deviceId), for: caller)
+      return ChallengeResponse(
+        method: method.rawValue, challenge: Base64.encode(challenge.nonce),
+        challengeId: challenge.id.uuidString.lowercased(), expiresIn: Int(Challenge.lifetime.components.seconds))
+    }
+  }
+
+  private var verifySignature: Operation {
+    Operation(
+      "auth.verify-signature", .post, "/auth/verify-signature", "Answers a challenge, for a session.",
+      access: .attested, refusals: [.invalidRequest, .authenticationFailed, .accountLocked]
+    ) { (request: VerifySignatureRequest, caller) in
+      guard let challengeID = UUID(uuidString: request.challengeId) else {
+        throw InvalidValue(field: "challengeId", rule: "is a UUID")
+      }
+      guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
+        throw InvalidValue(field: "signature", rule: "is an ECDSA signature in base64, DER or 64 bytes")
+      }
+      let tokens = try await authentication.verify(
+        signature, of: challengeID, Username(request.username), DeviceID(request.deviceId),
+        trustToken: request.trustToken, by: caller)
+      return TokenResponse(tokens)
+    }
+  }
+
+  private var requestOTP: Operation {
+    Operation(
+      "auth.request-otp", .post, "/auth/request-otp", "Sends a code to the number that the device enrolled.",
+      access: .attested, pace: .slow, refusals: [.invalidRequest, .rateLimited]
+    ) { (request: RequestOTPRequest, caller) in
+      let named = try PhoneNumber(request.phoneNumber)
+      try await codes.request(for: Username(request.username), by: caller)
+      return RequestOTPResponse(
+        message: "OTP sent to \(named.text)", expiresIn: Int(OneTimeCode.lifetime.components.seconds))
+    }
+  }
+
+  private var verifyOTP: Operation {
+    Operation(
+      "auth.verify-otp", .post, "/auth/verify-otp", "Gives a code that was sent, for a session.", access: .attested,
+      pace: .slow, refusals: [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .accountLocked]
+    ) { (request: VerifyOTPRequest, caller) in
+      guard (1...32).contains(request.otp.utf8.count) else {
+        throw InvalidValue(field: "otp", rule: "has 1 to 32 characters")
+      }
+      let tokens = try await codes.verify(
+        request.otp, for: Username(request.username), trustToken: request.trustToken, by: caller)
+      return TokenResponse(tokens)
+    }
+  }
+}
+
+extension TokenResponse {
+  init(_ tokens: SessionTokens) {
+    self.init(
+      token: tokens.access, message: "Authentication successful", refreshToken: tokens.refresh,
+      expiresIn: Int(tokens.lifetime.components.seconds), scope: tokens.scope.rawValue)
+  }
+}

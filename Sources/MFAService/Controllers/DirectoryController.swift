@@ -1,0 +1,46 @@
+internal import ByteCoding
+internal import MFADomain
+internal import MFAWire
+
+/// What may be read about devices.
+struct DirectoryController {
+  let directory: Directory
+
+  var operations: [Operation] { [devices, status] }
+
+  private var devices: Operation {
+    Operation(
+      "devices.list", .get, "/devices/{username}", "The devices of the caller's own account.", access: .session,
+      refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .forbidden, .boundElsewhere, .accountLocked]
+    ) { (request: DevicesRequest, caller) in
+      let devices = try await directory.devices(of: Username(request.username), for: caller)
+      return DeviceList(devices: devices.map(DeviceList.Entry.init))
+    }
+  }
+
+  private var status: Operation {
+    Operation(
+      "device.status", .get, "/device/{deviceId}/status",
+      "The state of a device, for its user and for the app that it is bound to.", access: .attested,
+      refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked]
+    ) { (request: DeviceStatusRequest, caller) in
+      let status = try await directory.status(of: DeviceID(request.deviceId), for: caller)
+      return DeviceStatus(
+        deviceId: request.deviceId, enrolled: status != nil, method: status?.method.rawValue,
+        hasPublicKey: status?.hasPublicKey ?? false, phoneNumber: status?.phoneNumber)
+    }
+  }
+}
+
+extension DeviceList.Entry {
+  fileprivate init(_ device: Device) {
+    self.init(
+      deviceId: device.id.text, deviceModel: device.model.text, method: device.method.rawValue,
+      enrolledAt: device.enrolledAt.wire, lastUsed: device.lastUsed?.wire)
+  }
+}
+
+extension Timestamp {
+  /// Whole seconds in UTC, with `Z`: what every ISO 8601 decoder of a client reads.
+  var wire: String { Timestamp(seconds: seconds).description }
+}

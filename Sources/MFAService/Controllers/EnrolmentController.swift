@@ -1,0 +1,90 @@
+internal import MFADomain
+internal import MFAWire
+
+/// Devices coming, changing their method, and going.
+struct EnrolmentController {
+  let enrolment: Enrolment
+
+  var operations: [Operation] { [enroll, unenroll, upgrade, downgrade] }
+
+  private var enroll: Operation {
+    Operation(
+      "mfa.enroll", .post, "/mfa/enroll", "Enrols a device, and its user if the name is new.", access: .attested,
+      pace: .slow,
+      refusals: [
+        .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
+        .tooManyDevices, .accountLocked, .secondFactorRequired,
+      ]
+    ) { (request: EnrollRequest, caller) in
+      let device = try await enrolment.enrol(try Enrolment.Application(request), by: caller)
+      return EnrollResponse(
+        deviceId: device.id.text, method: device.method.rawValue, message: "Device enrolled successfully")
+    }
+  }
+
+  private var unenroll: Operation {
+    Operation(
+      "mfa.unenroll", .post, "/mfa/unenroll", "Removes a device with its challenges, sessions and trust.",
+      access: .session, refusals: Self.ofOwners + [.deviceNotEnrolled]
+    ) { (request: DeviceRequest, caller) in
+      try await enrolment.unenrol(Username(request.username), DeviceID(request.deviceId), by: caller)
+      return UnenrollResponse(message: "Device unenrolled")
+    }
+  }
+
+  private var upgrade: Operation {
+    Operation(
+      "mfa.upgrade", .post, "/mfa/upgrade", "Gives a device a key, or another one in place of the old.",
+      access: .session, refusals: Self.ofOwners + [.deviceNotEnrolled, .boundElsewhere]
+    ) { (request: UpgradeRequest, caller) in
+      try await enrolment.upgrade(
+        Username(request.username), DeviceID(request.deviceId), to: DevicePublicKey(base64: request.publicKey),
+        authMethod: try request.authMethod.map(AuthMethod.init(wire:)), by: caller)
+      return MethodResponse(method: MFAMethod.secureEnclave.rawValue, message: "Upgraded to Secure Enclave MFA")
+    }
+  }
+
+  private var downgrade: Operation {
+    Operation(
+      "mfa.downgrade", .post, "/mfa/downgrade",
+      "Takes the key from a device, which signs in by codes to its enrolled number from then on.", access: .attested,
+      refusals: Self.ofOwners + [.deviceNotEnrolled, .boundElsewhere, .noPhoneNumber]
+    ) { (request: DeviceRequest, caller) in
+      try await enrolment.downgrade(Username(request.username), DeviceID(request.deviceId), by: caller)
+      return MethodResponse(method: MFAMethod.smsOTP.rawValue, message: "Downgraded to SMS OTP")
+    }
+  }
+
+  private static let ofOwners: [RefusalCode] = [
+    .invalidRequest, .sessionRequired, .freshProofRequired, .forbidden, .accountLocked, .secondFactorRequired,
+    .boundElsewhere,
+  ]
+}
+
+extension Enrolment.Application {
+  fileprivate init(_ request: EnrollRequest) throws(InvalidValue) {
+    guard let method = MFAMethod(rawValue: request.method) else {
+      throw InvalidValue(field: "method", rule: "is secureEnclave or smsOTP")
+    }
+    try self.init(
+      username: Username(request.username), deviceID: DeviceID(request.deviceId),
+      model: DeviceModel(request.deviceModel ?? ""), method: method,
+      authMethod: request.authMethod.map(AuthMethod.init(wire:)),
+      publicKey: request.publicKey.present.map(DevicePublicKey.init(base64:)),
+      phoneNumber: request.phoneNumber.present.map { text throws(InvalidValue) in try PhoneNumber(text) })
+  }
+}
+
+extension AuthMethod {
+  fileprivate init(wire text: String) throws(InvalidValue) {
+    guard let method = AuthMethod(rawValue: text) else {
+      throw InvalidValue(field: "authMethod", rule: "is biometric or passcode")
+    }
+    self = method
+  }
+}
+
+extension String? {
+  /// `nil` for an empty text too, which clients send for a value that they do not have.
+  fileprivate var present: String? { self == "" ? nil : self }
+}

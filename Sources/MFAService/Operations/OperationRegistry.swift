@@ -1,0 +1,56 @@
+internal import ByteCoding
+public import Logging
+public import MFADomain
+internal import MFAWire
+
+/// All operations, and the one way to run them.
+public struct OperationRegistry: Sendable {
+  public let operations: [Operation]
+  private let byName: [String: Operation]
+  private let paces: PaceKeeper
+  private let logger: Logger
+
+  public init(_ operations: [Operation], clock: WallClock, logger: Logger, paces: PaceLimits = PaceLimits()) {
+    self.operations = operations
+    byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    self.paces = PaceKeeper(limits: paces, clock: clock)
+    self.logger = logger
+  }
+
+  public func operation(named name: String) -> Operation? { byName[name] }
+
+  /// Runs `operation` and gives its answer as JSON.
+  func run(_ operation: Operation, _ input: OperationInput, for caller: Caller) async throws(PublicRefusal) -> [UInt8] {
+    do {
+      try admit(caller, to: operation)
+      let answer = try await operation.perform(input, caller)
+      log(.info, "operation done", operation, caller, code: nil)
+      return answer
+    } catch {
+      let refusal = PublicRefusal(error)
+      let isFault = refusal.code == .internalError || refusal.code == .unavailable
+      log(isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code, isFault ? error : nil)
+      throw refusal
+    }
+  }
+
+  private func admit(_ caller: Caller, to operation: Operation) throws {
+    switch operation.access {
+    case .attested: break
+    case .pendingSession, .session, .admin: if caller.session == nil { throw Refusal.sessionRequired }
+    }
+    if let wait = paces.take(operation.pace, for: caller.identity) { throw RequestFault.tooFast(retryAfter: wait) }
+  }
+
+  private func log(
+    _ level: Logger.Level, _ message: Logger.Message, _ operation: Operation, _ caller: Caller, code: RefusalCode?,
+    _ error: (any Error)? = nil
+  ) {
+    var metadata: Logger.Metadata = [
+      "request_id": "\(caller.requestID)", "operation": "\(operation.name)", "key": "\(caller.identity.subject)",
+    ]
+    if let code { metadata["code"] = "\(code.rawValue)" }
+    if let error { metadata["reason"] = "\(error)" }
+    logger.log(level: level, message, metadata: metadata)
+  }
+}

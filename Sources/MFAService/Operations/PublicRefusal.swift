@@ -1,0 +1,125 @@
+internal import ByteCoding
+internal import MFADomain
+
+/// The stable words of refusals.
+public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
+  case notAttested = "not_attested"
+  case invalidRequest = "invalid_request"
+  case payloadTooLarge = "payload_too_large"
+  case unsupportedMediaType = "unsupported_media_type"
+  case notFound = "not_found"
+  case methodNotAllowed = "method_not_allowed"
+  case authenticationFailed = "authentication_failed"
+  case sessionRequired = "session_required"
+  case secondFactorRequired = "mfa_required"
+  case freshProofRequired = "insufficient_user_authentication"
+  case boundElsewhere = "device_mismatch"
+  case forbidden
+  case deviceNotEnrolled = "device_not_enrolled"
+  case deviceExists = "device_exists"
+  case tooManyDevices = "too_many_devices"
+  case noPhoneNumber = "no_phone_number"
+  case codeInvalid = "invalid_code"
+  case codeExpired = "expired_code"
+  case rateLimited = "rate_limited"
+  case accountLocked = "account_locked"
+  case alreadyEnabled = "already_enabled"
+  case notEnabled = "not_enabled"
+  case unavailable
+  case internalError = "internal_error"
+
+  public var status: Int {
+    switch self {
+    case .invalidRequest: 400
+    case .notAttested, .authenticationFailed, .sessionRequired, .freshProofRequired, .codeInvalid: 401
+    case .secondFactorRequired, .boundElsewhere, .forbidden: 403
+    case .notFound, .deviceNotEnrolled: 404
+    case .methodNotAllowed: 405
+    case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled: 409
+    case .codeExpired: 410
+    case .payloadTooLarge: 413
+    case .unsupportedMediaType: 415
+    case .accountLocked: 423
+    case .rateLimited: 429
+    case .internalError: 500
+    case .unavailable: 503
+    }
+  }
+}
+
+/// A refusal as the outside gets it.
+public struct PublicRefusal: Error, Sendable, Hashable {
+  public let code: RefusalCode
+  public let text: String
+  /// How long to wait, in whole seconds.
+  public let retryAfter: Int?
+  /// The value of `WWW-Authenticate`.
+  public let authenticate: String?
+
+  init(_ code: RefusalCode, _ text: String, retryAfter: Duration? = nil, authenticate: String? = nil) {
+    self.code = code
+    self.text = text
+    // Rounded up, so that who waits as long has waited long enough.
+    self.retryAfter = retryAfter.map { max(1, Int($0.components.seconds) + ($0.components.attoseconds > 0 ? 1 : 0)) }
+    self.authenticate = authenticate
+  }
+
+  /// What `error` is to the outside. What is not foreseen is a fault of ours, of which the outside learns nothing.
+  init(_ error: any Error) {
+    switch error {
+    case let refusal as Refusal: self.init(refusal)
+    case let value as InvalidValue: self.init(Refusal.invalid(value))
+    case let fault as RequestFault: self.init(fault)
+    case let refusal as PublicRefusal: self = refusal
+    case is StoreFault: self.init(.unavailable, "Service temporarily unavailable", retryAfter: .seconds(1))
+    default: self.init(.internalError, "Internal error")
+    }
+  }
+
+  init(_ refusal: Refusal) {
+    switch refusal {
+    case .invalid(let value): self.init(.invalidRequest, "\(value.field) \(value.rule)")
+    case .authenticationFailed: self.init(.authenticationFailed, "Authentication failed")
+    case .sessionRequired:
+      self.init(.sessionRequired, "A valid access token is required", authenticate: "Bearer error=\"invalid_token\"")
+    case .secondFactorRequired: self.init(.secondFactorRequired, "MFA verification required")
+    case .freshProofRequired(let age):
+      // RFC 9470, section 3.
+      self.init(
+        .freshProofRequired, "Authenticate again to do this",
+        authenticate: "Bearer error=\"insufficient_user_authentication\", max_age=\(age.components.seconds)")
+    case .boundElsewhere: self.init(.boundElsewhere, "This device is bound to another app instance")
+    case .forbidden: self.init(.forbidden, "Not allowed")
+    case .deviceNotEnrolled: self.init(.deviceNotEnrolled, "Device not enrolled")
+    case .deviceExists: self.init(.deviceExists, "Device already enrolled")
+    case .tooManyDevices(let limit): self.init(.tooManyDevices, "An account has at most \(limit) devices")
+    case .noPhoneNumber: self.init(.noPhoneNumber, "No phone number on file")
+    case .notFound: self.init(.notFound, "Not found")
+    case .codeInvalid: self.init(.codeInvalid, "Invalid code. Please try again.")
+    case .codeExpired: self.init(.codeExpired, "Code has expired. Please generate a new one.")
+    case .rateLimited(let wait):
+      self.init(.rateLimited, "Too many attempts. Please wait before trying again.", retryAfter: wait)
+    case .accountLocked(let wait):
+      self.init(
+        .accountLocked, "Too many failed attempts. Your account has been temporarily locked.", retryAfter: wait)
+    case .alreadyEnabled: self.init(.alreadyEnabled, "MFA is already enabled for this account")
+    case .notEnabled: self.init(.notEnabled, "MFA is not enabled for this account")
+    case .overloaded(let wait): self.init(.unavailable, "Service temporarily unavailable", retryAfter: wait)
+    }
+  }
+
+  init(_ fault: RequestFault) {
+    switch fault {
+    case .notAttested: self.init(.notAttested, "The gate's identity is missing or not valid")
+    case .malformedJSON: self.init(.invalidRequest, "The body is not JSON")
+    case .fieldMissing(let field): self.init(.invalidRequest, "\(field) is required")
+    case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has another type")
+    case .bodyTooLarge: self.init(.payloadTooLarge, "The body is too large")
+    case .notJSON: self.init(.unsupportedMediaType, "The body must be application/json")
+    case .unknownOperation: self.init(.notFound, "Not found")
+    case .methodNotAllowed: self.init(.methodNotAllowed, "Method not allowed")
+    case .tooFast(let wait):
+      self.init(.rateLimited, "Too many attempts. Please wait before trying again.", retryAfter: wait)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+internal import ByteCoding
+internal import HTTPTypes
+public import MFADomain
+public import MFATokens
+public import Logging
+
+/// Finds out who is calling, from the fields of a request's head.
+public struct CallerReader: Sendable {
+  private let gate: GateIdentityVerifier
+  private let tokens: AccessTokens
+  private let clock: WallClock
+  private let entropy: Entropy
+  private let logger: Logger
+
+  public init(
+    gate: GateIdentityVerifier, tokens: AccessTokens, clock: WallClock, entropy: Entropy, logger: Logger
+  ) {
+    self.gate = gate
+    self.tokens = tokens
+    self.clock = clock
+    self.entropy = entropy
+    self.logger = logger
+  }
+
+  /// The gate's number for the request, or one of our own.
+  func requestID(of headers: HTTPFields) -> String {
+    if let given = headers[.requestID], (1...128).contains(given.utf8.count),
+      given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    {
+      return given
+    }
+    return Hex.encode(entropy.bytes(16))
+  }
+
+  /// - Throws: `.notAttested` unless exactly one identity came and it is the gate's.
+  func caller(of headers: HTTPFields, requestID: String) async throws -> Caller {
+    let assertions = headers[values: .attestAssertion]
+    guard assertions.count == 1, let assertion = assertions.first else { throw RequestFault.notAttested }
+    do throws(GateIdentityVerifier.Rejection) {
+      let identity = try await gate.identity(in: assertion)
+      return Caller(identity: identity, session: await proof(in: headers[.authorization]), requestID: requestID)
+    } catch {
+      logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])
+      throw RequestFault.notAttested
+    }
+  }
+
+  /// A token that is not good is as none.
+  private func proof(in authorization: String?) async -> SessionProof? {
+    guard let parts = authorization?.split(separator: " ", maxSplits: 1), parts.count == 2,
+      parts[0].lowercased() == "bearer"
+    else { return nil }
+    return await tokens.proof(in: String(parts[1]), at: clock.now())
+  }
+}

@@ -1,0 +1,88 @@
+internal import ByteCoding
+internal import Foundation
+internal import HTTPTypes
+internal import Hummingbird
+internal import MFADomain
+internal import MFAWire
+internal import NIOCore
+
+/// Answers HTTP requests by operations.
+struct RESTResponder: HTTPResponder {
+  typealias Context = BasicRequestContext
+
+  /// Beyond this a body is not read.
+  static let largestBody = 1 << 16
+
+  let registry: OperationRegistry
+  let routes: RouteTable
+  let callers: CallerReader
+  let documents: PublicDocuments
+
+  func respond(to request: Request, context: Context) async throws -> Response {
+    let requestID = callers.requestID(of: request.headers)
+    do throws(PublicRefusal) {
+      if request.method == .get, let document = documents.document(at: request.uri.path) {
+        return Self.response(.ok, document, requestID)
+      }
+      return Self.response(.ok, try await answer(request, requestID), requestID)
+    } catch {
+      return Self.response(refusing: error, requestID)
+    }
+  }
+
+  private func answer(_ request: Request, _ requestID: String) async throws(PublicRefusal) -> [UInt8] {
+    do {
+      let caller = try await callers.caller(of: request.headers, requestID: requestID)
+      let match = try routes.match(request.method.rawValue, request.uri.path)
+      let input = match.operation.method == .post ? try await Self.body(of: request) : match.document
+      return try await registry.run(match.operation, .document(input), for: caller)
+    } catch {
+      throw PublicRefusal(error)
+    }
+  }
+
+  private static func body(of request: Request) async throws -> [UInt8] {
+    if let type = request.headers[.contentType], !type.lowercased().hasPrefix("application/json") {
+      throw RequestFault.notJSON
+    }
+    do {
+      return Array(try await request.body.collect(upTo: largestBody).readableBytesView)
+    } catch is NIOTooManyBytesError {
+      throw RequestFault.bodyTooLarge
+    }
+  }
+
+  private static func response(
+    _ status: HTTPResponse.Status, _ body: [UInt8], _ requestID: String, _ more: HTTPFields = [:]
+  ) -> Response {
+    var headers: HTTPFields = [
+      .contentType: "application/json", .cacheControl: "no-store", .requestID: requestID,
+      .contentLength: String(body.count),
+    ]
+    headers.append(contentsOf: more)
+    return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: body)))
+  }
+
+  static func response(refusing refusal: PublicRefusal, _ requestID: String) -> Response {
+    var headers: HTTPFields = [:]
+    if let seconds = refusal.retryAfter { headers[.retryAfter] = String(seconds) }
+    if let authenticate = refusal.authenticate { headers[.wwwAuthenticate] = authenticate }
+    return response(
+      HTTPResponse.Status(code: refusal.code.status), refusal.body(requestID: requestID), requestID, headers)
+  }
+}
+
+extension PublicRefusal {
+  /// The uniform error body, as JSON.
+  func body(requestID: String) -> [UInt8] {
+    let body = ErrorBody(message: text, code: code.rawValue, requestId: requestID, retryAfter: retryAfter)
+    // Texts and a number: there is nothing in it that could not be encoded.
+    return (try? WireCoding.encode(body)) ?? Array("{\"success\":false}".utf8)
+  }
+}
+
+extension HTTPField.Name {
+  // Constant, and tokens of RFC 9110.
+  static let requestID = HTTPField.Name("X-Request-Id")!
+  static let attestAssertion = HTTPField.Name("X-Attest-Assertion")!
+}

@@ -1,0 +1,87 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+
+extension SQLRecords: CodeRecords {
+  func insert(_ code: OneTimeCode) throws {
+    try sql.run(
+      """
+      INSERT INTO codes (id, subject, channel, hash, target, created_at, expires_at, claimed, failures, spent)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      [
+        .uuid(code.id), .text(code.subject), .text(code.channel.rawValue), .blob(code.hash), .blob(code.target),
+        .time(code.createdAt), .time(code.expiresAt), .truth(code.isClaimed), .integer(code.failures),
+        .truth(code.isSpent),
+      ])
+  }
+
+  func newestCode(for subject: String, _ channel: OneTimeCode.Channel) throws -> OneTimeCode? {
+    try sql.rows(
+      "SELECT * FROM codes WHERE subject = ? AND channel = ? ORDER BY created_at DESC LIMIT 1",
+      [.text(subject), .text(channel.rawValue)]
+    ).first.map { row in
+      OneTimeCode(
+        id: try row.uuid("id"), subject: subject, channel: channel, hash: try row.blob("hash"),
+        target: try row.blob("target"), createdAt: try row.time("created_at"), expiresAt: try row.time("expires_at"),
+        isClaimed: try row.truth("claimed"), failures: try row.int("failures"), isSpent: try row.truth("spent"))
+    }
+  }
+
+  func update(_ code: OneTimeCode) throws {
+    try sql.run(
+      "UPDATE codes SET claimed = ?, failures = ?, spent = ? WHERE id = ?",
+      [.truth(code.isClaimed), .integer(code.failures), .truth(code.isSpent), .uuid(code.id)])
+  }
+
+  func countCodes(
+    for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
+  ) throws -> Int {
+    let counts = try sql.rows(
+      """
+      SELECT
+        (SELECT COUNT(*) FROM codes WHERE subject = ? AND channel = ? AND created_at > ?) AS by_subject,
+        (SELECT COUNT(*) FROM codes WHERE target = ? AND channel = ? AND created_at > ?) AS by_target
+      """,
+      [
+        .text(subject), .text(channel.rawValue), .time(instant), .blob(target), .text(channel.rawValue), .time(instant),
+      ])
+    return try counts.first.map { max(try $0.int("by_subject"), try $0.int("by_target")) } ?? 0
+  }
+
+  func removeCodes(createdBefore instant: Timestamp) throws {
+    try sql.run("DELETE FROM codes WHERE created_at < ?", [.time(instant)])
+  }
+}
+
+extension SQLRecords: BrakeRecords {
+  func brake(on subject: String) throws -> Brake? {
+    try sql.rows("SELECT * FROM brakes WHERE subject = ?", [.text(subject)]).first.map { row in
+      Brake(
+        failuresInARow: try row.int("failures_in_a_row"), windowStart: try row.time("window_start"),
+        failuresInWindow: try row.int("failures_in_window"), lockedUntil: try row.optional("locked_until", row.time),
+        lastUse: try row.time("last_use"))
+    }
+  }
+
+  func save(_ brake: Brake, on subject: String) throws {
+    try sql.run(
+      """
+      INSERT INTO brakes (subject, failures_in_a_row, window_start, failures_in_window, locked_until, last_use)
+      VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (subject) DO UPDATE SET failures_in_a_row = excluded.failures_in_a_row,
+        window_start = excluded.window_start, failures_in_window = excluded.failures_in_window,
+        locked_until = excluded.locked_until, last_use = excluded.last_use
+      """,
+      [
+        .text(subject), .integer(brake.failuresInARow), .time(brake.windowStart), .integer(brake.failuresInWindow),
+        .time(brake.lockedUntil), .time(brake.lastUse),
+      ])
+  }
+
+  func removeBrakes(idleSince instant: Timestamp) throws {
+    try sql.run(
+      "DELETE FROM brakes WHERE last_use < ? AND failures_in_a_row < ?",
+      [.time(instant), .integer(Brake.mostInARow)])
+  }
+}

@@ -1,0 +1,93 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+
+extension SQLRecords: NoticeRecords {
+  func append(_ kind: Notice.Kind, to userID: UUID, concerning: String?, at now: Timestamp) throws -> Int64 {
+    let last = try sql.rows(
+      "SELECT MAX(sequence) AS last FROM notices WHERE user_id = ?", [.uuid(userID)]
+    ).first.flatMap { try $0.optional("last", $0.integer) }
+    let sequence = (last ?? 0) + 1
+    try sql.run(
+      "INSERT INTO notices (user_id, sequence, kind, at, concerning) VALUES (?, ?, ?, ?, ?)",
+      [.uuid(userID), .integer(sequence), .text(kind.rawValue), .time(now), .text(concerning)])
+    return sequence
+  }
+
+  func notices(of userID: UUID, after sequence: Int64, atMost count: Int) throws -> [Notice] {
+    try sql.rows(
+      "SELECT * FROM notices WHERE user_id = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+      [.uuid(userID), .integer(sequence), .integer(count)]
+    ).map { row in
+      Notice(
+        userID: userID, sequence: try row.integer("sequence"), kind: try row.word("kind"), at: try row.time("at"),
+        concerning: try row.optional("concerning", row.text))
+    }
+  }
+
+  // The newest of each user stays, since the next takes its number from it.
+  func removeNotices(before instant: Timestamp) throws {
+    try sql.run(
+      """
+      DELETE FROM notices WHERE at < ? AND sequence <
+        (SELECT MAX(newest.sequence) FROM notices AS newest WHERE newest.user_id = notices.user_id)
+      """,
+      [.time(instant)])
+  }
+}
+
+extension SQLRecords: AuditRecords {
+  func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8])? {
+    try sql.rows("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1", []).first.map {
+      (try $0.integer("sequence"), try $0.blob("hash"))
+    }
+  }
+
+  func append(_ entry: AuditEntry) throws {
+    try sql.run(
+      """
+      INSERT INTO audit (sequence, at, request_id, actor, account, event, detail, previous, hash)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """,
+      [
+        .integer(entry.sequence), .time(entry.at), .text(entry.requestID), .text(entry.actor), .text(entry.account),
+        .text(entry.event), .text(entry.detail), .blob(entry.previous), .blob(entry.hash),
+      ])
+  }
+
+  func auditEntries(
+    after sequence: Int64, account: String?, atMost count: Int
+  ) throws -> [(entry: AuditEntry, hash: [UInt8])] {
+    let condition = account == nil ? "" : " AND account = ?"
+    return try sql.rows(
+      "SELECT * FROM audit WHERE sequence > ?\(condition) ORDER BY sequence LIMIT ?",
+      [.integer(sequence)] + (account.map { [.text($0)] } ?? []) + [.integer(count)]
+    ).map { row in
+      let entry = AuditEntry(
+        sequence: try row.integer("sequence"), at: try row.time("at"), requestID: try row.text("request_id"),
+        actor: try row.text("actor"), account: try row.optional("account", row.text), event: try row.text("event"),
+        detail: try row.text("detail"), previous: try row.blob("previous"))
+      return (entry, try row.blob("hash"))
+    }
+  }
+}
+
+extension SQLRecords: KeyRecords {
+  func dataKeys() throws -> [DataKey] {
+    try sql.rows("SELECT * FROM data_keys ORDER BY number", []).map { row in
+      guard let number = UInt32(exactly: try row.integer("number")) else { throw SQLRow.Unreadable(column: "number") }
+      return DataKey(
+        number: number, purpose: try row.word("purpose"), wrappedBy: try row.text("wrapped_by"),
+        wrapped: try row.blob("wrapped"))
+    }
+  }
+
+  func save(_ key: DataKey) throws {
+    try sql.run(
+      """
+      INSERT INTO data_keys (number, purpose, wrapped_by, wrapped) VALUES (?, ?, ?, ?)
+      ON CONFLICT (number) DO UPDATE SET wrapped_by = excluded.wrapped_by, wrapped = excluded.wrapped
+      """,
+      [.integer(Int64(key.number)), .text(key.purpose.rawValue), .text(key.wrappedBy), .blob(key.wrapped)])
+  }
+}

@@ -1,0 +1,37 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+
+extension SQLRecords: UserRecords {
+  func user(named key: String) throws -> User? {
+    try sql.rows("SELECT * FROM users WHERE name_key = ?", [.text(key)]).first.map(Self.user)
+  }
+
+  func user(_ id: UUID) throws -> User? {
+    try sql.rows("SELECT * FROM users WHERE id = ?", [.uuid(id)]).first.map(Self.user)
+  }
+
+  func insert(_ user: User) throws {
+    try sql.run(
+      "INSERT INTO users (id, name_key, username, created_at, locked_at) VALUES (?, ?, ?, ?, ?)",
+      [
+        .uuid(user.id), .text(user.username.key), .text(user.username.text), .time(user.createdAt),
+        .time(user.lockedAt),
+      ])
+  }
+
+  func update(_ user: User) throws {
+    try sql.run("UPDATE users SET locked_at = ? WHERE id = ?", [.time(user.lockedAt), .uuid(user.id)])
+  }
+
+  func users(after key: String, atMost count: Int) throws -> [User] {
+    try sql.rows("SELECT * FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?", [.text(key), .integer(count)])
+      .map(Self.user)
+  }
+
+  private static func user(_ row: SQLRow) throws -> User {
+    User(
+      id: try row.uuid("id"), username: try Username(row.text("username")), createdAt: try row.time("created_at"),
+      lockedAt: try row.optional("locked_at", row.time))
+  }
+}

@@ -1,0 +1,75 @@
+internal import GRDB
+internal import Glibc
+public import MFADomain
+
+/// The backend's memory in one SQLite file, or in the process alone.
+///
+/// A commit is on the disk (`synchronous = FULL`) before a call returns.
+public final class SQLiteMFAStore: Store {
+  private let writer: any DatabaseWriter
+  private let lane: WriteLane
+
+  /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
+  public convenience init(path: String, mostWaiting: Int = 4096) throws(StoreFault) {
+    do {
+      try Self.createPrivately(path)
+      var configuration = Configuration()
+      configuration.busyMode = .timeout(2)
+      configuration.label = "mfa.store"
+      let pool = try DatabasePool(path: path, configuration: configuration)
+      try self.init(writer: pool, mostWaiting: mostWaiting)
+      // GRDB sets NORMAL when it turns WAL on, and NORMAL loses commits with the power.
+      try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    } catch let fault as StoreFault {
+      throw fault
+    } catch {
+      throw StoreFault(error)
+    }
+  }
+
+  /// A store that is forgotten with this object.
+  public static func ephemeral(mostWaiting: Int = 4096) throws(StoreFault) -> SQLiteMFAStore {
+    do {
+      return try SQLiteMFAStore(writer: try DatabaseQueue(), mostWaiting: mostWaiting)
+    } catch {
+      throw StoreFault(error)
+    }
+  }
+
+  private init(writer: any DatabaseWriter, mostWaiting: Int) throws {
+    var migrator = DatabaseMigrator()
+    for (index, statements) in Schema.sqlite.versions.enumerated() {
+      migrator.registerMigration("\(index + 1)") { db in
+        for statement in statements { try db.execute(sql: statement) }
+      }
+    }
+    guard try writer.read({ try !migrator.hasBeenSuperseded($0) }) else {
+      throw StoreFault(reason: "the database was written by a newer version")
+    }
+    try migrator.migrate(writer)
+    self.writer = writer
+    lane = WriteLane(writer: writer, mostWaiting: mostWaiting)
+  }
+
+  public func read<Value: Sendable>(
+    _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
+    do {
+      return try await writer.read { try body(SQLRecords(sql: SQLiteSession(db: $0))) }
+    } catch {
+      throw StoreFault.translated(error)
+    }
+  }
+
+  public func write<Value: Sendable>(
+    _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
+    try await lane.run(body)
+  }
+
+  private static func createPrivately(_ path: String) throws(StoreFault) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw StoreFault(reason: "\(path): \(String(cString: strerror(errno)))") }
+    close(descriptor)
+  }
+}

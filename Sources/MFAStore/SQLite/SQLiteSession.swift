@@ -1,0 +1,43 @@
+internal import Foundation
+internal import GRDB
+
+/// A transaction of SQLite.
+struct SQLiteSession: SQLSession {
+  let db: Database
+
+  func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int {
+    try db.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments.map(\.databaseValue)))
+    return db.changesCount
+  }
+
+  func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
+    let statement = try db.cachedStatement(sql: sql)
+    return try Row.fetchAll(statement, arguments: StatementArguments(arguments.map(\.databaseValue))).map { row in
+      SQLRow(
+        columns: Dictionary(
+          row.map { ($0, SQLValue($1)) }, uniquingKeysWith: { first, _ in first }))
+    }
+  }
+}
+
+extension SQLValue {
+  fileprivate init(_ value: DatabaseValue) {
+    switch value.storage {
+    case .null: self = .null
+    case .int64(let integer): self = .integer(integer)
+    // No column holds one; what a person put there is read as an absent value, and refused where one is required.
+    case .double: self = .null
+    case .string(let text): self = .text(text)
+    case .blob(let data): self = .blob(Array(data))
+    }
+  }
+
+  fileprivate var databaseValue: DatabaseValue {
+    switch self {
+    case .null: .null
+    case .integer(let integer): integer.databaseValue
+    case .text(let text): text.databaseValue
+    case .blob(let bytes): Data(bytes).databaseValue
+    }
+  }
+}

@@ -1,0 +1,120 @@
+internal import Dispatch
+internal import GRDB
+internal import Locking
+internal import MFADomain
+
+/// Runs writes in batches, one transaction and so one flush to the disk a batch.
+///
+/// Writes that arrive while a batch is on its way form the next one. Each has a savepoint of its own: what one of them
+/// throws undoes that one alone.
+final class WriteLane: Sendable {
+  private struct Waiting {
+    var jobs: [any WriteJob] = []
+    var isDraining = false
+  }
+
+  private let writer: any DatabaseWriter
+  private let mostWaiting: Int
+  private let mostInBatch = 256
+  private let queue = DispatchQueue(label: "mfa.store.write")
+  private let waiting = Guarded(Waiting())
+
+  init(writer: any DatabaseWriter, mostWaiting: Int) {
+    self.writer = writer
+    self.mostWaiting = mostWaiting
+  }
+
+  /// Answers once what `body` wrote is committed.
+  ///
+  /// - Throws: what `body` throws; `StoreFault` for the database's own errors, and at once if too many wait.
+  func run<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      let job = PendingWrite(body: body, continuation: continuation)
+      let (isTaken, starts) = waiting.withLock { waiting in
+        guard waiting.jobs.count < mostWaiting else { return (false, false) }
+        waiting.jobs.append(job)
+        defer { waiting.isDraining = true }
+        return (true, !waiting.isDraining)
+      }
+      if !isTaken { job.finish(StoreFault(reason: "too many writes wait", isOverload: true)) }
+      if starts { queue.async { self.drain() } }
+    }
+  }
+
+  private func drain() {
+    while let batch = next() {
+      do {
+        try commit(batch)
+        for job in batch { job.finish(nil) }
+      } catch {
+        for job in batch { job.finish(StoreFault(error)) }
+      }
+    }
+  }
+
+  private func next() -> [any WriteJob]? {
+    waiting.withLock { waiting in
+      guard !waiting.jobs.isEmpty else {
+        waiting.isDraining = false
+        return nil
+      }
+      defer { waiting.jobs.removeFirst(min(mostInBatch, waiting.jobs.count)) }
+      return Array(waiting.jobs.prefix(mostInBatch))
+    }
+  }
+
+  private func commit(_ batch: [any WriteJob]) throws {
+    try writer.writeWithoutTransaction { db in
+      try db.inTransaction(.immediate) {
+        for job in batch {
+          try db.inSavepoint { job.perform(in: db) ? .commit : .rollback }
+        }
+        return .commit
+      }
+    }
+  }
+}
+
+private protocol WriteJob: Sendable {
+  /// Whether what it wrote is to stay.
+  func perform(in db: Database) -> Bool
+  /// Answers, with `fault` if the batch came to nothing.
+  func finish(_ fault: StoreFault?)
+}
+
+private final class PendingWrite<Value: Sendable>: WriteJob {
+  private let body: @Sendable (any Records) throws -> Value
+  private let continuation: CheckedContinuation<Value, any Error>
+  private let result = Guarded<Result<Value, any Error>?>(nil)
+
+  init(
+    body: @escaping @Sendable (any Records) throws -> Value, continuation: CheckedContinuation<Value, any Error>
+  ) {
+    self.body = body
+    self.continuation = continuation
+  }
+
+  func perform(in db: Database) -> Bool {
+    let outcome = Result { try body(SQLRecords(sql: SQLiteSession(db: db))) }
+    result.withLock { $0 = outcome }
+    if case .success = outcome { return true }
+    return false
+  }
+
+  func finish(_ fault: StoreFault?) {
+    switch (fault, result.withLock { $0 }) {
+    case (nil, .success(let value)?): continuation.resume(returning: value)
+    case (nil, .failure(let error)?): continuation.resume(throwing: StoreFault.translated(error))
+    case (let fault, _): continuation.resume(throwing: fault ?? StoreFault(reason: "the write did not run"))
+    }
+  }
+}
+
+extension StoreFault {
+  init(_ error: any Error) { self.init(reason: "\(error)") }
+
+  /// What the domain threw, as it is; what the database or a row that cannot be read threw, as a fault of the store.
+  static func translated(_ error: any Error) -> any Error {
+    error is DatabaseError || error is SQLRow.Unreadable ? StoreFault(error) : error
+  }
+}

@@ -1,0 +1,160 @@
+internal import ByteCoding
+internal import Foundation
+internal import JWTKit
+internal import Locking
+public import Logging
+public import MFADomain
+
+/// Reads the identity that the gate gives each request, and believes no other.
+public actor GateIdentityVerifier {
+  /// Why an identity is not believed; for the log.
+  public struct Rejection: Error, Sendable, Hashable {
+    public let reason: String
+  }
+
+  /// No identity lives longer than this.
+  private static let longestLife = Duration.seconds(60)
+  /// How far the clocks of gate and backend may be apart.
+  private static let leeway = Duration.seconds(5)
+  /// How often at most an unknown key makes the set be fetched again.
+  private static let refetchInterval = Duration.seconds(5)
+  private static let refreshInterval = Duration.seconds(300)
+
+  private let source: GateKeySource
+  private let issuer: String
+  private let audience: String
+  private let clock: WallClock
+  private let logger: Logger
+  private var keys: (collection: JWTKeyCollection, ids: Set<String>)?
+  private var fetchedAt: Timestamp?
+  private var spent: [String: Timestamp] = [:]
+
+  public init(source: GateKeySource, issuer: String, audience: String, clock: WallClock = .system, logger: Logger) {
+    self.source = source
+    self.issuer = issuer
+    self.audience = audience
+    self.clock = clock
+    self.logger = logger
+  }
+
+  /// Fetches the gate's keys, so that a fault is known before the first request comes.
+  public func prepare() async throws {
+    try await fetch(at: clock.now())
+  }
+
+  /// The identity that `token` states: signed by the gate, for us, living, and not seen before.
+  public func identity(in token: String) async throws(Rejection) -> GateIdentity {
+    guard token.utf8.count <= 4096, let id = Self.keyID(of: token) else { throw Rejection(reason: "no JWT with a kid") }
+    let now = clock.now()
+    let collection = try await collection(holding: id, at: now)
+    let claims: Claims
+    do {
+      claims = try await collection.verify(token, as: Claims.self)
+    } catch {
+      throw Rejection(reason: "signature or claims: \(error)")
+    }
+    try check(claims, at: now)
+    guard let environment = GateIdentity.Environment(rawValue: claims.environment) else {
+      throw Rejection(reason: "env is \(claims.environment)")
+    }
+    try spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway), at: now)
+    return GateIdentity(
+      subject: claims.sub, environment: environment, app: claims.app ?? "", sessionID: claims.sid ?? "",
+      clientAddress: claims.client_ip ?? "", issuedAt: Self.instant(claims.iat))
+  }
+
+  private func check(_ claims: Claims, at now: Timestamp) throws(Rejection) {
+    guard claims.iss == issuer else { throw Rejection(reason: "iss is \(claims.iss)") }
+    guard claims.aud.values == [audience] else { throw Rejection(reason: "aud is \(claims.aud.values)") }
+    let (issued, ends) = (Self.instant(claims.iat), Self.instant(claims.exp))
+    guard ends.since(issued) <= Self.longestLife else { throw Rejection(reason: "it lives longer than a minute") }
+    guard now < ends.advanced(by: Self.leeway) else { throw Rejection(reason: "expired") }
+    guard issued <= now.advanced(by: Self.leeway) else { throw Rejection(reason: "issued in the future") }
+    guard (1...256).contains(claims.sub.utf8.count), (1...256).contains(claims.jti.utf8.count) else {
+      throw Rejection(reason: "sub or jti is empty or too long")
+    }
+  }
+
+  /// Each identity is good for one request.
+  private func spend(_ id: String, until end: Timestamp, at now: Timestamp) throws(Rejection) {
+    if spent.count > 10_000 { spent = spent.filter { $0.value > now } }
+    guard spent.updateValue(end, forKey: id) == nil else { throw Rejection(reason: "jti was used before") }
+  }
+
+  private func collection(holding id: String, at now: Timestamp) async throws(Rejection) -> JWTKeyCollection {
+    let age = fetchedAt.map { now.since($0) }
+    let isKnown = keys?.ids.contains(id) ?? false
+    if (age ?? Self.refreshInterval) >= (isKnown ? Self.refreshInterval : Self.refetchInterval) {
+      do {
+        try await fetch(at: now)
+      } catch {
+        logger.error("gate keys not fetched", metadata: ["reason": "\(error)"])
+      }
+    }
+    guard let keys, keys.ids.contains(id) else { throw Rejection(reason: "the gate publishes no key \(id)") }
+    return keys.collection
+  }
+
+  private func fetch(at now: Timestamp) async throws {
+    fetchedAt = now
+    let set = try JSONWebKeySet(json: try await source.fetch())
+    let collection = JWTKeyCollection()
+    for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }
+    keys = (collection, Set(set.keys.map(\.id)))
+  }
+
+  private static func keyID(of token: String) -> String? {
+    struct Header: Decodable { let alg: String, kid: String }
+    guard let part = token.split(separator: ".", maxSplits: 1).first, let bytes = Base64URL.decode(part),
+      let header = try? JSONDecoder().decode(Header.self, from: Data(bytes)), header.alg == "ES256"
+    else { return nil }
+    return header.kid
+  }
+
+  private static func instant(_ seconds: Double) -> Timestamp {
+    Timestamp(milliseconds: Int64(max(-1e15, min(1e15, seconds * 1000))))
+  }
+}
+
+private struct Claims: JWTPayload {
+  let iss: String
+  let aud: AudienceClaim.Values
+  let sub: String
+  let jti: String
+  let iat: Double
+  let exp: Double
+  let app: String?
+  let env: String?
+  let method: String?
+  let sid: String?
+  let client_ip: String?
+
+  /// A debug build has none of Apple's environments. Whoever came through an open gate has no identity at all.
+  var environment: String {
+    switch method {
+    case "app-attest": env == "debug" ? "" : env ?? ""
+    case "mtls": "debug"
+    default: ""
+    }
+  }
+
+  // The verifier checks them against its own clock and configuration.
+  func verify(using algorithm: some JWTAlgorithm) async throws {}
+}
+
+private enum AudienceClaim {
+  /// One audience, or an array of them (RFC 7519, section 4.1.3).
+  struct Values: Codable, Sendable {
+    let values: [String]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      values = try (try? [container.decode(String.self)]) ?? container.decode([String].self)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(values)
+    }
+  }
+}

@@ -1,0 +1,37 @@
+internal import ByteCoding
+internal import Foundation
+internal import JWTKit
+
+/// The keys of a JWKS (RFC 7517) that ES256 signatures can be checked with.
+struct JSONWebKeySet {
+  struct Key: Codable {
+    var kty: String
+    var crv: String?
+    var x: String?
+    var y: String?
+    var kid: String?
+    var alg: String?
+    var use: String?
+  }
+
+  let keys: [(id: String, key: ES256PublicKey)]
+
+  struct Malformed: Error {
+    let reason: String
+  }
+
+  /// Keys of other kinds are passed over. A set without one for ES256 is malformed.
+  init(json: [UInt8]) throws {
+    struct Document: Decodable { let keys: [Key] }
+    guard json.count <= 1 << 18, let document = try? JSONDecoder().decode(Document.self, from: Data(json)) else {
+      throw Malformed(reason: "it is no JSON object with keys")
+    }
+    keys = document.keys.compactMap { key in
+      guard key.kty == "EC", key.crv == "P-256", key.alg ?? "ES256" == "ES256", key.use ?? "sig" == "sig",
+        let id = key.kid, let x = key.x, let y = key.y, let point = try? ES256PublicKey(parameters: (x, y))
+      else { return nil }
+      return (id, point)
+    }
+    guard !keys.isEmpty else { throw Malformed(reason: "it has no ES256 key with a kid") }
+  }
+}

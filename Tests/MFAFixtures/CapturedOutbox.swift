@@ -1,0 +1,14 @@
+import Locking
+public import MFADomain
+
+/// Keeps what would have been sent.
+public final class CapturedOutbox: Outbox {
+  private let sent = Guarded<[OutgoingMessage]>([])
+
+  public init() {}
+
+  public func send(_ message: OutgoingMessage) { sent.withLock { $0.append(message) } }
+
+  public var messages: [OutgoingMessage] { sent.withLock { $0 } }
+  public var lastCode: String? { messages.last?.code }
+}

@@ -1,0 +1,20 @@
+public import ByteCoding
+import Locking
+public import MFADomain
+
+/// A clock that stands still until a test moves it.
+public final class ManualClock: Sendable {
+  private let time: Guarded<Timestamp>
+
+  public init() { time = Guarded(Timestamp(seconds: 1_767_225_600)) }
+
+  public var wall: WallClock { WallClock { [time] in time.withLock { $0 } } }
+
+  public func advance(by duration: Duration) {
+    time.withLock { $0 = $0.advanced(by: duration) }
+  }
+}
+
+extension ManualClock {
+  public var now: Timestamp { wall.now() }
+}

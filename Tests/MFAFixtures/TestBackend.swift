@@ -1,0 +1,130 @@
+import AsyncHTTPClient
+public import Foundation
+import Logging
+public import MFADomain
+public import MFAService
+internal import MFAStore
+internal import MFATokens
+import NIOCore
+import NIOHTTP1
+
+/// A backend with its server running on a port of its own, a gate that it believes, and a clock that stands still.
+public struct TestBackend: Sendable {
+  public let gate: TestGate
+  public let clock: ManualClock
+  public let outbox: CapturedOutbox
+  public let premises: Premises
+  public let port: Int
+
+  /// Calls `body` with a backend that ends with it.
+  public static func with<R: Sendable>(
+    store: (any Store)? = nil, paces: PaceLimits = .unlimited, _ body: (TestBackend) async throws -> R
+  ) async throws -> R {
+    let clock = ManualClock()
+    let gate = try TestGate(clock: clock.wall)
+    let outbox = CapturedOutbox()
+    let store = try store ?? SQLiteMFAStore.ephemeral()
+    let logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() }
+    let vault = try await Vault.open(in: store, with: .ephemeral(.system), entropy: .system)
+    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
+    let premises = Premises(store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall)
+    let verifier = GateIdentityVerifier(
+      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, clock: clock.wall,
+      logger: logger)
+    let (ports, portFound) = AsyncStream<Int>.makeStream()
+    let server = MFAServer(
+      registry: OperationRegistry(premises, logger: logger, paces: paces),
+      callers: CallerReader(gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, logger: logger),
+      documents: PublicDocuments(jwks: tokens.jwks), address: .tcp(host: "127.0.0.1", port: 0), logger: logger,
+      didBind: { portFound.yield($0 ?? 0) })
+    let running = Task {
+      defer { portFound.finish() }
+      try await server.run()
+    }
+    var iterator = ports.makeAsyncIterator()
+    guard let port = await iterator.next() else {
+      try await running.value
+      throw NotStarted()
+    }
+    let backend = TestBackend(gate: gate, clock: clock, outbox: outbox, premises: premises, port: port)
+    let result: Result<R, any Error>
+    do { result = .success(try await body(backend)) } catch { result = .failure(error) }
+    running.cancel()
+    _ = try? await running.value
+    return try result.get()
+  }
+
+  struct NotStarted: Error {}
+}
+
+extension PaceLimits {
+  /// For tests of everything else.
+  public static let unlimited: PaceLimits = {
+    var limits = PaceLimits()
+    limits.brisk = .init(size: 1e9, perSecond: 1e9)
+    limits.slow = .init(size: 1e9, perSecond: 1e9)
+    return limits
+  }()
+}
+
+/// What came back.
+public struct Answer: Sendable, Hashable {
+  public let status: Int
+  public let headers: [String: String]
+  public let body: Data
+
+  /// `nil` if the body is no JSON.
+  public var json: JSONValue? { try? JSONValue(body) }
+  public subscript(_ key: String) -> JSONValue? { json?[key] }
+}
+
+extension TestBackend {
+  /// Sends one request as the gate would hand it on for `app`; `nil` sends no identity.
+  public func send(
+    _ method: String, _ path: String, _ body: JSONValue? = nil, as app: AppInstance?, token: String? = nil,
+    headers: [(String, String)] = []
+  ) async throws -> Answer {
+    try await send(
+      method, path, text: body?.encoded, assertion: try await app.asyncMap { try await gate.assertion(for: $0) },
+      token: token, headers: headers)
+  }
+
+  /// Sends a body that need not be JSON, with an identity made elsewhere.
+  public func send(
+    _ method: String, _ path: String, text: String?, assertion: String?, token: String? = nil,
+    headers: [(String, String)] = []
+  ) async throws -> Answer {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)\(path)")
+    request.method = HTTPMethod(rawValue: method)
+    if let assertion { request.headers.add(name: "X-Attest-Assertion", value: assertion) }
+    if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }
+    if let text {
+      request.headers.add(name: "Content-Type", value: "application/json")
+      request.body = .bytes(ByteBuffer(string: text))
+    }
+    for (name, value) in headers { request.headers.add(name: name, value: value) }
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+    let body = try await response.body.collect(upTo: 1 << 20)
+    return Answer(
+      status: Int(response.status.code),
+      headers: Dictionary(
+        response.headers.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first }),
+      body: Data(body.readableBytesView))
+  }
+
+  public func post(
+    _ path: String, _ body: JSONValue, as app: AppInstance?, token: String? = nil
+  ) async throws -> Answer {
+    try await send("POST", "/api/v1" + path, body, as: app, token: token)
+  }
+
+  public func get(_ path: String, as app: AppInstance?, token: String? = nil) async throws -> Answer {
+    try await send("GET", "/api/v1" + path, as: app, token: token)
+  }
+}
+
+extension Optional where Wrapped: Sendable {
+  fileprivate func asyncMap<R>(_ body: (Wrapped) async throws -> R) async rethrows -> R? {
+    if let self { try await body(self) } else { nil }
+  }
+}

@@ -1,0 +1,88 @@
+import ByteCoding
+import Crypto
+import Foundation
+public import JWTKit
+public import MFADomain
+
+/// Signs identities as the gate does.
+public final class TestGate: Sendable {
+  public static let issuer = "https://gate.test"
+  public static let audience = "mfa"
+
+  private let key = ES256PrivateKey()
+  private let keyID = "gate-1"
+  private let clock: WallClock
+  /// Where its public keys stand, as a JWKS.
+  public let keysFile: String
+
+  public init(clock: WallClock) throws {
+    self.clock = clock
+    keysFile = NSTemporaryDirectory() + "gate-\(UUID().uuidString).jwks"
+    guard let parameters = key.parameters else { throw NoParameters() }
+    try Data(
+      """
+      {"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"\(keyID)","x":"\(parameters.x)",\
+      "y":"\(parameters.y)"}]}
+      """.utf8
+    ).write(to: URL(filePath: keysFile))
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: keysFile) }
+
+  struct NoParameters: Error {}
+
+  /// An identity for one request of `app`, with `change` made to its claims before it is signed.
+  public func assertion(
+    for app: AppInstance, signedBy other: TestGate? = nil, _ change: (inout GateClaims) -> Void = { _ in }
+  ) async throws -> String {
+    var claims = GateClaims(app: app, at: clock.now().seconds)
+    change(&claims)
+    let keys = JWTKeyCollection()
+    await keys.add(ecdsa: (other ?? self).key, kid: JWKIdentifier(string: keyID))
+    return try await keys.sign(claims, kid: JWKIdentifier(string: keyID))
+  }
+}
+
+/// One installation of an app, as the gate tells it from others.
+public struct AppInstance: Sendable, Hashable {
+  public let keyHash: String
+  public let method: String
+  public let environment: String?
+  public var address = "192.0.2.1"
+
+  /// One with an attested key of its own.
+  public static func genuine() -> AppInstance {
+    AppInstance(
+      keyHash: Hex.encode(SHA256.hash(data: Data(UUID().uuidString.utf8)).map { $0 }), method: "app-attest",
+      environment: "production")
+  }
+
+  /// A debug build: all of them share a certificate.
+  public static let debugBuild = AppInstance(keyHash: "debug-certificate", method: "mtls", environment: nil)
+}
+
+public struct GateClaims: JWTPayload {
+  public var iss = TestGate.issuer
+  public var aud = TestGate.audience
+  public var sub: String
+  public var jti = UUID().uuidString
+  public var iat: Int64
+  public var exp: Int64
+  public var app = "AAABBBCCC1.com.example.app"
+  public var env: String?
+  public var method: String
+  public var counter = 7
+  public var sid = "session-1"
+  public var client_ip: String
+
+  init(app: AppInstance, at now: Int64) {
+    sub = app.keyHash
+    iat = now
+    exp = now + 60
+    env = app.environment
+    method = app.method
+    client_ip = app.address
+  }
+
+  public func verify(using algorithm: some JWTAlgorithm) async throws {}
+}

@@ -1,0 +1,143 @@
+import Crypto
+import Foundation
+import MFAFixtures
+import Testing
+
+@Suite("Enrolment")
+struct EnrolmentTests {
+  @Test("A-080 enrol answers in the seed's words")
+  func enrol() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let answer = try await backend.enrol(phone)
+      #expect(answer.status == 200)
+      #expect(
+        answer.json == [
+          "success": true, "deviceId": .string(phone.deviceID), "method": "secureEnclave",
+          "message": "Device enrolled successfully",
+        ])
+    }
+  }
+
+  @Test("A-080 enrol for smsOTP needs no key and answers with the method")
+  func enrolSMS() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.enrol(TestPhone(), method: "smsOTP")
+      #expect(answer.status == 200)
+      #expect(answer["method"] == "smsOTP")
+    }
+  }
+
+  struct Fault: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let field: String
+    let change: @Sendable (inout [String: JSONValue]) -> Void
+
+    init(_ description: String, _ field: String, _ change: @escaping @Sendable (inout [String: JSONValue]) -> Void) {
+      testDescription = description
+      self.field = field
+      self.change = change
+    }
+  }
+
+  static let faults = [
+    Fault("no key for secureEnclave", "publicKey") { $0["publicKey"] = nil },
+    Fault("an empty key", "publicKey") { $0["publicKey"] = "" },
+    Fault("a key that is no base64", "publicKey") { $0["publicKey"] = "not base64" },
+    Fault("a number for a key", "publicKey") { $0["publicKey"] = 7 },
+    Fault("no phone number for smsOTP", "phoneNumber") {
+      $0["method"] = "smsOTP"
+      $0["phoneNumber"] = nil
+    },
+    Fault("a phone number in letters", "phoneNumber") { $0["phoneNumber"] = "call me" },
+    Fault("the Java name of a method", "method") { $0["method"] = "SMS_OTP" },
+    Fault("no method", "method") { $0["method"] = nil },
+    Fault("no username", "username") { $0["username"] = nil },
+    Fault("an empty username", "username") { $0["username"] = "" },
+    Fault("a username of 129 characters", "username") { $0["username"] = .string(String(repeating: "x", count: 129)) },
+    Fault("a username with a line end", "username") { $0["username"] = "a\nb" },
+    Fault("a device id with a space", "deviceId") { $0["deviceId"] = "a b" },
+    Fault("a device id of 129 characters", "deviceId") { $0["deviceId"] = .string(String(repeating: "x", count: 129)) },
+    Fault("a model of 129 characters", "deviceModel") {
+      $0["deviceModel"] = .string(String(repeating: "x", count: 129))
+    },
+    Fault("an unlock method that does not exist", "authMethod") { $0["authMethod"] = "voice" },
+  ]
+
+  @Test("A-172 enrol refuses a field that breaks its rule, and names it", arguments: faults)
+  func invalid(_ fault: Fault) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      guard case .object(var body) = phone.enrolment() else { return }
+      fault.change(&body)
+      let answer = try await backend.post("/mfa/enroll", .object(body), as: phone.app)
+      #expect(answer.status == 400)
+      #expect(answer["code"] == "invalid_request")
+      #expect(answer["message"]?.text?.hasPrefix(fault.field) == true)
+      // Nothing was half-written: the same phone enrols as if nothing had been.
+      #expect(try await backend.enrol(phone).status == 200)
+    }
+  }
+
+  @Test(
+    "A-031 a key of another curve gets 400",
+    arguments: [
+      P384.Signing.PrivateKey().publicKey.x963Representation, P521.Signing.PrivateKey().publicKey.x963Representation,
+      Curve25519.Signing.PrivateKey().publicKey.rawRepresentation,
+      P384.Signing.PrivateKey().publicKey.derRepresentation,
+    ])
+  func otherCurve(_ key: Data) async throws {
+    try await TestBackend.with { backend async throws in
+      let phone = TestPhone()
+      guard case .object(var body) = phone.enrolment() else { return }
+      body["publicKey"] = .string(key.base64EncodedString())
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 400)
+    }
+  }
+
+  @Test("A-091 another user cannot enrol a device id that is taken, and nothing is overwritten")
+  func takenDevice() async throws {
+    try await TestBackend.with { backend in
+      let owner = TestPhone(username: "owner")
+      try await backend.enrol(owner)
+      let thief = TestPhone(username: "thief", deviceID: owner.deviceID)
+      let answer = try await backend.enrol(thief)
+      #expect(answer.status == 409)
+      #expect(answer["code"] == "device_exists")
+      #expect(try await backend.signIn(owner).status == 200)
+    }
+  }
+
+  @Test("X-013 a name that is taken gets no further device without its user's session")
+  func takenName() async throws {
+    try await TestBackend.with { backend in
+      let owner = TestPhone()
+      let token = try await backend.token(owner)
+      let second = TestPhone(app: owner.app)
+      #expect(try await backend.enrol(second).status == 401)
+      #expect(try await backend.enrol(second, token: token).status == 200)
+    }
+  }
+
+  @Test("A-213 a user has ten devices, and not an eleventh")
+  func manyDevices() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      for _ in 2...10 { #expect(try await backend.enrol(TestPhone(app: first.app), token: token).status == 200) }
+      let eleventh = try await backend.enrol(TestPhone(app: first.app), token: token)
+      #expect(eleventh.status == 409)
+      #expect(eleventh["code"] == "too_many_devices")
+      #expect(try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]?.count == 10)
+    }
+  }
+
+  @Test(
+    "A-090 names that differ in case or composition are one user", arguments: [("Zoë", "ZOE\u{308}"), ("ada", "ADA")])
+  func oneName(_ names: (String, String)) async throws {
+    try await TestBackend.with { backend in
+      try await backend.enrol(TestPhone(username: names.0))
+      #expect(try await backend.enrol(TestPhone(username: names.1)).status == 401)
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import ByteCoding
+import MFAFixtures
+import Testing
+
+@Suite("The gate's identity")
+struct IdentityTests {
+  private static let naming: JSONValue = ["username": "testuser", "deviceId": "device-1"]
+
+  @Test("X-001 a call without the gate's identity gets 401")
+  func directCall() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.post("/auth/initiate", Self.naming, as: nil)
+      #expect(answer.status == 401)
+      #expect(answer["code"] == "not_attested")
+    }
+  }
+
+  @Test("X-011 an identity that the gate has just signed is believed")
+  func genuine() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.post("/auth/initiate", Self.naming, as: .genuine())
+      #expect(answer.status == 200)
+    }
+  }
+
+  struct Forgery: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let change: @Sendable (inout GateClaims) -> Void
+  }
+
+  static let forgeries = [
+    Forgery(testDescription: "another issuer") { $0.iss = "https://evil.test" },
+    Forgery(testDescription: "another audience") { $0.aud = "other" },
+    Forgery(testDescription: "expired") {
+      $0.iat -= 120
+      $0.exp -= 120
+    },
+    Forgery(testDescription: "a life of more than a minute") { $0.exp += 1 },
+    Forgery(testDescription: "issued in the future") {
+      $0.iat += 30
+      $0.exp += 30
+    },
+    Forgery(testDescription: "no subject") { $0.sub = "" },
+    Forgery(testDescription: "no environment") { $0.env = nil },
+    Forgery(testDescription: "an environment that does not exist") { $0.env = "debug" },
+    Forgery(testDescription: "an open gate's method") { $0.method = "none" },
+  ]
+
+  @Test("X-011 an identity with a claim that is wrong gets 401", arguments: forgeries)
+  func forged(_ forgery: Forgery) async throws {
+    try await TestBackend.with { backend in
+      let assertion = try await backend.gate.assertion(for: .genuine()) { forgery.change(&$0) }
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion)
+      #expect(answer.status == 401)
+      #expect(answer["code"] == "not_attested")
+    }
+  }
+
+  @Test("X-011 an identity that another key signed gets 401")
+  func otherSigner() async throws {
+    try await TestBackend.with { backend in
+      let stranger = try TestGate(clock: backend.clock.wall)
+      let assertion = try await backend.gate.assertion(for: .genuine(), signedBy: stranger)
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion)
+      #expect(answer.status == 401)
+    }
+  }
+
+  @Test("X-011 an identity works once: sent again it gets 401")
+  func replayed() async throws {
+    try await TestBackend.with { backend in
+      let assertion = try await backend.gate.assertion(for: .genuine())
+      let answers = try await [1, 2].asyncMap { _ in
+        try await backend.send("POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion).status
+      }
+      #expect(answers == [200, 401])
+    }
+  }
+
+  @Test("X-011 two identities in one request get 401")
+  func doubled() async throws {
+    try await TestBackend.with { backend in
+      let first = try await backend.gate.assertion(for: .genuine())
+      let second = try await backend.gate.assertion(for: .genuine())
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: first,
+        headers: [("X-Attest-Assertion", second)])
+      #expect(answer.status == 401)
+    }
+  }
+
+  @Test("X-011 an identity without a signature gets 401")
+  func unsigned() async throws {
+    try await TestBackend.with { backend in
+      let parts = try await backend.gate.assertion(for: .genuine()).split(separator: ".")
+      let header = Base64URL.encode(Array(#"{"alg":"none","kid":"gate-1"}"#.utf8))
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: "\(header).\(parts[1]).")
+      #expect(answer.status == 401)
+    }
+  }
+}
+
+extension Sequence where Element: Sendable {
+  func asyncMap<Value>(_ body: (Element) async throws -> Value) async rethrows -> [Value] {
+    var values: [Value] = []
+    for element in self { values.append(try await body(element)) }
+    return values
+  }
+}

@@ -1,0 +1,192 @@
+import Crypto
+import Foundation
+import MFAFixtures
+import Testing
+
+@Suite("Signing in with a key")
+struct SignInTests {
+  @Test("A-084 initiate answers four values, none null", arguments: ["secureEnclave", "smsOTP"])
+  func initiate(_ method: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: method)
+      let answer = try await backend.challenge(phone)
+      #expect(answer.status == 200)
+      #expect(answer.json?.keys == ["method", "challenge", "challengeId", "expiresIn"])
+      #expect(answer["method"] == .string(method))
+      #expect(answer["expiresIn"] == 300)
+      #expect(UUID(uuidString: answer["challengeId"]?.text ?? "") != nil)
+    }
+  }
+
+  @Test("A-095 a challenge has 32 bytes, and none comes twice")
+  func challenges() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      var seen: Set<Data> = []
+      for _ in 1...100 {
+        let nonce = Data(base64Encoded: try await backend.challenge(phone)["challenge"]?.text ?? "")
+        #expect(nonce?.count == 32)
+        #expect(nonce.map { seen.insert($0).inserted } == true)
+      }
+    }
+  }
+
+  @Test("A-085 the right signature answers with a token in the seed's words")
+  func verify() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let answer = try await backend.signIn(phone)
+      #expect(answer.status == 200)
+      #expect(answer["success"] == true)
+      #expect(answer["message"] == "Authentication successful")
+      #expect(answer["token"]?.text?.split(separator: ".").count == 3)
+    }
+  }
+
+  @Test("A-023 one flipped bit of the signature gets 401 and no token", arguments: [8, 40, 60])
+  func flippedBit(_ index: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let challenge = try await backend.challenge(phone)
+      guard case .object(var body) = try backend.proof(phone, of: challenge) else { return }
+      var signature = Data(base64Encoded: body["signature"]?.text ?? "") ?? Data()
+      signature[index] ^= 1
+      body["signature"] = .string(signature.base64EncodedString())
+      let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
+      #expect(answer.status == 401)
+      #expect(answer["token"] == nil)
+      // The challenge is still its owner's.
+      #expect(
+        try await backend.post("/auth/verify-signature", backend.proof(phone, of: challenge), as: phone.app).status
+          == 200)
+    }
+  }
+
+  struct Mismatch: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let field: String
+    let value: JSONValue
+  }
+
+  @Test(
+    "A-085 a wrong user, device or challenge gets the same 401",
+    arguments: [
+      Mismatch(testDescription: "user that is known", field: "username", value: "other"),
+      Mismatch(testDescription: "user that is not known", field: "username", value: "nobody"),
+      Mismatch(testDescription: "device", field: "deviceId", value: "other-device"),
+      Mismatch(
+        testDescription: "challenge", field: "challengeId", value: "6f8ee8ba-7a3c-4b9f-8a0a-0d5ac9a3b111"),
+    ])
+  func mismatch(_ mismatch: Mismatch) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      try await backend.enrol(TestPhone(username: "other"))
+      guard case .object(var body) = try backend.proof(phone, of: await backend.challenge(phone)) else { return }
+      body[mismatch.field] = mismatch.value
+      let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
+      #expect(answer.status == 401)
+      #expect(answer["code"] == "authentication_failed")
+      #expect(answer["message"] == "Authentication failed")
+    }
+  }
+
+  @Test(
+    "A-142 a challenge can be answered for 300 s, and not at their end", arguments: [(299_999, 200), (300_000, 401)])
+  func expiry(_ milliseconds: Int, _ status: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let challenge = try await backend.challenge(phone)
+      backend.clock.advance(by: .milliseconds(milliseconds))
+      let answer = try await backend.post("/auth/verify-signature", backend.proof(phone, of: challenge), as: phone.app)
+      #expect(answer.status == status)
+    }
+  }
+
+  @Test("A-184 of 50 answers to one challenge at once, one is accepted")
+  func race() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let challenge = try await backend.challenge(phone)
+      let statuses = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask {
+            try await backend.post("/auth/verify-signature", backend.proof(phone, of: challenge), as: phone.app).status
+          }
+        }
+        return try await group.reduce(into: [Int: Int]()) { $0[$1, default: 0] += 1 }
+      }
+      #expect(statuses == [200: 1, 401: 49])
+    }
+  }
+
+  @Test("A-094 raw signatures and SPKI keys do as well as DER and X9.63")
+  func otherForms() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      guard case .object(var enrolment) = phone.enrolment() else { return }
+      enrolment["publicKey"] = .string(phone.key.publicKey.derRepresentation.base64EncodedString())
+      #expect(try await backend.post("/mfa/enroll", .object(enrolment), as: phone.app).status == 200)
+      let challenge = try await backend.challenge(phone)
+      guard case .object(var body) = try backend.proof(phone, of: challenge) else { return }
+      let nonce = Data(base64Encoded: challenge["challenge"]?.text ?? "") ?? Data()
+      body["signature"] = .string(try phone.key.signature(for: nonce).rawRepresentation.base64EncodedString())
+      #expect(try await backend.post("/auth/verify-signature", .object(body), as: phone.app).status == 200)
+    }
+  }
+
+  @Test("A-021 a signature over the challenge's text, and not its bytes, gets 401")
+  func textIsNotSigned() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let challenge = try await backend.challenge(phone)
+      guard case .object(var body) = try backend.proof(phone, of: challenge) else { return }
+      let text = Data((challenge["challenge"]?.text ?? "").utf8)
+      body["signature"] = .string(try phone.key.signature(for: text).derRepresentation.base64EncodedString())
+      #expect(try await backend.post("/auth/verify-signature", .object(body), as: phone.app).status == 401)
+    }
+  }
+
+  @Test("A-084 the challenge of an SMS device cannot be answered by any signature")
+  func noSignatureForSMS() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      #expect(try await backend.signIn(phone).status == 401)
+    }
+  }
+
+  @Test("A-098 signing in moves lastUsed, which is null before")
+  func lastUsed() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let second = TestPhone(deviceID: "never-used", app: phone.app)
+      try await backend.enrol(second, token: token)
+      backend.clock.advance(by: .seconds(60))
+      _ = try await backend.signIn(phone)
+      let devices = try await backend.get("/devices/testuser", as: phone.app, token: token)["devices"]
+      #expect(devices?[0]?["lastUsed"] == "2026-01-01T00:01:00Z")
+      #expect(devices?[1]?["lastUsed"] == .null)
+    }
+  }
+
+  @Test("X-051 initiate answers alike for known and unknown users")
+  func unknownUser() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let known = try await backend.challenge(phone)
+      let unknown = try await backend.challenge(TestPhone(username: "nobody"))
+      #expect(known.status == unknown.status)
+      #expect(known.json?.keys == unknown.json?.keys)
+      #expect(known.body.count == unknown.body.count)
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import MFAFixtures
+import MFAService
+import Testing
+
+@Suite("REST")
+struct TransportTests {
+  @Test("B-025 every path works with and without /api/v1")
+  func prefix() async throws {
+    try await TestBackend.with { backend async throws in
+      let phone = TestPhone()
+      #expect(try await backend.send("POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
+      #expect(try await backend.send("POST", "/auth/initiate", phone.naming, as: phone.app).status == 200)
+    }
+  }
+
+  struct BadRequest: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let method: String
+    let path: String
+    let body: String?
+    let status: Int
+    let code: String
+  }
+
+  static let badRequests = [
+    BadRequest(
+      testDescription: "no JSON", method: "POST", path: "/auth/initiate", body: "{", status: 400,
+      code: "invalid_request"),
+    BadRequest(
+      testDescription: "no body", method: "POST", path: "/auth/initiate", body: nil, status: 400,
+      code: "invalid_request"),
+    BadRequest(
+      testDescription: "an array", method: "POST", path: "/auth/initiate", body: "[]", status: 400,
+      code: "invalid_request"),
+    BadRequest(
+      testDescription: "bytes that are no UTF-8 escapes", method: "POST", path: "/auth/initiate",
+      body: #"{"username":"\uD800","deviceId":"d"}"#, status: 400, code: "invalid_request"),
+    BadRequest(
+      testDescription: "null for a text", method: "POST", path: "/auth/initiate",
+      body: #"{"username":null,"deviceId":"d"}"#, status: 400, code: "invalid_request"),
+    BadRequest(
+      testDescription: "an unknown path", method: "POST", path: "/auth/nothing", body: "{}", status: 404,
+      code: "not_found"),
+    BadRequest(
+      testDescription: "a path with two slashes", method: "POST", path: "/auth//initiate", body: "{}", status: 404,
+      code: "not_found"),
+    BadRequest(
+      testDescription: "another method", method: "PUT", path: "/auth/initiate", body: "{}", status: 405,
+      code: "method_not_allowed"),
+    BadRequest(
+      testDescription: "deep nesting", method: "POST", path: "/auth/initiate",
+      body: String(repeating: "[", count: 20_000), status: 400, code: "invalid_request"),
+    BadRequest(
+      testDescription: "a body over 64 KiB", method: "POST", path: "/auth/initiate",
+      body: "\"" + String(repeating: "x", count: 70_000) + "\"", status: 413, code: "payload_too_large"),
+  ]
+
+  @Test("A-171 a bad request gets its status and never a 500", arguments: badRequests)
+  func bad(_ bad: BadRequest) async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.send(
+        bad.method, "/api/v1" + bad.path, text: bad.body,
+        assertion: try await backend.gate.assertion(for: .genuine()))
+      #expect(answer.status == bad.status)
+      #expect(answer["code"] == .string(bad.code))
+    }
+  }
+
+  @Test("X-052 a refusal has the uniform body, and its request id is the gate's")
+  func uniformBody() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", ["username": "x"], as: .genuine(), headers: [("X-Request-Id", "gate-77")])
+      #expect(
+        answer.json == [
+          "success": false, "error": "deviceId is required", "message": "deviceId is required",
+          "code": "invalid_request", "requestId": "gate-77",
+        ])
+      #expect(answer.headers["x-request-id"] == "gate-77")
+    }
+  }
+
+  @Test("A-172 a body of another type gets 415")
+  func mediaType() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.send(
+        "POST", "/api/v1/auth/initiate", text: nil, assertion: try await backend.gate.assertion(for: .genuine()),
+        headers: [("Content-Type", "text/plain")])
+      #expect(answer.status == 415)
+    }
+  }
+
+  @Test("A-172 unknown fields are passed over")
+  func unknownFields() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.post(
+        "/auth/initiate", ["username": "x", "deviceId": "d", "surprise": [1, 2, 3]], as: .genuine())
+      #expect(answer.status == 200)
+    }
+  }
+
+  @Test("X-032 an app instance that asks too often gets 429 with Retry-After, and others do not")
+  func pace() async throws {
+    var paces = PaceLimits()
+    paces.brisk = .init(size: 3, perSecond: 0.5)
+    try await TestBackend.with(paces: paces) { backend in
+      let phone = TestPhone()
+      for _ in 1...3 { #expect(try await backend.challenge(phone).status == 200) }
+      let fourth = try await backend.challenge(phone)
+      #expect(fourth.status == 429)
+      #expect(fourth["retryAfter"] == 2)
+      #expect(fourth.headers["retry-after"] == "2")
+      #expect(try await backend.challenge(TestPhone()).status == 200)
+      backend.clock.advance(by: .seconds(2))
+      #expect(try await backend.challenge(phone).status == 200)
+    }
+  }
+}
