@@ -22,7 +22,11 @@ enum AdminServer {
       let engine = try Engine(
         listeningAt: address, loops: 1, tls: nil,
         responder: AdminRouter(resources, access: access), limits: limits,
-        report: { EngineLog.write($0, to: logger) })
+        report: { event in
+          // Without TLS there is nothing else to tell.
+          guard case .acceptPaused(let reason) = event else { return }
+          logger.error("no further admin connections for a moment", metadata: ["reason": "\(reason)"])
+        })
       logger.info("admin server listening", metadata: ["address": "\(engine.address)"])
       return engine
     } catch {
