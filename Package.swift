@@ -277,7 +277,6 @@ if !gateOnly {
         "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "Locking", "TestSupport", crypto,
         jwtKit, httpClient, logging,
       ] + nio),
-    tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", crypto]),
     tests(
       "MFAServiceTests",
       [

@@ -155,12 +155,12 @@ public final class Engine: Sendable {
     return running
   }
 
-  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> ListeningSockets {
+  static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> ListeningSockets {
     if case .unix(let path) = address { return ListeningSockets(try UnixSocketFile.listen(at: path)) }
     return ListeningSockets(each: try openPorts(address, count: count).map { [$0] }, isShared: false)
   }
 
-  static func openPorts(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+  private static func openPorts(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     do {
       return try Listener.open(address, count: count)
     } catch {

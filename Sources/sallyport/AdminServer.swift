@@ -23,9 +23,9 @@ enum AdminServer {
         listeningAt: address, loops: 1, tls: nil,
         responder: AdminRouter(resources, access: access), limits: limits,
         report: { event in
-          if case .acceptPaused(let reason) = event {
-            logger.error("no further connections to the admin server for a moment", metadata: ["reason": "\(reason)"])
-          }
+          // Without TLS there is nothing else to tell.
+          guard case .acceptPaused(let reason) = event else { return }
+          logger.error("no further admin connections for a moment", metadata: ["reason": "\(reason)"])
         })
       logger.info("admin server listening", metadata: ["address": "\(engine.address)"])
       return engine

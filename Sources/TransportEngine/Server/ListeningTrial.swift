@@ -5,7 +5,7 @@ extension Engine {
   /// Listens at `address` for a moment, to see whether it could.
   public static func tryListening(at address: SocketAddress) throws(StartFault) {
     do throws(SystemCallError) {
-      for socket in try open(address, count: 1) { close(socket) }
+      try open(address, count: 1).close()
     } catch {
       throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
     }
