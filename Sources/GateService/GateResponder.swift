@@ -173,14 +173,16 @@ public struct GateResponder: RequestResponder {
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
     // Before anything is spent: without keys nobody could be announced.
-    if !identities.isReady {
+    if gate.enforcement != .off, !identities.isReady {
       do throws(StoreError) { try await identities.prepare() } catch { throw .storeUnavailable(error) }
     }
     let admission = try await gate.admit(claim)
     metrics.admitted(by: admission.principal.method)
-    let subject = IdentitySubject(admission, session: request.id, from: peer)
     do throws(StoreError) {
-      let assertion = try identities.assertion(of: subject, at: clock.now())
+      let subject = IdentitySubject(admission, session: request.id, from: peer)
+      let assertion = try subject.map { subject throws(StoreError) in
+        try identities.assertion(of: subject, at: clock.now())
+      }
       return (admission, UpstreamIdentity(of: admission.principal, assertion: assertion))
     } catch {
       throw .storeUnavailable(error)

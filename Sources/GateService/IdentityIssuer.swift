@@ -55,12 +55,12 @@ public struct IdentityIssuer: Sendable {
   /// The claims in JSON. Those that do not apply are absent, never empty.
   private func claims(of subject: IdentitySubject, at now: Timestamp) -> [UInt8] {
     var claims = ClaimWriter(prefix: prefix)
-    if case .device(let device) = subject.principal { claims.text("sub", KeyHash(of: device.keyID).text) }
+    if case .device(let device) = subject.proof { claims.text("sub", KeyHash(of: device.keyID).text) }
     claims.text("jti", Base64URL.encode(SecureRandom.bytes(16)))
     claims.number("iat", now.seconds)
     claims.number("exp", now.seconds + Self.life.components.seconds)
-    claims.text("method", subject.principal.method)
-    switch subject.principal {
+    claims.text("method", subject.method)
+    switch subject.proof {
     case .device(let device):
       claims.text("app", device.appID.text)
       claims.text("env", device.environment.rawValue)
@@ -70,7 +70,6 @@ public struct IdentityIssuer: Sendable {
       // All debug builds share the certificate: whoever looks at the environment alone must not take it for a device.
       claims.text("env", "debug")
       claims.object("cnf", "x5t#S256", Base64URL.encode(certificate.fingerprint))
-    case .anyone: break
     }
     claims.text("sid", subject.session)
     if let address = subject.address { claims.text("client_ip", address) }
@@ -80,14 +79,27 @@ public struct IdentityIssuer: Sendable {
 
 /// Whom an assertion is about.
 struct IdentitySubject: Sendable {
-  let principal: Principal
+  enum Proof: Sendable {
+    case device(DevicePrincipal)
+    case certificate(VerifiedCertificate)
+  }
+
+  let proof: Proof
+  /// See `Principal.method`.
+  let method: String
   /// The request's id, by which the log and the list of sessions know the session.
   let session: String
   /// The client's address; `nil` where it has none.
   let address: String?
 
-  init(_ admission: Admission, session: String, from peer: Peer) {
-    principal = admission.principal
+  /// `nil` for someone who proved nothing: about nobody there is nothing to be signed.
+  init?(_ admission: Admission, session: String, from peer: Peer) {
+    switch admission.principal {
+    case .device(let device): proof = .device(device)
+    case .certificate(let certificate): proof = .certificate(certificate)
+    case .anyone: return nil
+    }
+    method = admission.principal.method
     self.session = session
     address =
       switch peer.address {

@@ -11,8 +11,8 @@ struct UpstreamIdentity: Sendable {
 
   private let values: [String?]
 
-  /// - Parameter assertion: see `IdentityIssuer`.
-  init(of principal: Principal, assertion: String) {
+  /// - Parameter assertion: see `IdentityIssuer`; `nil` where there is nobody to sign for.
+  init(of principal: Principal, assertion: String?) {
     if case .device(let device) = principal {
       values = [assertion, KeyHash(of: device.keyID).text, device.appID.text, principal.method]
     } else {

@@ -87,8 +87,8 @@ struct ForwardInteropTests {
       #expect(try await curl(["-X", "PUT", "-d", "new"], "/new") == ["201"])
       let lines = try await nginx.output.first(8).map { $0.split(separator: " ").map(String.init) }
       let reads = lines.filter { $0.count == 3 && $0[1] != "PUT" }
-      // A loop has its own connections, and the gate has two loops.
-      #expect(reads.count == 7 && Set(reads.map { $0[0] }).count <= 2)
+      // How many exactly depends on the loops that they came to, and on how fast they came.
+      #expect(reads.count == 7 && Set(reads.map { $0[0] }).count < 7)
       #expect(!reads.contains { $0[0] == lines.last?[0] })
     }
   }
