@@ -92,7 +92,8 @@ let package = Package(
       "sallyport",
       [
         "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
-        "KeyTransfer", "PostgresStore", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice", "Systemd",
+        "KeyTransfer", "Locking", "Metrics", "PostgresStore", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "Systemd",
         "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),

@@ -1,4 +1,6 @@
 public import AttestGate
+internal import ByteCoding
+internal import Locking
 public import Metrics
 
 /// What the gate counts. No label holds what a client sent: no key, no address, no path.
@@ -16,6 +18,8 @@ public final class GateMetrics: Sendable {
   private let handshakes: Histogram
   private let failedHandshakes: Counter
   private let pauses: Counter
+  private let reloads: CounterFamily
+  private let lastReload = Guarded<(succeeded: Bool, lastSuccess: Timestamp)>((true, .now()))
   /// At hand, since they are counted for each connection.
   private let admitted: [String: Counter]
   private let works: [Stopwatch.Work: Histogram]
@@ -46,6 +50,9 @@ public final class GateMetrics: Sendable {
     pauses = registry.counters(
       "sallyport_accept_pauses_total", "Times that connections could not be accepted for want of descriptors or memory."
     ).counter()
+    reloads = registry.counters(
+      "sallyport_reloads_total", "Attempts to read the configuration or a changed certificate anew.",
+      labels: ["result"])
     let (admissions, verifications, storeCalls) = (admissions, verifications, storeCalls)
     admitted = Dictionary(
       uniqueKeysWithValues: Principal.methods.map { ($0, admissions.counter("admitted", $0, "")) })
@@ -56,6 +63,26 @@ public final class GateMetrics: Sendable {
         case .admit, .register, .lookup: (work, storeCalls.histogram(work.rawValue))
         }
       })
+    registerReloadState()
+  }
+
+  private func registerReloadState() {
+    registry.values("sallyport_config_last_reload_successful", "Whether the last attempt succeeded.") {
+      [lastReload] in [Sample(lastReload.withLock(\.succeeded) ? 1 : 0)]
+    }
+    registry.values("sallyport_config_last_reload_success_timestamp_seconds", "When an attempt last succeeded.") {
+      [lastReload] in [Sample(Double(lastReload.withLock(\.lastSuccess).seconds))]
+    }
+  }
+
+  /// The configuration, or a certificate, was read anew or was to be.
+  public func reloaded(_ outcome: ReloadOutcome) {
+    let isDone = if case .done = outcome { true } else { false }
+    reloads.counter(isDone ? "done" : "refused").add()
+    lastReload.withLock { last in
+      last.succeeded = isDone
+      if isDone { last.lastSuccess = .now() }
+    }
   }
 
   /// For the rules and the registrar.

@@ -21,7 +21,9 @@ public struct GateSettings: Sendable, Hashable {
   public var identity: Identity
   /// `nil`: there is no admin server.
   public var admin: Admin?
-  /// How long sessions have to end after a signal to stop.
+  /// How long the gate goes on as before after a signal to stop.
+  public var unreadyDelay: Duration
+  /// How long sessions have to end after that.
   public var drainTimeout: Duration
 
   /// What an operator should read at every start.
@@ -50,6 +52,9 @@ extension GateSettings {
     /// PEM, not encrypted; an absolute path to a file that held a key a moment ago.
     public var keyFile: String
     public var leastVersion: Version
+    public enum Reload: String, Sendable, Hashable, CaseIterable { case auto, off }
+    /// Whether changed files are served without being asked to.
+    public var reload: Reload
   }
 
   public struct DebugMTLS: Sendable, Hashable {

@@ -7,6 +7,8 @@ public struct NotifySocket: Sendable, Hashable {
   public enum State: Sendable, Hashable {
     /// It serves.
     case ready
+    /// It reads its configuration anew, since the given instant of the monotonic clock, in microseconds.
+    case reloading(at: UInt64)
     /// It is about to end.
     case stopping
     /// It is still alive: to be sent more often than `WatchdogSec=` says.
@@ -17,6 +19,7 @@ public struct NotifySocket: Sendable, Hashable {
     var line: String {
       switch self {
       case .ready: "READY=1"
+      case .reloading(let instant): "RELOADING=1\nMONOTONIC_USEC=\(instant)"
       case .stopping: "STOPPING=1"
       case .watchdog: "WATCHDOG=1"
       case .status(let text): "STATUS=" + text.split(whereSeparator: \.isNewline).joined(separator: " ")

@@ -55,7 +55,7 @@ struct DevCommand: AsyncParsableCommand {
       let config = try writeConfiguration(in: folder, appID: authority.appID)
       // Variables and a .env of a gate of one's own say nothing here.
       let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
-      let house = try await GateHouse.open(try RunCommand.load(loader))
+      let house = try await GateHouse.open(loader)
       announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/")
       await house.serve()
     } catch {

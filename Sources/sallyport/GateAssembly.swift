@@ -7,22 +7,37 @@ internal import Glibc
 internal import Logging
 internal import Settings
 internal import Transport
+internal import TransportEngine
 
-/// The parts of a gate, made from its settings.
-struct GateAssembly {
+/// What a gate remembers for as long as its process lives, whatever becomes of its settings.
+struct GateMemory: Sendable {
   let store: any GateStore
-  let challenges: Challenges
   let identityKeys: IdentityKeys
   let sessions = LiveSessions()
   let metrics = GateMetrics()
-  private let settings: GateSettings
+
+  init(_ settings: GateSettings) throws(CommandFailure) {
+    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+    identityKeys = IdentityKeys(storage: store)
+  }
+}
+
+/// The parts of a gate, made from its settings and made anew when those change.
+struct GateAssembly: Sendable {
+  let settings: GateSettings
+  let challenges: Challenges
+  private let memory: GateMemory
   private let assertions: AssertionRule
   private let apps: ServedApps
 
-  init(_ settings: GateSettings) throws(CommandFailure) {
+  private var store: any GateStore { memory.store }
+  private var sessions: LiveSessions { memory.sessions }
+  private var metrics: GateMetrics { memory.metrics }
+
+  init(_ settings: GateSettings, memory: GateMemory) throws(CommandFailure) {
     self.settings = settings
-    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
-    identityKeys = IdentityKeys(storage: store)
+    self.memory = memory
+    let (store, metrics) = (memory.store, memory.metrics)
     guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
     }
@@ -43,7 +58,29 @@ struct GateAssembly {
     }
   }
 
-  func gate() -> Gate {
+  /// What decides about requests, under these settings.
+  func responder(logger: Logger) throws(CommandFailure) -> GateResponder {
+    GateResponder(
+      gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
+      routes: try routes(), limits: settings.session.limits, sessions: sessions,
+      stripHeaders: Set(settings.identity.strippedHeaders), logger: logger, metrics: metrics)
+  }
+
+  /// The certificate and the rules of the public listener.
+  func tls() throws(CommandFailure) -> ServerTLS {
+    do throws(ServerTLS.Fault) {
+      return try ServerTLS(
+        certificateFile: settings.tls.certificateFile, keyFile: settings.tls.keyFile,
+        minimumVersion: settings.tls.leastVersion == .v1_2 ? .tls12 : .tls13,
+        clientAuthorityFile: settings.debugMTLS?.clientCAFile)
+    } catch {
+      throw CommandFailure(
+        .configuration, error: "tls: \(error)",
+        hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
+    }
+  }
+
+  private func gate() -> Gate {
     var rules: [any AdmissionRule] = [assertions]
     if let mtls = settings.debugMTLS {
       rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
@@ -51,35 +88,33 @@ struct GateAssembly {
     return Gate(rules: rules, enforcement: settings.appAttest.enforcement == .off ? .off : .enforce)
   }
 
-  /// What operators can ask of the gate.
-  func adminResources(logger: Logger) -> [any AdminResource] {
-    [
-      HealthResource([.store(store)]),
-      KeyResource(store: store, sessions: sessions, logger: logger),
-      SessionResource(sessions, logger: logger),
-    ]
-  }
-
   /// What the gate does about changes that others make to the store.
   func changeResponse(logger: Logger) -> ChangeResponse {
     ChangeResponse(
-      registry: store, challenges: challenges, identityKeys: identityKeys, sessions: sessions,
+      registry: store, challenges: challenges, identityKeys: memory.identityKeys, sessions: sessions,
       closesSessions: settings.session.closeOnRevoke != nil, forget: { [assertions] in assertions.forget($0) },
       logger: logger)
   }
 
   /// What signs identities, under the names of the settings.
-  var identities: IdentityIssuer {
-    IdentityIssuer(issuer: settings.identity.issuer, audience: settings.identity.audience, keys: identityKeys)
+  private var identities: IdentityIssuer {
+    IdentityIssuer(
+      issuer: settings.identity.issuer, audience: settings.identity.audience, keys: memory.identityKeys)
   }
 
-  func housekeeping() -> Housekeeping {
-    Housekeeping(
-      store: store, challenges: challenges,
-      plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter))
+  /// What keeps the store clean.
+  func keeper(logger: Logger) -> StoreKeeper {
+    StoreKeeper(
+      store: store,
+      housekeeping: Housekeeping(
+        store: store, challenges: challenges,
+        plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter)),
+      identityKeys: IdentityKeyHousekeeping(
+        keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
+      logger: logger)
   }
 
-  func registrar() throws(CommandFailure) -> Registrar {
+  private func registrar() throws(CommandFailure) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
       apps: apps.environments,
@@ -92,7 +127,7 @@ struct GateAssembly {
       stopwatch: metrics.stopwatch)
   }
 
-  func routes() throws(CommandFailure) -> RouteTable {
+  private func routes() throws(CommandFailure) -> RouteTable {
     let routes = settings.routes.compactMap {
       GateService.Route(
         path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades)

@@ -19,8 +19,7 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let settings = try Self.load(try options.loader())
-      let house = try await GateHouse.open(settings)
+      let house = try await GateHouse.open(try options.loader())
       await house.serve()
     } catch {
       throw error.told()

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import Glibc
 internal import Systemd
 internal import TransportEngine
 
@@ -16,6 +17,13 @@ struct ServiceState {
 
   /// The gate listens.
   func begin() { socket?.send(.ready, .status("serving")) }
+
+  /// The gate reads its configuration anew; `begin` follows.
+  func reloading() {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    socket?.send(.reloading(at: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000))
+  }
 
   /// The gate closes its sockets, and is given its time for that: signs of life go on meanwhile.
   func end() { socket?.send(.stopping, .status("closing its sockets")) }

@@ -18,6 +18,8 @@ public enum AdminFault: Error, Sendable, Hashable {
   case ambiguousKey
   case unknownSession
   case storeUnavailable(StoreError)
+  /// The old configuration stays.
+  case configurationRefused(reason: String)
   case malformedRequest(RequestFault)
 }
 
@@ -72,6 +74,10 @@ struct AdminRefusal {
       self.init(
         503, "store_unavailable", "The store does not do it now: \(error.step)",
         hint: "see /readyz?verbose and the gate's log", .init(name: "Retry-After", value: "5"))
+    case .configurationRefused(let reason):
+      self.init(
+        409, "configuration_refused", "The configuration was not reloaded: \(reason)",
+        hint: "the old one is served on; sallyport check tells what is wrong with the new one")
     case .malformedRequest(let fault):
       let answer = Refusal.malformedRequest(fault).answer
       self.init(answer.status, answer.code, answer.text)

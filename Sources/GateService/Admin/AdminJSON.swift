@@ -23,8 +23,8 @@ public enum AdminJSON {
 
 extension Response {
   /// An answer of the admin server in JSON.
-  public static func json(_ value: some Encodable) -> Response {
-    .admin("application/json", AdminJSON.text(of: value) + "\n")
+  public static func json(_ value: some Encodable, status: Int = 200) -> Response {
+    .admin(status: status, "application/json", AdminJSON.text(of: value) + "\n")
   }
 
   /// An answer of the admin server in another form.

@@ -17,12 +17,13 @@ extension Assembly {
     let admin = admin()
     guard let listen, let tls, let appAttest, let session, let store, let identity,
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
-      let drainTimeout = value(Keys.drainTimeout)
+      let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
-      stateFolder: stateFolder(of: store), identity: identity, admin: admin, drainTimeout: drainTimeout,
+      stateFolder: stateFolder(of: store), identity: identity, admin: admin, unreadyDelay: unreadyDelay,
+      drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }
@@ -74,8 +75,9 @@ extension Assembly {
     check(.certificates, Keys.certificate)
     check(.privateKey, Keys.privateKey)
     warnIfPublic(Keys.privateKey)
-    guard let certificate, let key, let least = value(Keys.leastVersion) else { return nil }
-    return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least)
+    guard let certificate, let key, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload)
+    else { return nil }
+    return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least, reload: reload)
   }
 
   private mutating func debugMTLS(apps: [GateSettings.App]) -> GateSettings.DebugMTLS? {

@@ -27,6 +27,11 @@ enum Keys {
     "debug_mtls.forbid_with_production", .boolean, default: "false",
     "Refuse to start with an authority for client certificates beside an app with environment production.")
 
+  static let certificateReload = Key<GateSettings.TLS.Reload>(
+    "tls.reload", .choice(), default: "auto",
+    "With `auto`, changed files of certificate, key and client authority are served within seconds; with `off`, after a reload."
+  )
+
   static let enforcement = Key<GateSettings.AppAttest.Enforcement>(
     "app_attest.enforcement", .choice(later: ["monitor"]), default: "enforce", "`off` lets everyone through, loudly.")
   static let teamID = Key(
@@ -127,6 +132,10 @@ enum Keys {
   static let adminToken = Key(
     "admin.token_file", .file, credential: "admin.token", example: "admin.token",
     "The token that a loopback address asks for, on the first line of a file. Not for a Unix socket.")
+  static let unreadyDelay = Key(
+    "shutdown.unready_delay", .duration(0...300_000), default: "0s",
+    "How long after SIGTERM `/readyz` already says no while sessions are still taken on: for a load balancer to notice."
+  )
   static let drainTimeout = Key(
     "shutdown.drain_timeout", .duration(100...3_600_000), default: "8s",
     "How long open sessions have to end after SIGTERM.")
@@ -139,7 +148,8 @@ public enum SettingsTable {
     Keys.version.definition,
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
     .later("listen.proxy_protocol"), .later("listen.trusted_proxies"),
-    Keys.certificate.definition, Keys.privateKey.definition, Keys.leastVersion.definition, .later("tls.reload"),
+    Keys.certificate.definition, Keys.privateKey.definition, Keys.leastVersion.definition,
+    Keys.certificateReload.definition,
     Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
     Keys.enforcement.definition, Keys.teamID.definition, Keys.bundleID.definition, Keys.environments.definition,
     Keys.allowedCategories.definition, Keys.missingCategory.definition,
@@ -155,7 +165,7 @@ public enum SettingsTable {
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
     Keys.adminListen.definition, Keys.adminToken.definition, .later("metrics"),
-    Keys.drainTimeout.definition, .later("shutdown.unready_delay"),
+    Keys.drainTimeout.definition, Keys.unreadyDelay.definition,
   ]
 
   private static let byPattern = Dictionary(keys.map { ($0.pattern, $0) }, uniquingKeysWith: { first, _ in first })

@@ -80,7 +80,7 @@ struct AdminDesk {
     _ method: String, _ target: String, _ type: Value.Type
   ) async throws(CommandFailure) -> Value {
     let response = try await ask(method, target)
-    guard response.status == 200 else { throw Self.failure(response) }
+    guard (200..<300).contains(response.status) else { throw Self.failure(response) }
     guard let value = AdminJSON.value(type, in: response.body) else {
       throw CommandFailure(
         .software, error: "the gate answers in a form that is unknown here", hint: "use the gate's own version")
@@ -90,6 +90,7 @@ struct AdminDesk {
 
   private struct Refusal: Decodable {
     let error: String
+    let code: String?
     let hint: String?
   }
 
@@ -99,6 +100,7 @@ struct AdminDesk {
       switch response.status {
       case 401, 403: .refused
       case 404: .noInput
+      case 409 where refusal?.code == "configuration_refused": .configuration
       case 400, 409: .usage
       case 503: .unavailable
       default: .software
