@@ -66,13 +66,17 @@ let package = Package(
     target(
       "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Locking", "Transport",
+        "AttestGate", "AppAttest", "ByteCoding", "JSONLog", "Locking", "Metrics", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
+    target("Metrics", ["Locking"]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
-      ["AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
+      [
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
     target("Settings", [.product(name: "Yams", package: "Yams")]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
@@ -184,6 +188,7 @@ let package = Package(
         "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests("LockingTests", ["Locking"]),
+    tests("MetricsTests", ["Metrics"]),
     tests("SettingsTests", ["Settings"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),

@@ -1,6 +1,7 @@
 internal import AppAttest
 public import AttestGate
 internal import ByteCoding
+internal import JSONLog
 public import Logging
 public import Transport
 
@@ -15,16 +16,19 @@ public struct GateResponder: RequestResponder {
   private let hygiene: HeaderHygiene
   private let logger: Logger
   private let clock: WallClock
+  private let metrics: GateMetrics
 
   /// - Parameters:
   ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
   ///   - limits: of every session.
   ///   - sessions: where the sessions that are let in are listed, to be found when they have to be closed.
   ///   - stripHeaders: names of further header fields that upstreams do not get to see.
+  ///   - metrics: counts what is decided.
   ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, routes: RouteTable, limits: SessionLimits = .init(),
-    sessions: LiveSessions = LiveSessions(), stripHeaders: Set<String> = [], logger: Logger, clock: WallClock = .system
+    sessions: LiveSessions = LiveSessions(), stripHeaders: Set<String> = [], logger: Logger,
+    metrics: GateMetrics = GateMetrics(), clock: WallClock = .system
   ) {
     self.gate = gate
     self.registrar = registrar
@@ -34,12 +38,13 @@ public struct GateResponder: RequestResponder {
     self.sessions = sessions
     hygiene = HeaderHygiene(stripHeaders: stripHeaders)
     self.logger = logger
+    self.metrics = metrics
     self.clock = clock
   }
 
   /// Challenges, and what is refused without a look at credentials, need no waiting; the rest needs the store.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
-    let context = RequestContext(request, from: peer, logger: logger)
+    let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
     switch Endpoint(path: request.path, routes: routes) {
     case .challenge:
       guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
@@ -56,19 +61,26 @@ public struct GateResponder: RequestResponder {
   }
 
   public func response(to fault: RequestFault, id: String, from peer: Peer) -> Response {
-    RequestContext(id: id, from: peer, logger: logger).refuse(.malformedRequest(fault))
+    RequestContext(id: id, from: peer, logger: logger, metrics: metrics).refuse(.malformedRequest(fault))
   }
 
   /// Waits for the store only if the keys are in one that could not be had before.
   private func challenge(in context: RequestContext) async -> Response {
-    if let challenge = challenges.issue(at: clock.now()) { return context.ok(challenge) }
+    if let challenge = challenges.issue(at: clock.now()) { return issued(challenge, in: context) }
     do throws(StoreError) {
       try await challenges.prepare()
     } catch {
       return context.refuse(.denied(.storeUnavailable(error)))
     }
-    return challenges.issue(at: clock.now()).map(context.ok)
-      ?? context.refuse(.denied(.storeUnavailable(.unreachable(reason: "no challenge keys"))))
+    guard let challenge = challenges.issue(at: clock.now()) else {
+      return context.refuse(.denied(.storeUnavailable(.unreachable(reason: "no challenge keys"))))
+    }
+    return issued(challenge, in: context)
+  }
+
+  private func issued(_ challenge: Challenge, in context: RequestContext) -> Response {
+    metrics.issuedChallenge()
+    return context.ok(challenge)
   }
 
   private func register(_ request: Request, in context: RequestContext) async -> Response {
@@ -76,7 +88,7 @@ public struct GateResponder: RequestResponder {
     do throws(RegistrationBody.Fault) {
       claim = try RegistrationBody(json: request.body).claim
     } catch {
-      return context.refuse(.malformedRegistration(error))
+      return refuseRegistration(.malformedRegistration(error), in: context)
     }
     let key = KeyID(base64: claim.keyID).map(KeyHash.init)
     do throws(Denial) {
@@ -84,13 +96,19 @@ public struct GateResponder: RequestResponder {
       let registered = try await withTaskExecutorPreference(globalConcurrentExecutor) {
         () async throws(Denial) in try await registrar.register(claim)
       }
-      var metadata = context.metadata(app: registered.appID, key: key)
-      metadata["repeated"] = .stringConvertible(registered.isRepetition)
-      logger.info("key registered", metadata: metadata)
+      var fields = context.fields(app: registered.appID, key: key)
+      fields.append("repeated", registered.isRepetition)
+      logger.log(level: .info, "key registered", fields)
+      metrics.registered(isRepetition: registered.isRepetition)
       return context.ok(json: JSONText.object(["status": "registered"]))
     } catch {
-      return context.refuse(.denied(error), key: key)
+      return refuseRegistration(.denied(error), in: context, key: key)
     }
+  }
+
+  private func refuseRegistration(_ refusal: Refusal, in context: RequestContext, key: KeyHash? = nil) -> Response {
+    metrics.refusedRegistration(refusal.answer.code)
+    return context.refuse(refusal, key: key)
   }
 
   private func admit(
@@ -101,12 +119,14 @@ public struct GateResponder: RequestResponder {
     let ticket = sessions.ticket()
     do throws(Denial) {
       let admission = try await gate.admit(claim)
+      metrics.admitted(by: admission.principal.method)
       let session = sessions.add(
         SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
       return .relay(
         GateSession(admission, to: route, context: context, limits: limits, session: session),
         upgradeHead: UpstreamHead(request: request, peer: peer, admission: admission, hygiene: hygiene).bytes)
     } catch {
+      metrics.refusedAdmission(error.code.rawValue)
       return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
     }
   }

@@ -26,7 +26,8 @@ struct ChallengeKeyStatements {
   }
 
   private func ring() throws -> ChallengeKeyRing? {
-    let rows = try Row.fetchAll(db, sql: "SELECT number, secret, retires_at, made_at FROM challenge_keys ORDER BY position")
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT number, secret, retires_at, made_at FROM challenge_keys ORDER BY position")
     do throws(MalformedColumn) {
       return ChallengeKeyRing(keys: try rows.map(Self.key))
     } catch {

@@ -13,6 +13,7 @@ struct GateAssembly {
   let store: any GateStore
   let challenges: Challenges
   let sessions = LiveSessions()
+  let metrics = GateMetrics()
   private let settings: GateSettings
   private let assertions: AssertionRule
   private let apps: ServedApps
@@ -33,7 +34,8 @@ struct GateAssembly {
       throw Self.impossible("app_attest.counter_window")
     }
     do throws(CryptographyError) {
-      assertions = try AssertionRule(apps: apps, challenges: challenges, registry: store, window: window)
+      assertions = try AssertionRule(
+        apps: apps, challenges: challenges, registry: store, window: window, stopwatch: metrics.stopwatch)
     } catch {
       throw CommandFailure(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
     }
@@ -69,7 +71,9 @@ struct GateAssembly {
       receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
     // One core stays for admissions, if there is another.
     let lane = RegistrationLane(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
-    return Registrar(apps: apps, verifier: verifier, challenges: challenges, registry: store, lane: lane)
+    return Registrar(
+      apps: apps, verifier: verifier, challenges: challenges, registry: store, lane: lane,
+      stopwatch: metrics.stopwatch)
   }
 
   func routes() throws(CommandFailure) -> RouteTable {

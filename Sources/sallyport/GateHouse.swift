@@ -39,8 +39,9 @@ struct GateHouse {
     let responder = GateResponder(
       gate: assembly.gate(), registrar: try assembly.registrar(), challenges: assembly.challenges,
       routes: try assembly.routes(), limits: settings.session.limits,
-      sessions: assembly.sessions, stripHeaders: Set(settings.strippedHeaders), logger: logger)
-    let engine = try start(settings, responder, logger)
+      sessions: assembly.sessions, stripHeaders: Set(settings.strippedHeaders), logger: logger,
+      metrics: assembly.metrics)
+    let engine = try start(settings, responder, EngineLog(logger: logger, metrics: assembly.metrics))
     for route in settings.routes {
       do throws(ServerTLS.Fault) {
         try engine.prepare(route.upstream.upstream)
@@ -87,7 +88,7 @@ struct GateHouse {
   }
 
   private static func start(
-    _ settings: GateSettings, _ responder: GateResponder, _ logger: Logger
+    _ settings: GateSettings, _ responder: GateResponder, _ log: EngineLog
   ) throws(CommandFailure) -> Engine {
     guard let address = SocketAddress(literal: settings.listen.address, port: settings.listen.port) else {
       throw CommandFailure(
@@ -108,7 +109,7 @@ struct GateHouse {
     do throws(Engine.StartFault) {
       return try Engine(
         listeningAt: address, loops: settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), tls: tls,
-        responder: responder, report: { EngineLog.write($0, to: logger) })
+        responder: responder, report: { log.write($0) })
     } catch {
       throw CommandFailure(
         .cannotBind, error: "cannot listen at \(error)",
@@ -156,13 +157,19 @@ struct GateHouse {
   }
 }
 
-/// Events of the engine as log lines.
-enum EngineLog {
-  static func write(_ event: EngineEvent, to logger: Logger) {
+/// Events of the engine as log lines and metrics.
+struct EngineLog: Sendable {
+  let logger: Logger
+  let metrics: GateMetrics
+
+  func write(_ event: EngineEvent) {
     switch event {
+    case .handshakeCompleted(let duration): metrics.handshakeCompleted(in: duration)
     case .handshakeFailed(let address, let reason):
+      metrics.handshakeFailed()
       logger.info("TLS handshake failed", metadata: ["client": "\(address.host)", "reason": "\(reason)"])
     case .acceptPaused(let reason):
+      metrics.acceptPaused()
       logger.error("no further connections for a moment", metadata: ["reason": "\(reason)"])
     }
   }

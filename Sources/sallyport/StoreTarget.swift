@@ -27,7 +27,8 @@ struct StoreTarget: ParsableArguments {
         return (try GateSettings.Store(url: url), nil)
       } catch {
         throw CommandFailure(
-          .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…")
+          .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…"
+        )
       }
     }
     let settings = try RunCommand.load(SettingsLoader(file: config))

@@ -56,9 +56,11 @@ private struct SmallDisk {
 }
 
 @Suite(
-  "Disks that are full or read-only", .serialized, .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk"))
+  "Disks that are full or read-only", .serialized, .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk")
+)
 struct DiskTests {
-  @Test("On a full disk new sockets are refused and open ones live on; with room again new ones open, without a restart")
+  @Test(
+    "On a full disk new sockets are refused and open ones live on; with room again new ones open, without a restart")
   func full() async throws {
     try await SmallDisk.with(kibibytes: 8192) { disk in
       try await Self.serving("sqlite://\(disk.path)/state.db") { gate, visitor in
@@ -84,7 +86,8 @@ struct DiskTests {
     }
   }
 
-  @Test("On a read-only disk the gate starts, refuses and says why; once it can be written sockets open, without a restart")
+  @Test(
+    "On a read-only disk the gate starts, refuses and says why; once it can be written sockets open, without a restart")
   func readOnly() async throws {
     try await SmallDisk.with(kibibytes: 8192) { disk in
       try disk.remount(readOnly: true)

@@ -57,7 +57,8 @@ public final class PostgresServer: Sendable {
   /// Keeps tables that are made from now on in the folder at `path`.
   public func useTablespace(at path: String) async throws {
     let own = path + "/tables"
-    guard mkdir(own, 0o700) == 0, chmod(path, 0o711) == 0, chmod((path as NSString).deletingLastPathComponent, 0o711) == 0
+    guard mkdir(own, 0o700) == 0, chmod(path, 0o711) == 0,
+      chmod((path as NSString).deletingLastPathComponent, 0o711) == 0
     else { throw PostgresFault("mkdir \(own)") }
     try Self.giveToServer(own)
     try await sql("CREATE TABLESPACE small LOCATION '\(own)'")

@@ -124,6 +124,7 @@ struct RelayBounds {
 /// What a session knows while it speaks HTTP.
 final class Exchange {
   let address: SocketAddress
+  let acceptedAt: Milliseconds
   var peer: Peer
   /// Plaintext from the client that nobody has parsed.
   var inbox: [UInt8] = []
@@ -145,8 +146,9 @@ final class Exchange {
   /// Requests that were answered on this connection.
   var answered = 0
 
-  init(address: SocketAddress) {
+  init(address: SocketAddress, acceptedAt: Milliseconds) {
     self.address = address
+    self.acceptedAt = acceptedAt
     peer = Peer(address: address)
   }
 }

@@ -24,7 +24,7 @@ extension EventLoop {
     session.initialize(to: Session())
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
-    session.pointee.exchange = Exchange(address: address)
+    session.pointee.exchange = Exchange(address: address, acceptedAt: now)
     let client = session.pointee.ends
     client.pointee.link.fd = fd
     client.pointee.link.tls = tls
@@ -121,6 +121,7 @@ extension EventLoop {
     guard client.pointee.link.isHandshakeDone else { return }
     if let tls = client.pointee.link.tls, let exchange = session.pointee.exchange {
       exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
+      service?.report(.handshakeCompleted(.milliseconds(now - exchange.acceptedAt)))
     }
     startRequest(session)
     requestReceived(session, reception)
@@ -168,6 +169,7 @@ extension EventLoop {
     let order = session.pointee.order
     let endpoint = session.pointee.endpoint
     let summary = summary(of: session)
+    if let summary { ended.add(summary) }
     session.pointee.deallocate()
     session.deinitialize(count: 1)
     session.deallocate()
