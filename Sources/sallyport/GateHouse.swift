@@ -107,10 +107,22 @@ struct GateHouse {
         .configuration, error: "tls: \(error)",
         hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
     }
+    return try listen(at: address, settings.listen.loops, tls, responder, log)
+  }
+
+  /// Serves at the sockets that were opened for this process, if there are any, else at `address`.
+  private static func listen(
+    at address: SocketAddress, _ loops: Int?, _ tls: ServerTLS, _ responder: GateResponder, _ log: EngineLog
+  ) throws(CommandFailure) -> Engine {
+    let loops = loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let passed = PassedSockets.descriptors(environment: ProcessInfo.processInfo.environment)
     do throws(Engine.StartFault) {
+      guard passed.isEmpty else {
+        return try Engine(
+          inheriting: passed, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
+      }
       return try Engine(
-        listeningAt: address, loops: settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), tls: tls,
-        responder: responder, report: { log.write($0) })
+        listeningAt: address, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
     } catch {
       throw CommandFailure(
         .cannotBind, error: "cannot listen at \(error)",
