@@ -34,6 +34,19 @@ public struct SettingsLoader: Sendable {
 
   /// Everything there is to say about the configuration, sound or not.
   public func examine() -> Examination {
+    let (entries, warnings, dotenvFaults) = readLayers()
+    var assembly = Assembly(entries)
+    let settings = assembly.settings(warnings: warnings)
+    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
+      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
+      return former == latter ? first.offset < second.offset : former < latter
+    }
+    return Examination(
+      settings: faults.isEmpty ? settings : nil, faults: faults.map(\.element), warnings: warnings + assembly.warnings)
+  }
+
+  /// What the layers give, one over the other, with what follows from elsewhere.
+  func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [Fault]) {
     let (dotenv, dotenvFaults) = readDotEnv()
     let variables = Variables(environment: environment, dotenv: dotenv)
     var given = readFile()
@@ -45,15 +58,7 @@ public struct SettingsLoader: Sendable {
     Completion.addCredentials(to: &entries, environment: environment)
     if let warning = Completion.addRoute(to: &entries) { warnings.append(warning) }
     Completion.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
-
-    var assembly = Assembly(entries)
-    let settings = assembly.settings(warnings: warnings)
-    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
-      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
-      return former == latter ? first.offset < second.offset : former < latter
-    }
-    return Examination(
-      settings: faults.isEmpty ? settings : nil, faults: faults.map(\.element), warnings: warnings + assembly.warnings)
+    return (entries, warnings, dotenvFaults)
   }
 
   private func readFile() -> Entries {
