@@ -13,7 +13,7 @@ struct SurveyTests {
   @Test("tells whether its tables are there, and makes none")
   func tables() async throws {
     let server = try await PostgresServer.shared()
-    let store = try Self.store(at: server.newURL())
+    let store = try await Self.store(at: server.newURL())
     for _ in 1...2 { #expect(try await store.survey() == .absent) }
     try await store.open()
     #expect(try await store.survey() == .current)
