@@ -1,7 +1,5 @@
 internal import ArgumentParser
-internal import FoundationEssentials
 internal import Settings
-internal import Systemd
 
 /// Serves until it is told to stop.
 struct RunCommand: AsyncParsableCommand {
@@ -21,21 +19,10 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let house = try await GateHouse.open(try options.loader(), inheriting: try Self.inheritedSockets())
+      let house = try await GateHouse.open(try options.loader())
       await house.serve()
     } catch {
       throw error.told()
-    }
-  }
-
-  /// Those that systemd, or whoever starts the gate, has opened for it: they take the place of `listen`.
-  private static func inheritedSockets() throws(CommandFailure) -> [Int32] {
-    do throws(InheritedSockets.Malformed) {
-      let sockets = try InheritedSockets.descriptors(environment: ProcessInfo.processInfo.environment)
-      InheritedSockets.forget()
-      return sockets
-    } catch {
-      throw CommandFailure(.cannotBind, error: error.description, hint: "unset LISTEN_FDS, or have it name open sockets")
     }
   }
 
