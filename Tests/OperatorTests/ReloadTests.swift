@@ -170,7 +170,9 @@ struct ReloadTests {
     }
   }
 
-  @Test("Before it drains a gate says for a while that it is not ready, and takes sockets on; a second signal changes nothing")
+  @Test(
+    "Before it drains a gate says for a while that it is not ready, and takes sockets on; a second signal changes nothing"
+  )
   func unready() async throws {
     try await serving { bench in
       try rewrite(bench) { $0 + "shutdown: { unready_delay: 2s }\n" }
