@@ -1,5 +1,6 @@
 import Foundation
 import GateProcesses
+import SimulatedDevice
 import TestSupport
 import Testing
 import Transport
@@ -51,7 +52,7 @@ struct ReloadTests {
       try rewrite(bench) { $0 + "sesion: { max_message: 1KiB }\n" }
       let refused = try await reload(bench)
       #expect(refused.status == 78 && refused.isFailure)
-      #expect(refused.errors.joined().contains("gate.yaml:11:1: sesion: unknown key"))
+      #expect(refused.errors.joined().contains("gate.yaml:12:1: sesion: unknown key"))
       #expect(try await socket.exchange(.text("a")) == .text("a"))
       #expect(try await bench.visitor.open().exchange(.text("b")) == .text("b"))
       let metrics = String(decoding: try await bench.ask("GET", "/metrics").body, as: UTF8.self)

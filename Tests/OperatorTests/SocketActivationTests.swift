@@ -1,5 +1,6 @@
 import Foundation
 import GateProcesses
+import SimulatedDevice
 import TestSupport
 import Testing
 import Transport
@@ -16,6 +17,7 @@ struct SocketActivationTests {
         child = os.fork()
         if child == 0:
             os.dup2(listener.fileno(), 3)
+            os.set_inheritable(3, True)
             os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
             os.execv(sys.argv[1], sys.argv[1:])
         print("started", child, flush=True)
