@@ -15,6 +15,7 @@ public struct TestBackend: Sendable {
   public let outbox: CapturedOutbox
   public let premises: Premises
   public let port: Int
+  public let operations: [MFAService.Operation]
 
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
@@ -31,11 +32,12 @@ public struct TestBackend: Sendable {
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, clock: clock.wall,
       logger: logger)
+    let registry = OperationRegistry(premises, logger: logger, paces: paces)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let server = MFAServer(
-      registry: OperationRegistry(premises, logger: logger, paces: paces),
+      premises: premises, registry: registry,
       callers: CallerReader(gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, logger: logger),
-      documents: PublicDocuments(jwks: tokens.jwks), address: .tcp(host: "127.0.0.1", port: 0), logger: logger,
+      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), logger: logger,
       didBind: { portFound.yield($0 ?? 0) })
     let running = Task {
       defer { portFound.finish() }
@@ -46,7 +48,8 @@ public struct TestBackend: Sendable {
       try await running.value
       throw NotStarted()
     }
-    let backend = TestBackend(gate: gate, clock: clock, outbox: outbox, premises: premises, port: port)
+    let backend = TestBackend(gate: gate, clock: clock, outbox: outbox, premises: premises, port: port,
+      operations: registry.operations)
     let result: Result<R, any Error>
     do { result = .success(try await body(backend)) } catch { result = .failure(error) }
     running.cancel()
