@@ -69,10 +69,10 @@ let package = Package(
     target(
       "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Metrics", "Transport",
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Prometheus", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
-    target("Metrics", ["Locking"]),
+    target("Prometheus", ["Locking"]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
@@ -92,7 +92,8 @@ let package = Package(
       "sallyport",
       [
         "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
-        "KeyTransfer", "Locking", "Metrics", "PostgresStore", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "KeyTransfer", "Locking", "Prometheus", "PostgresStore", "Preflight", "SQLiteStore", "Settings",
+        "SimulatedDevice",
         "Systemd",
         "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -203,7 +204,7 @@ let package = Package(
         "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests("LockingTests", ["Locking"]),
-    tests("MetricsTests", ["Metrics"]),
+    tests("PrometheusTests", ["Prometheus"]),
     tests(
       "PreflightTests",
       [

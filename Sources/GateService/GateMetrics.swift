@@ -1,7 +1,7 @@
 public import AttestGate
 internal import ByteCoding
 internal import Locking
-public import Metrics
+public import Prometheus
 
 /// What the gate counts. No label holds what a client sent: no key, no address, no path.
 public final class GateMetrics: Sendable {

@@ -26,7 +26,8 @@ public struct MFAServer: Service {
   /// - Parameter didBind: called once the server listens, with its port if it has one.
   public init(
     premises: Premises, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
-    limits: SocketLimits = SocketLimits(), logger: Logger, didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
+    limits: SocketLimits = SocketLimits(), logger: Logger,
+    didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
   ) {
     self.premises = premises
     self.registry = registry

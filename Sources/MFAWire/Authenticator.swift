@@ -9,7 +9,8 @@ public struct AuthenticatorRequest: WireValue {
   }
 
   public static let schema = JSONSchema.object([
-    .optional("algorithm", .oneOf(["SHA1", "SHA256", "SHA512"]), "SHA1, which every authenticator app knows, by default."),
+    .optional(
+      "algorithm", .oneOf(["SHA1", "SHA256", "SHA512"]), "SHA1, which every authenticator app knows, by default."),
     .optional("digits", .integer(minimum: 6, maximum: 8)),
   ])
 }

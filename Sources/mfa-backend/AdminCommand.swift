@@ -14,7 +14,9 @@ struct AdminCommand: AsyncParsableCommand {
 
         mfa-backend admin lock ada --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
       """,
-    subcommands: [Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self])
+    subcommands: [
+      Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
+    ])
 
   /// The account that a command is about, and the database that it is in.
   struct Account: ParsableArguments {

@@ -31,7 +31,9 @@ struct AuditCommand: AsyncParsableCommand {
   struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Checks that nothing was changed, taken out or moved. Prints the number and hash of the last entry.",
-      discussion: "Keep what it prints elsewhere, and give it with --known the next time: that nothing was cut off the end shows by that alone. Exits 1 if the chain is broken.")
+      discussion:
+        "Keep what it prints elsewhere, and give it with --known the next time: that nothing was cut off the end shows by that alone. Exits 1 if the chain is broken."
+    )
     @OptionGroup var database: Database
     @Option(help: "NUMBER:HASH, as an earlier run printed it.") var known: String?
 

@@ -9,7 +9,8 @@ internal import ServiceLifecycle
 struct DeliveryOptions: ParsableArguments {
   enum Sink: String, ExpressibleByArgument, CaseIterable { case log }
 
-  @Option(name: .customLong("sms-sink"), help: "log: writes codes to the log in place of sending them, for development only.")
+  @Option(
+    name: .customLong("sms-sink"), help: "log: writes codes to the log in place of sending them, for development only.")
   var smsSink: Sink?
 
   @Option(name: .customLong("sms-url"), help: "A server that speaks as api.twilio.com does.")
@@ -47,7 +48,9 @@ struct DeliveryOptions: ParsableArguments {
     guard sms.allSatisfy({ $0 == nil }) || sms.allSatisfy({ $0 != nil }) else {
       throw ValidationError("--sms-account, --sms-token-file and --sms-from belong together")
     }
-    guard smsSink == nil || smsAccount == nil else { throw ValidationError("--sms-sink and --sms-account exclude each other") }
+    guard smsSink == nil || smsAccount == nil else {
+      throw ValidationError("--sms-sink and --sms-account exclude each other")
+    }
     guard (smtp == nil) == (smtpSender == nil) else { throw ValidationError("--smtp and --smtp-from belong together") }
     guard (smtpUser == nil) == (smtpPasswordFile == nil) else {
       throw ValidationError("--smtp-user and --smtp-password-file belong together")

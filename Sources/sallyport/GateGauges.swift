@@ -3,7 +3,7 @@ internal import ByteCoding
 internal import Cryptography
 internal import FoundationEssentials
 internal import Glibc
-internal import Metrics
+internal import Prometheus
 internal import Settings
 internal import TransportEngine
 

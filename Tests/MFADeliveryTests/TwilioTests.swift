@@ -72,7 +72,9 @@ struct TwilioTests {
 
   @Test(
     "A-220 a refusal for good is told from one for now",
-    arguments: [(HTTPResponse.Status.badRequest, false), (.unauthorized, false), (.tooManyRequests, true), (.badGateway, true)])
+    arguments: [
+      (HTTPResponse.Status.badRequest, false), (.unauthorized, false), (.tooManyRequests, true), (.badGateway, true),
+    ])
   func refused(_ status: HTTPResponse.Status, _ isTemporary: Bool) async throws {
     try await withServer(answering: [status]) { provider, _ in
       let message = try message()

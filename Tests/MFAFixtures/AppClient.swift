@@ -1,4 +1,3 @@
-
 import MFAService
 public import Testing
 
@@ -37,7 +36,9 @@ public struct AppClient: Sendable {
       let answer = try await socket.call(name, parameters)
       return answer["result"] ?? answer["error"]?["data"] ?? .null
     }
-    guard let operation = backend.operations.first(where: { $0.name == name }) else { throw NoSuchOperation(name: name) }
+    guard let operation = backend.operations.first(where: { $0.name == name }) else {
+      throw NoSuchOperation(name: name)
+    }
     var path = "/api/v1" + operation.path
     if case .object(let members) = parameters {
       for (field, value) in members { path = path.replacing("{\(field)}", with: value.text ?? "") }

@@ -48,7 +48,8 @@ public struct TestBackend: Sendable {
       try await running.value
       throw NotStarted()
     }
-    let backend = TestBackend(gate: gate, clock: clock, outbox: outbox, premises: premises, port: port,
+    let backend = TestBackend(
+      gate: gate, clock: clock, outbox: outbox, premises: premises, port: port,
       operations: registry.operations)
     let result: Result<R, any Error>
     do { result = .success(try await body(backend)) } catch { result = .failure(error) }

@@ -17,7 +17,9 @@ public final class TestSocket: Sendable {
     _ backend: TestBackend, as app: AppInstance, token: String? = nil, path: String = "/",
     subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, _ body: (TestSocket) async throws -> R
   ) async throws -> R {
-    var headers: HTTPHeaders = ["X-Attest-Assertion": try await (gate ?? backend.gate).assertion(for: app), "Host": "localhost"]
+    var headers: HTTPHeaders = [
+      "X-Attest-Assertion": try await (gate ?? backend.gate).assertion(for: app), "Host": "localhost",
+    ]
     if let token { headers.add(name: "Authorization", value: "Bearer \(token)") }
     if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
     let (channel, chosen) = try await open(port: backend.port, path: path, headers: headers)
@@ -55,7 +57,10 @@ public final class TestSocket: Sendable {
         let upgrader = NIOTypedWebSocketClientUpgrader<(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, String?)>(
           upgradePipelineHandler: { channel, head in
             channel.eventLoop.makeCompletedFuture {
-              (try NIOAsyncChannel(wrappingChannelSynchronously: channel), head.headers.first(name: "Sec-WebSocket-Protocol"))
+              (
+                try NIOAsyncChannel(wrappingChannelSynchronously: channel),
+                head.headers.first(name: "Sec-WebSocket-Protocol")
+              )
             }
           })
         return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(

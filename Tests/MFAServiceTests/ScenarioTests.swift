@@ -49,7 +49,9 @@ struct ScenarioTests {
     }
   }
 
-  @Test("A-S05 A-S07 an app without any security enrols for SMS and signs in by a code", arguments: Database.allCases, Wire.allCases)
+  @Test(
+    "A-S05 A-S07 an app without any security enrols for SMS and signs in by a code", arguments: Database.allCases,
+    Wire.allCases)
   func smsOnly(_ database: Database, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, backend in
@@ -64,7 +66,8 @@ struct ScenarioTests {
     }
   }
 
-  @Test("A-S06 an enrolled app signs in by its key, and its last use moves", arguments: Database.allCases, Wire.allCases)
+  @Test(
+    "A-S06 an enrolled app signs in by its key, and its last use moves", arguments: Database.allCases, Wire.allCases)
   func signIn(_ database: Database, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, backend in

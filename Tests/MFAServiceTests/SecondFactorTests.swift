@@ -19,7 +19,9 @@ struct SecondFactorTests {
     }
   }
 
-  @Test("B-073 a code of one step before or after is taken, and none of two", arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
+  @Test(
+    "B-073 a code of one step before or after is taken, and none of two",
+    arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
   func skew(_ steps: Int64, _ status: Int) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()

@@ -7,14 +7,14 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("The README's commands about keys and sessions", .serialized, .timeLimit(.minutes(5)))
+@Suite("The README's commands for operators", .serialized, .timeLimit(.minutes(5)))
 struct ReadmeTests {
-  /// The blocks of shell commands in the section about keys.
-  private static func blocks() throws -> [String] {
+  /// The blocks of shell commands in a section.
+  private static func blocks(of title: String) throws -> [String] {
     var root = URL(fileURLWithPath: #filePath)
     for _ in 1...3 { root.deleteLastPathComponent() }
     let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-    let section = try #require(readme.components(separatedBy: "\n## Keys and sessions\n").last)
+    let section = try #require(readme.components(separatedBy: "\n## \(title)\n").last)
     let text = try #require(section.components(separatedBy: "\n## ").first)
     return text.components(separatedBy: "```sh\n").dropFirst().map {
       String($0.prefix(upTo: $0.range(of: "```")?.lowerBound ?? $0.endIndex))
@@ -29,9 +29,20 @@ struct ReadmeTests {
     #expect(exit == .code(0), "\(errors)")
   }
 
-  @Test("work as they are printed")
-  func commands() async throws {
-    let blocks = try Self.blocks()
+  @Test("about changing and stopping a gate work as they are printed")
+  func life() async throws {
+    let blocks = try Self.blocks(of: "Changing and stopping a running gate")
+    try #require(blocks.count == 2)
+    try await AdminBench.serving { bench in
+      try await run(blocks[1], at: bench, [:])
+      try await run(blocks[0], at: bench, [:])
+      #expect(try await bench.gate.process.exit(within: .seconds(30)) == .code(0))
+    }
+  }
+
+  @Test("about keys and sessions work as they are printed")
+  func keys() async throws {
+    let blocks = try Self.blocks(of: "Keys and sessions")
     try #require(blocks.count == 3)
     let url = try await PostgresServer.shared().newURL()
     try await AdminBench.serving { bench in

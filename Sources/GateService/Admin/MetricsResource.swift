@@ -1,4 +1,4 @@
-public import Metrics
+public import Prometheus
 internal import Transport
 
 /// `/metrics`, for Prometheus.

@@ -21,9 +21,14 @@ struct OpenRPCDocument {
       ),
       (
         "components",
-        .object([("schemas", .object([
-          ("notice", JSONDocument(NoticeEntry.schema)), ("push.challenge", JSONDocument(PushEntry.schema)),
-        ]))])
+        .object([
+          (
+            "schemas",
+            .object([
+              ("notice", JSONDocument(NoticeEntry.schema)), ("push.challenge", JSONDocument(PushEntry.schema)),
+            ])
+          )
+        ])
       ),
     ])
   }

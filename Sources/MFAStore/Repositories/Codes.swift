@@ -74,7 +74,8 @@ extension SQLRecords: BrakeRecords {
         locked_until = excluded.locked_until, last_use = excluded.last_use
       """,
       [
-        .text(subject), .text(account), .integer(brake.failuresInARow), .time(brake.windowStart), .integer(brake.failuresInWindow),
+        .text(subject), .text(account), .integer(brake.failuresInARow), .time(brake.windowStart),
+        .integer(brake.failuresInWindow),
         .time(brake.lockedUntil), .time(brake.lastUse),
       ])
   }

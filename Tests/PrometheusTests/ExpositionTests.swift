@@ -1,4 +1,4 @@
-import Metrics
+import Prometheus
 import Testing
 
 @Suite("Metrics")
