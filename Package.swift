@@ -210,6 +210,7 @@ if !gateOnly {
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -219,15 +220,17 @@ if !gateOnly {
   package.targets += [
     target("MFAWire"),
     target("MFADomain", ["ByteCoding", "Locking", crypto]),
-    target("MFAStore", ["MFADomain", "ByteCoding", "Locking", grdb]),
+    target("MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
     target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
-    target("MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, logging] + nio + [nioSSL]),
+    target("MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging] + nio + [nioSSL]),
     target(
       "MFAService",
       [
         "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", hummingbird, hummingbirdCore, lifecycle, logging,
         metrics,
         .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+        .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
     executable(
       "mfa-backend",
@@ -247,8 +250,11 @@ if !gateOnly {
       "MFAServiceTests",
       [
         "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
-        "TestSupport", crypto, logging,
-      ]),
+        "PostgresServers", "TestSupport", crypto, logging, grdb,
+      ] + nio),
+    tests(
+      "MFADeliveryTests",
+      ["MFADelivery", "MFADomain", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
   ]
 }
 

@@ -14,14 +14,3 @@ public struct LogOutbox: Outbox {
     }
   }
 }
-
-/// Sends nothing, and says so: no provider is configured.
-public struct NoOutbox: Outbox {
-  private let logger: Logger
-
-  public init(logger: Logger) { self.logger = logger }
-
-  public func send(_ message: OutgoingMessage) {
-    logger.error("message not sent: no provider is configured")
-  }
-}

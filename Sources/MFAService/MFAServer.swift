@@ -1,7 +1,8 @@
 internal import Hummingbird
+internal import HummingbirdCore
 public import Logging
-internal import MFADomain
-internal import MFATokens
+public import MFADomain
+public import MFATokens
 internal import NIOCore
 public import ServiceLifecycle
 
@@ -13,21 +14,26 @@ public struct MFAServer: Service {
     case unix(path: String)
   }
 
+  private let premises: Premises
   private let registry: OperationRegistry
   private let callers: CallerReader
-  private let documents: PublicDocuments
+  private let tokens: AccessTokens
+  private let limits: SocketLimits
   private let address: Address
   private let logger: Logger
   private let didBind: @Sendable (_ port: Int?) async -> Void
 
   /// - Parameter didBind: called once the server listens, with its port if it has one.
   public init(
-    registry: OperationRegistry, callers: CallerReader, documents: PublicDocuments, address: Address, logger: Logger,
+    premises: Premises, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
+    limits: SocketLimits = SocketLimits(), logger: Logger,
     didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
   ) {
+    self.premises = premises
     self.registry = registry
     self.callers = callers
-    self.documents = documents
+    self.tokens = tokens
+    self.limits = limits
     self.address = address
     self.logger = logger
     self.didBind = didBind
@@ -35,7 +41,10 @@ public struct MFAServer: Service {
 
   public func run() async throws {
     let responder = RESTResponder(
-      registry: registry, routes: RouteTable(registry.operations), callers: callers, documents: documents)
+      registry: registry, routes: RouteTable(registry.operations), callers: callers,
+      documents: PublicDocuments(jwks: tokens.jwks, operations: registry.operations))
+    let service = SocketService(
+      premises: premises, registry: registry, callers: callers, tokens: tokens, limits: limits, logger: logger)
     let bind: BindAddress =
       switch address {
       case .tcp(let host, let port): .hostname(host, port: port)
@@ -43,7 +52,7 @@ public struct MFAServer: Service {
       }
     let application = Application(
       responder: responder,
-      server: .http1(configuration: .init(idleTimeout: .seconds(90))),
+      server: HTTPServerBuilder { UpgradableChannel(responder: $0, service: service) },
       configuration: ApplicationConfiguration(address: bind),
       onServerRunning: { [didBind] channel in await didBind(channel.localAddress?.port) },
       logger: logger)

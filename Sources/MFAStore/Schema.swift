@@ -17,7 +17,7 @@ struct Schema {
       """
       CREATE TABLE users (
         id TEXT NOT NULL PRIMARY KEY, name_key TEXT NOT NULL UNIQUE, username TEXT NOT NULL, email \(blob),
-        created_at BIGINT NOT NULL, locked_at BIGINT)
+        created_at BIGINT NOT NULL, locked_at BIGINT, admin BIGINT NOT NULL)
       """,
       """
       CREATE TABLE devices (
@@ -64,10 +64,11 @@ struct Schema {
       "CREATE INDEX codes_by_age ON codes (created_at)",
       """
       CREATE TABLE brakes (
-        subject TEXT NOT NULL PRIMARY KEY, failures_in_a_row BIGINT NOT NULL, window_start BIGINT NOT NULL,
+        subject TEXT NOT NULL PRIMARY KEY, account TEXT, failures_in_a_row BIGINT NOT NULL, window_start BIGINT NOT NULL,
         failures_in_window BIGINT NOT NULL, locked_until BIGINT, last_use BIGINT NOT NULL)
       """,
       "CREATE INDEX brakes_by_use ON brakes (last_use)",
+      "CREATE INDEX brakes_by_account ON brakes (account)",
     ]
   }
 
@@ -91,6 +92,13 @@ struct Schema {
         last_used_at BIGINT NOT NULL, expires_at BIGINT NOT NULL)
       """,
       "CREATE INDEX trusted_devices_by_user ON trusted_devices (user_id)",
+      """
+      CREATE TABLE pushes (
+        id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+        session_id TEXT NOT NULL, number BIGINT NOT NULL, nonce \(blob) NOT NULL, address TEXT NOT NULL,
+        created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, state TEXT NOT NULL, answered_at BIGINT)
+      """,
+      "CREATE INDEX pushes_by_user ON pushes (user_id, created_at)",
     ]
   }
 

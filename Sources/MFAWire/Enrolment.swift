@@ -7,10 +7,11 @@ public struct EnrollRequest: WireValue {
   public var deviceId: String
   public var deviceModel: String?
   public var authMethod: String?
+  public var linkCode: String?
 
   public init(
     username: String, phoneNumber: String?, publicKey: String?, method: String, deviceId: String,
-    deviceModel: String?, authMethod: String? = nil
+    deviceModel: String?, authMethod: String? = nil, linkCode: String? = nil
   ) {
     self.username = username
     self.phoneNumber = phoneNumber
@@ -19,6 +20,7 @@ public struct EnrollRequest: WireValue {
     self.deviceId = deviceId
     self.deviceModel = deviceModel
     self.authMethod = authMethod
+    self.linkCode = linkCode
   }
 
   public static let schema = JSONSchema.object([
@@ -31,6 +33,7 @@ public struct EnrollRequest: WireValue {
     .required("deviceId", .deviceID),
     .optional("deviceModel", .deviceModel),
     .optional("authMethod", .authMethod, "How the person unlocks the key; shown, never decided by."),
+    .optional("linkCode", .code, "Given out by another device of the account, to let this one in."),
   ])
 }
 
@@ -115,5 +118,23 @@ public struct MethodResponse: WireValue {
   public static let schema = JSONSchema.object([
     .required("success", .success), .required("method", .method),
     .required("message", .oneOf(["Upgraded to Secure Enclave MFA", "Downgraded to SMS OTP"])),
+  ])
+}
+
+/// `POST /mfa/link`
+public struct LinkResponse: WireValue {
+  public var success: Bool
+  public var linkCode: String
+  /// Seconds.
+  public var expiresIn: Int
+
+  public init(linkCode: String, expiresIn: Int) {
+    success = true
+    self.linkCode = linkCode
+    self.expiresIn = expiresIn
+  }
+
+  public static let schema = JSONSchema.object([
+    .required("success", .success), .required("linkCode", .code), .required("expiresIn", .integer(minimum: 1)),
   ])
 }

@@ -6,7 +6,7 @@ internal import MFAStore
 
 /// Which database a command works on, and the keys that its secrets are sealed under.
 struct DatabaseOptions: ParsableArguments {
-  @Option(help: "sqlite:///path")
+  @Option(help: "sqlite:///path or postgres://user@host/database")
   var database: String?
 
   @Flag(help: "Keep everything in memory, and forget it at the end.")
@@ -26,9 +26,15 @@ struct DatabaseOptions: ParsableArguments {
   }
 
   func open() throws -> any Store {
-    guard let database else { return try SQLiteMFAStore.ephemeral() }
+    try database.map(Self.open) ?? SQLiteMFAStore.ephemeral()
+  }
+
+  static func open(_ database: String) throws -> any Store {
+    if database.hasPrefix("postgres://") || database.hasPrefix("postgresql://") {
+      return try PostgresMFAStore(url: database)
+    }
     guard database.hasPrefix("sqlite:///") else {
-      throw ValidationError("--database \(database): write sqlite:///path")
+      throw ValidationError("--database \(database): write sqlite:///path or postgres://…")
     }
     return try SQLiteMFAStore(path: String(database.dropFirst("sqlite://".count)))
   }

@@ -13,5 +13,5 @@ struct MFABackend: AsyncParsableCommand {
       --audience mfa
       """,
     version: "0.1.0",
-    subcommands: [RunCommand.self])
+    subcommands: [RunCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self])
 }

@@ -38,10 +38,7 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "What the gate's identities have as audience.")
   var audience: String
 
-  @Option(name: .customLong("sms-sink"), help: "log: writes codes to the log, for development only.")
-  var smsSink: SMSSink?
-
-  enum SMSSink: String, ExpressibleByArgument, CaseIterable { case log }
+  @OptionGroup var delivery: DeliveryOptions
 
   func run() async throws {
     let sink = LineSink(descriptor: 2)
@@ -54,24 +51,20 @@ struct RunCommand: AsyncParsableCommand {
       source: GateKeySource(gateKeys, authority: gateAuthority), issuer: gateIssuer, audience: audience, logger: logger)
     try await gate.prepare()
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: audience)
-    let premises = Premises(
-      store: store, vault: vault, outbox: outbox(logger), tokens: tokens)
+    let (outbox, carriers) = try delivery.outbox(logger)
+    var policy = Policy()
+    policy.domain = delivery.domain
+    let premises = Premises(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
     let server = MFAServer(
-      registry: OperationRegistry(premises, logger: logger),
+      premises: premises, registry: OperationRegistry(premises, logger: logger),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
-      documents: PublicDocuments(jwks: tokens.jwks), address: address, logger: logger,
+      tokens: tokens, address: address, logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
     try await ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        services: carriers + [HousekeepingService(housekeeping: Housekeeping(premises), logger: logger), server],
+        gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     ).run()
-  }
-
-  private func outbox(_ logger: Logger) -> any Outbox {
-    switch smsSink {
-    case .log: LogOutbox(logger: logger)
-    case nil: NoOutbox(logger: logger)
-    }
   }
 }
 

@@ -15,10 +15,12 @@ public struct TestBackend: Sendable {
   public let outbox: CapturedOutbox
   public let premises: Premises
   public let port: Int
+  public let operations: [MFAService.Operation]
 
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
-    store: (any Store)? = nil, paces: PaceLimits = .unlimited, _ body: (TestBackend) async throws -> R
+    store: (any Store)? = nil, paces: PaceLimits = .unlimited, limits: SocketLimits = SocketLimits(),
+    _ body: (TestBackend) async throws -> R
   ) async throws -> R {
     let clock = ManualClock()
     let gate = try TestGate(clock: clock.wall)
@@ -31,11 +33,12 @@ public struct TestBackend: Sendable {
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, clock: clock.wall,
       logger: logger)
+    let registry = OperationRegistry(premises, logger: logger, paces: paces)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let server = MFAServer(
-      registry: OperationRegistry(premises, logger: logger, paces: paces),
+      premises: premises, registry: registry,
       callers: CallerReader(gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, logger: logger),
-      documents: PublicDocuments(jwks: tokens.jwks), address: .tcp(host: "127.0.0.1", port: 0), logger: logger,
+      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, logger: logger,
       didBind: { portFound.yield($0 ?? 0) })
     let running = Task {
       defer { portFound.finish() }
@@ -46,7 +49,9 @@ public struct TestBackend: Sendable {
       try await running.value
       throw NotStarted()
     }
-    let backend = TestBackend(gate: gate, clock: clock, outbox: outbox, premises: premises, port: port)
+    let backend = TestBackend(
+      gate: gate, clock: clock, outbox: outbox, premises: premises, port: port,
+      operations: registry.operations)
     let result: Result<R, any Error>
     do { result = .success(try await body(backend)) } catch { result = .failure(error) }
     running.cancel()

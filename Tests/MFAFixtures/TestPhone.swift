@@ -47,6 +47,14 @@ extension TestBackend {
     try await post("/mfa/enroll", phone.enrolment(method: method), as: phone.app, token: token)
   }
 
+  /// Enrols `phone` by a link code of `first`, whose session `token` is.
+  public func link(_ phone: TestPhone, to first: TestPhone, token: String) async throws -> Answer {
+    let code = try await post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
+    guard case .object(var body) = phone.enrolment() else { throw CancellationError() }
+    body["linkCode"] = code ?? nil
+    return try await post("/mfa/enroll", .object(body), as: phone.app)
+  }
+
   public func challenge(_ phone: TestPhone) async throws -> Answer {
     try await post("/auth/initiate", phone.naming, as: phone.app)
   }

@@ -132,6 +132,41 @@ struct EnrolmentTests {
     }
   }
 
+  @Test("A-230 another telephone comes in by a link code, which works once")
+  func link() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      let second = TestPhone()
+      #expect(try await backend.link(second, to: first, token: token).status == 200)
+      #expect(try await backend.signIn(second).status == 200)
+      let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
+      for status in [200, 401] {
+        let phone = TestPhone()
+        guard case .object(var body) = phone.enrolment() else { return }
+        body["linkCode"] = code ?? nil
+        #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == status)
+      }
+    }
+  }
+
+  @Test("X-030 five wrong link codes end the right one, and rest the app instance that guessed")
+  func wrongLinkCode() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
+      let second = TestPhone()
+      guard case .object(var body) = second.enrolment() else { return }
+      body["linkCode"] = "WRONGONE"
+      for status in [401, 401, 401, 401, 401, 429] {
+        #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == status)
+      }
+      body["linkCode"] = code ?? nil
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: .genuine()).status == 401)
+    }
+  }
+
   @Test(
     "A-090 names that differ in case or composition are one user", arguments: [("Zoë", "ZOE\u{308}"), ("ada", "ADA")])
   func oneName(_ names: (String, String)) async throws {

@@ -35,10 +35,18 @@ public struct Caller: Sendable {
   /// The session of the access token that came along, verified; `nil` if none came.
   public let session: SessionProof?
   public let requestID: String
+  /// What the client says it is. Shown, and never decided by.
+  public let userAgent: String
 
-  public init(identity: GateIdentity, session: SessionProof?, requestID: String) {
+  public init(identity: GateIdentity, session: SessionProof?, requestID: String, userAgent: String = "") {
     self.identity = identity
     self.session = session
     self.requestID = requestID
+    self.userAgent = userAgent
+  }
+
+  /// The same caller with another session.
+  public func with(_ session: SessionProof?) -> Caller {
+    Caller(identity: identity, session: session, requestID: requestID, userAgent: userAgent)
   }
 }

@@ -6,8 +6,8 @@ public struct OneTimeCode: Sendable, Hashable {
   public enum Channel: String, Sendable, Hashable {
     case sms
     case email
-    /// Given out by an operator, who reads it to the user.
-    case operatorIssued = "operator"
+    /// Shown to a user, or told by an operator, to bring another device into the account.
+    case link
   }
 
   public static let lifetime = Duration.seconds(300)

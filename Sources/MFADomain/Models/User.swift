@@ -8,12 +8,17 @@ public struct User: Sendable, Hashable {
   public let createdAt: Timestamp
   /// An operator's lock: no operation of the user works until it is lifted.
   public var lockedAt: Timestamp?
+  /// Whether its sessions may administer accounts.
+  public var isAdmin: Bool
 
-  public init(id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil) {
+  public init(
+    id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil, isAdmin: Bool = false
+  ) {
     self.id = id
     self.username = username
     self.createdAt = createdAt
     self.lockedAt = lockedAt
+    self.isAdmin = isAdmin
   }
 }
 

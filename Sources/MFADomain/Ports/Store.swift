@@ -26,7 +26,7 @@ public struct StoreFault: Error, Sendable, Hashable {
 
 /// All records, within a transaction.
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
-  & FactorRecords & TrustRecords & NoticeRecords & AuditRecords & KeyRecords
+  & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords
 
 public protocol UserRecords {
   func user(named key: String) throws -> User?
@@ -78,7 +78,9 @@ public protocol CodeRecords {
 
 public protocol BrakeRecords {
   func brake(on subject: String) throws -> Brake?
-  func save(_ brake: Brake, on subject: String) throws
+  /// - Parameter account: the key of the name of the account that the guesses were at.
+  func save(_ brake: Brake, on subject: String, account: String) throws
+  func removeBrakes(onAccount account: String) throws
   func removeBrakes(idleSince instant: Timestamp) throws
 }
 
@@ -108,6 +110,8 @@ public protocol TrustRecords {
 public protocol NoticeRecords {
   /// Appends it with the user's next number, which it gives.
   func append(_ kind: Notice.Kind, to userID: UUID, concerning: String?, at now: Timestamp) throws -> Int64
+  /// The number of the user's newest; 0 if there is none.
+  func lastNotice(of userID: UUID) throws -> Int64
   func notices(of userID: UUID, after sequence: Int64, atMost count: Int) throws -> [Notice]
   func removeNotices(before instant: Timestamp) throws
 }
@@ -124,4 +128,13 @@ public protocol AuditRecords {
 public protocol KeyRecords {
   func dataKeys() throws -> [DataKey]
   func save(_ key: DataKey) throws
+}
+
+public protocol PushRecords {
+  func insert(_ push: PushChallenge) throws
+  func push(_ id: UUID) throws -> PushChallenge?
+  /// Those of the user that began or were answered after `instant`, by age.
+  func pushes(of userID: UUID, since instant: Timestamp) throws -> [PushChallenge]
+  func update(_ push: PushChallenge) throws
+  func removePushes(createdBefore instant: Timestamp) throws
 }

@@ -10,18 +10,26 @@ enum BackupCode {
   static func makeAll(_ entropy: Entropy) -> [String] {
     var codes: [String] = []
     while codes.count < count {
-      let code = String((0..<length).map { _ in alphabet[Int(entropy.number(below: UInt64(alphabet.count)))] })
-      if code.contains(where: \.isLetter), !codes.contains(code) { codes.append(code) }
+      let code = make(entropy)
+      if !codes.contains(code) { codes.append(code) }
     }
     return codes
+  }
+
+  /// One such code.
+  static func make(_ entropy: Entropy) -> String {
+    while true {
+      let code = String((0..<length).map { _ in alphabet[Int(entropy.number(below: UInt64(alphabet.count)))] })
+      if code.contains(where: \.isLetter) { return code }
+    }
   }
 }
 
 /// What somebody types for a code: without the spaces and dashes that help reading, and in capitals.
-struct CodeGuess: Sendable, Hashable {
-  let text: String
+public struct CodeGuess: Sendable, Hashable {
+  public let text: String
 
-  init(_ text: String) throws(InvalidValue) {
+  public init(_ text: String) throws(InvalidValue) {
     let plain = text.uppercased().filter { $0 != " " && $0 != "-" }
     guard (1...32).contains(plain.utf8.count), text.utf8.count <= 64 else {
       throw InvalidValue(field: "code", rule: "has 1 to 32 characters")

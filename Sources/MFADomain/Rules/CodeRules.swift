@@ -30,13 +30,14 @@ extension CodeRecords {
 extension CodeRecords where Self: BrakeRecords & AuditRecords {
   /// Counts a guess, compares it with the newest code, and does what follows on a right one.
   ///
-  /// All of it belongs in one transaction. What comes back refused has been counted and is to be committed; only what
+  /// `braked` is whom the guess is counted against, if that is not `subject`. All of it belongs in one transaction. What comes back refused has been counted and is to be committed; only what
   /// `success` throws undoes everything.
   func judge<Value>(
-    _ channel: OneTimeCode.Channel, for subject: String, by caller: Caller, account: String, at now: Timestamp,
-    _ isRight: (OneTimeCode) -> Bool, then success: () throws -> Value
+    _ channel: OneTimeCode.Channel, for subject: String, braking braked: String? = nil, by caller: Caller,
+    account: String, at now: Timestamp, _ isRight: (OneTimeCode) -> Bool, then success: () throws -> Value
   ) throws -> Result<Value, Refusal> {
-    var brake = try brake(on: subject) ?? Brake(at: now)
+    let brakedSubject = braked ?? subject
+    var brake = try brake(on: brakedSubject) ?? Brake(at: now)
     if let refusal = brake.refusal(at: now) {
       try note(.codeBraked, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
       return .failure(refusal)
@@ -44,20 +45,20 @@ extension CodeRecords where Self: BrakeRecords & AuditRecords {
     brake.count(at: now)
     guard var code = try newestCode(for: subject, channel), !code.isSpent, code.failures < OneTimeCode.mostFailures
     else {
-      return try refuse(.codeInvalid, brake, subject, channel, by: caller, account: account, at: now)
+      return try refuse(.codeInvalid, brake, brakedSubject, channel, by: caller, account: account, at: now)
     }
     guard now < code.expiresAt else {
-      return try refuse(.codeExpired, brake, subject, channel, by: caller, account: account, at: now)
+      return try refuse(.codeExpired, brake, brakedSubject, channel, by: caller, account: account, at: now)
     }
     code.failures += 1
     guard isRight(code) else {
       try update(code)
-      return try refuse(.codeInvalid, brake, subject, channel, by: caller, account: account, at: now)
+      return try refuse(.codeInvalid, brake, brakedSubject, channel, by: caller, account: account, at: now)
     }
     code.isSpent = true
     try update(code)
     brake.release(at: now)
-    try save(brake, on: subject)
+    try save(brake, on: brakedSubject, account: account)
     try note(.codeAccepted, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
     return .success(try success())
   }
@@ -66,7 +67,7 @@ extension CodeRecords where Self: BrakeRecords & AuditRecords {
     _ refusal: Refusal, _ brake: Brake, _ subject: String, _ channel: OneTimeCode.Channel, by caller: Caller,
     account: String, at now: Timestamp
   ) throws -> Result<Value, Refusal> {
-    try save(brake, on: subject)
+    try save(brake, on: subject, account: account)
     try note(.codeRefused, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
     return .failure(refusal)
   }

@@ -7,6 +7,7 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case deviceUnenrolled = "device.unenrolled"
   case deviceUpgraded = "device.upgraded"
   case deviceDowngraded = "device.downgraded"
+  case linkCodeMade = "link_code.made"
   case challengeIssued = "challenge.issued"
   case signatureAccepted = "signature.accepted"
   case signatureRefused = "signature.refused"
@@ -25,8 +26,12 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case sessionRefreshed = "session.refreshed"
   case sessionRevoked = "session.revoked"
   case refreshReused = "session.refresh_reused"
+  case pushStarted = "push.started"
+  case pushApproved = "push.approved"
+  case pushDenied = "push.denied"
   case userLocked = "user.locked"
   case userUnlocked = "user.unlocked"
+  case roleChanged = "user.role_changed"
   case factorReset = "factor.reset"
 }
 

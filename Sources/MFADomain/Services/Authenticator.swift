@@ -55,11 +55,11 @@ public struct Authenticator: Sendable {
       brake.count(at: now)
       let secret = try premises.vault.open(factor.secret, for: Self.place(user.id))
       guard let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep) else {
-        try records.save(brake, on: subject)
+        try records.save(brake, on: subject, account: user.username.key)
         return .failure(.codeInvalid)
       }
       brake.release(at: now)
-      try records.save(brake, on: subject)
+      try records.save(brake, on: subject, account: user.username.key)
       factor.lastStep = step
       factor.confirmedAt = now
       try records.save(factor)

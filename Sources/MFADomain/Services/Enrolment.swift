@@ -15,11 +15,13 @@ public struct Enrolment: Sendable {
     public let authMethod: AuthMethod?
     public let publicKey: DevicePublicKey?
     public let phoneNumber: PhoneNumber?
+    /// What a device of the account, or an operator, gave out to let this one in.
+    public let linkCode: CodeGuess?
 
     /// - Throws: if the method lacks what it works with: a key, or a number.
     public init(
       username: Username, deviceID: DeviceID, model: DeviceModel, method: MFAMethod, authMethod: AuthMethod?,
-      publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?
+      publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?, linkCode: CodeGuess? = nil
     ) throws(InvalidValue) {
       if method == .secureEnclave, publicKey == nil {
         throw InvalidValue(field: "publicKey", rule: "is required for the method secureEnclave")
@@ -34,24 +36,32 @@ public struct Enrolment: Sendable {
       self.authMethod = authMethod
       self.publicKey = method == .secureEnclave ? publicKey : nil
       self.phoneNumber = phoneNumber
+      self.linkCode = linkCode
     }
   }
 
   /// Enrols a device, and its user if the name is new, and binds it to the calling app instance.
   ///
-  /// A name belongs to whoever takes it first; every further device of the user, and a new key for an enrolled one, needs
-  /// a session of the user that was proved lately. A user whose last device has gone comes back by the app instance that
-  /// one was bound to.
+  /// A name belongs to whoever takes it first. A further device of the user comes in by a link code, or by a session of
+  /// the user that was proved lately; a new key for an enrolled one by such a session alone. A user whose last device
+  /// has gone comes back by the app instance that one was bound to.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
     let phoneNumber = try application.phoneNumber.map {
       try premises.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
     }
     let newID = premises.entropy.uuid()
-    let (device, userID) = try await premises.store.write { [policy = premises.policy] records in
+    let outcome = try await premises.store.write {
+      [policy = premises.policy, vault = premises.vault] records -> Result<Device, Refusal> in
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username.key)
-      try Self.admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
+      if let code = application.linkCode, let user, known == nil {
+        let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
+        if case .failure(let refusal) = judged { return .failure(refusal) }
+        try Self.checkRoom(for: user, policy, in: records)
+      } else {
+        try Self.admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
+      }
       let owner = user ?? User(id: newID, username: application.username, createdAt: now)
       if user == nil { try records.insert(owner) }
       let device = Device(
@@ -65,9 +75,10 @@ public struct Enrolment: Sendable {
         isNew ? .deviceEnrolled : .deviceReenrolled, by: caller, account: owner.username.key,
         ["device=\(device.id.text)", "method=\(device.method.rawValue)"], at: now)
       _ = try records.append(.deviceEnrolled, to: owner.id, concerning: device.id.text, at: now)
-      return (device, owner.id)
+      return .success(device)
     }
-    premises.bell.ring(for: userID)
+    let device = try outcome.get()
+    premises.bell.ring(for: device.userID)
     return device
   }
 
@@ -84,8 +95,11 @@ public struct Enrolment: Sendable {
     if devices.isEmpty, known?.removedAt != nil, user.lockedAt == nil { return }
     let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
     guard session.userID == user.id else { throw Refusal.forbidden }
-    let isReplaced = devices.contains { $0.id == known?.id }
-    guard isReplaced || devices.count < policy.mostDevices else {
+    if !devices.contains(where: { $0.id == known?.id }) { try checkRoom(for: user, policy, in: records) }
+  }
+
+  private static func checkRoom(for user: User, _ policy: Policy, in records: any Records) throws {
+    guard try records.devices(of: user.id).count < policy.mostDevices else {
       throw Refusal.tooManyDevices(limit: policy.mostDevices)
     }
   }
@@ -94,20 +108,9 @@ public struct Enrolment: Sendable {
   public func unenrol(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
     let now = premises.clock.now()
     let userID = try await premises.store.write { [policy = premises.policy] records in
-      var (device, user) = try Self.ownDevice(
+      let (device, user) = try Self.ownDevice(
         deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: false)
-      device.removedAt = now
-      device.publicKey = nil
-      device.phoneNumber = nil
-      try records.save(device)
-      try records.removeChallenges(of: device.id)
-      try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
-      for var session in try records.sessions(of: user.id) where session.deviceID == deviceID && session.isLive(at: now)
-      {
-        session.revokedAt = now
-        try records.update(session)
-        _ = try records.append(.sessionRevoked, to: user.id, concerning: session.id.uuidString.lowercased(), at: now)
-      }
+      try records.remove(device, of: user, at: now)
       try records.note(
         .deviceUnenrolled, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
       _ = try records.append(.deviceRemoved, to: user.id, concerning: deviceID.text, at: now)
@@ -188,4 +191,20 @@ public struct Enrolment: Sendable {
 
   /// What the vault seals a device's number for.
   static func phonePlace(_ deviceID: DeviceID) -> String { "device:\(deviceID.text):phone" }
+}
+
+extension DeviceRecords where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords {
+  /// Leaves of `device` what tells its own app that it is gone, and takes everything that hangs on it.
+  func remove(_ device: Device, of user: User, at now: Timestamp) throws {
+    var removed = device
+    removed.removedAt = now
+    removed.publicKey = nil
+    removed.phoneNumber = nil
+    try save(removed)
+    try removeChallenges(of: device.id)
+    try removeTrustedDevices(of: user.id, boundTo: device.binding)
+    for var session in try sessions(of: user.id) where session.deviceID == device.id && session.isLive(at: now) {
+      try revoke(&session, at: now)
+    }
+  }
 }

@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 
 /// What every service of the domain works with.
 public struct Premises: Sendable {
@@ -37,5 +37,25 @@ public struct Policy: Sendable, Hashable {
   /// Whom an authenticator app shows.
   public var issuer = "Sallyport"
 
+  /// Whether every user must set a second factor up, within `gracePeriod` of their first day.
+  public var requiresSecondFactor = false
+  public var gracePeriod = Duration.seconds(7 * 86400)
+  /// Whether a client may put its biometric gate in front of the code.
+  public var allowsBiometricGate = true
+
   public init() {}
+
+  /// Since when `user` must have a second factor, and until when they may be without; `nil` if none is asked for.
+  func requirement(for user: User, at now: Timestamp) -> Requirement? {
+    guard requiresSecondFactor else { return nil }
+    let end = user.createdAt.advanced(by: gracePeriod)
+    return Requirement(since: user.createdAt, graceEnds: end, isInGrace: now < end)
+  }
+}
+
+/// The duty to set a second factor up.
+public struct Requirement: Sendable, Hashable {
+  public let since: Timestamp
+  public let graceEnds: Timestamp
+  public let isInGrace: Bool
 }

@@ -91,7 +91,7 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
         at: now)
     case .failure: try note(.codeRefused, by: caller, account: account, ["factor=second"], at: now)
     }
-    try save(brake, on: subject)
+    try save(brake, on: subject, account: account)
     return judged
   }
 

@@ -16,11 +16,13 @@ public struct Trust: Sendable {
     public let isDeviceTrusted: Bool
     /// What the second factor may be given by.
     public let methods: [SecondFactorMethod]
+    public let requirement: Requirement?
+    public let allowsBiometricGate: Bool
   }
 
   public func status(for caller: Caller) async throws -> Status {
     let now = premises.clock.now()
-    return try await premises.store.read { records in
+    return try await premises.store.read { [policy = premises.policy] records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
       let enabledAt = try records.totp(of: user.id)?.confirmedAt
       let trusted = try records.trustedDevices(of: user.id, at: now)
@@ -30,7 +32,8 @@ public struct Trust: Sendable {
         enabledAt: enabledAt, backupCodesRemaining: codes, trustedDevices: trusted.count,
         isChallengeRequired: session.scope == .pending,
         isDeviceTrusted: trusted.contains { $0.binding == session.binding },
-        methods: enabledAt == nil ? [] : [.totp] + (hasEmail ? [.email] : []) + (codes > 0 ? [.backup] : []))
+        methods: enabledAt == nil ? [] : [.totp] + (hasEmail ? [.email] : []) + (codes > 0 ? [.backup] : []),
+        requirement: policy.requirement(for: user, at: now), allowsBiometricGate: policy.allowsBiometricGate)
     }
   }
 

@@ -4,8 +4,19 @@ internal import MFAWire
 /// Devices coming, changing their method, and going.
 struct EnrolmentController {
   let enrolment: Enrolment
+  let linking: Linking
 
-  var operations: [Operation] { [enroll, unenroll, upgrade, downgrade] }
+  var operations: [Operation] { [enroll, link, unenroll, upgrade, downgrade] }
+
+  private var link: Operation {
+    Operation(
+      "mfa.link", .post, "/mfa/link", "A code that another device enrols with.", access: .session, pace: .slow,
+      refusals: Self.ofOwners
+    ) { (_: EmptyRequest, caller) in
+      LinkResponse(
+        linkCode: try await linking.code(for: caller), expiresIn: Int(OneTimeCode.lifetime.components.seconds))
+    }
+  }
 
   private var enroll: Operation {
     Operation(
@@ -13,7 +24,7 @@ struct EnrolmentController {
       pace: .slow,
       refusals: [
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
-        .tooManyDevices, .accountLocked, .secondFactorRequired,
+        .tooManyDevices, .accountLocked, .secondFactorRequired, .codeInvalid, .codeExpired, .rateLimited,
       ]
     ) { (request: EnrollRequest, caller) in
       let device = try await enrolment.enrol(try Enrolment.Application(request), by: caller)
@@ -71,7 +82,8 @@ extension Enrolment.Application {
       model: DeviceModel(request.deviceModel ?? ""), method: method,
       authMethod: request.authMethod.map(AuthMethod.init(wire:)),
       publicKey: request.publicKey.present.map(DevicePublicKey.init(base64:)),
-      phoneNumber: request.phoneNumber.present.map { text throws(InvalidValue) in try PhoneNumber(text) })
+      phoneNumber: request.phoneNumber.present.map { text throws(InvalidValue) in try PhoneNumber(text) },
+      linkCode: request.linkCode.present.map { text throws(InvalidValue) in try CodeGuess(text) })
   }
 }
 

@@ -1,11 +1,18 @@
-/// What anybody who reaches the server may read: the keys of its tokens.
+/// What anybody who reaches the server may read: the keys of its tokens, and what it can do.
 public struct PublicDocuments: Sendable {
   private let byPath: [String: [UInt8]]
 
-  /// - Parameter jwks: the public keys of the access tokens.
-  public init(jwks: String) {
+  /// - Parameters:
+  ///   - jwks: the public keys of the access tokens.
+  ///   - operations: those that the documents describe.
+  public init(jwks: String, operations: [Operation]) {
     let keys = Array(jwks.utf8)
-    byPath = ["/.well-known/jwks.json": keys, "/api/v1/jwks.json": keys]
+    let restful = Array(OpenAPIDocument(operations: operations).document.text.utf8)
+    let socketed = Array(OpenRPCDocument(operations: operations).document.text.utf8)
+    byPath = [
+      "/.well-known/jwks.json": keys, "/api/v1/jwks.json": keys, "/api/v1/openapi.json": restful,
+      "/openapi.json": restful, "/api/v1/openrpc.json": socketed, "/openrpc.json": socketed,
+    ]
   }
 
   func document(at path: String) -> [UInt8]? { byPath[path] }

@@ -5,11 +5,19 @@ extension OperationRegistry {
   /// Every operation that the backend has.
   public init(_ premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits()) {
     self.init(
-      EnrolmentController(enrolment: Enrolment(premises)).operations
+      EnrolmentController(enrolment: Enrolment(premises), linking: Linking(premises)).operations
         + AuthenticationController(
           authentication: Authentication(premises), codes: TextedCodes(premises)
         ).operations
-        + DirectoryController(directory: Directory(premises)).operations,
+        + DirectoryController(directory: Directory(premises)).operations
+        + SecondFactorController(
+          secondFactor: SecondFactor(premises), codes: MailedCodes(premises), trust: Trust(premises)
+        ).operations
+        + AuthenticatorController(authenticator: Authenticator(premises), codes: MailedCodes(premises)).operations
+        + SessionController(sessions: Sessions(premises)).operations
+        + PushController(approval: PushApproval(premises)).operations
+        + NoticeController(notices: Notices(premises)).operations
+        + AdministrationController(administration: Administration(premises)).operations,
       clock: premises.clock, logger: logger, paces: paces)
   }
 }

@@ -38,7 +38,9 @@ public struct CallerReader: Sendable {
     guard assertions.count == 1, let assertion = assertions.first else { throw RequestFault.notAttested }
     do throws(GateIdentityVerifier.Rejection) {
       let identity = try await gate.identity(in: assertion)
-      return Caller(identity: identity, session: await proof(in: headers[.authorization]), requestID: requestID)
+      return Caller(
+        identity: identity, session: await proof(in: headers[.authorization]), requestID: requestID,
+        userAgent: String((headers[.userAgent] ?? "").prefix(256)))
     } catch {
       logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])
       throw RequestFault.notAttested

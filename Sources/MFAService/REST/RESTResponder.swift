@@ -33,7 +33,9 @@ struct RESTResponder: HTTPResponder {
   private func answer(_ request: Request, _ requestID: String) async throws(PublicRefusal) -> [UInt8] {
     do {
       let caller = try await callers.caller(of: request.headers, requestID: requestID)
-      let match = try routes.match(request.method.rawValue, request.uri.path)
+      let match = try routes.match(
+        request.method.rawValue, request.uri.path,
+        query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
       let input = match.operation.method == .post ? try await Self.body(of: request) : match.document
       return try await registry.run(match.operation, .document(input), for: caller)
     } catch {

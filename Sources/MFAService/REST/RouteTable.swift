@@ -34,12 +34,16 @@ struct RouteTable: Sendable {
   }
 
   /// - Throws: `.unknownOperation` if no operation has the path, `.methodNotAllowed` if only others have.
-  func match(_ method: String, _ path: String) throws(RequestFault) -> Match {
+  ///
+  /// - Parameter query: values that may be the request's as well; the path's own come first.
+  func match(
+    _ method: String, _ path: String, query: [(name: String, value: String)] = []
+  ) throws(RequestFault) -> Match {
     guard let segments = Self.segments(of: path) else { throw .unknownOperation }
     let candidates = routes.compactMap { route in
       Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
     }
-    if let match = candidates.first(where: { $0.operation.method.rawValue == method }) { return match }
+    if let match = candidates.first(where: { $0.operation.method.rawValue == method }) { return match.adding(query) }
     throw candidates.isEmpty ? .unknownOperation : .methodNotAllowed(candidates.map(\.operation.method.rawValue))
   }
 
@@ -70,6 +74,16 @@ struct RouteTable: Sendable {
 }
 
 extension RouteTable.Match {
+  /// With those of `query` that the request has a field for, each name once.
+  fileprivate func adding(_ query: [(name: String, value: String)]) -> RouteTable.Match {
+    guard case .object(let properties) = operation.requestSchema else { return self }
+    var all = fields
+    for item in query where properties.contains(where: { $0.name == item.name }) {
+      if !all.contains(where: { $0.name == item.name }) { all.append(item) }
+    }
+    return RouteTable.Match(operation: operation, fields: all)
+  }
+
   /// The path's values as the JSON that the operation reads.
   var document: [UInt8] {
     let members = fields.map { field in

@@ -64,19 +64,24 @@ extension SQLRecords: BrakeRecords {
     }
   }
 
-  func save(_ brake: Brake, on subject: String) throws {
+  func save(_ brake: Brake, on subject: String, account: String) throws {
     try sql.run(
       """
-      INSERT INTO brakes (subject, failures_in_a_row, window_start, failures_in_window, locked_until, last_use)
-      VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO brakes (subject, account, failures_in_a_row, window_start, failures_in_window, locked_until, last_use)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (subject) DO UPDATE SET failures_in_a_row = excluded.failures_in_a_row,
         window_start = excluded.window_start, failures_in_window = excluded.failures_in_window,
         locked_until = excluded.locked_until, last_use = excluded.last_use
       """,
       [
-        .text(subject), .integer(brake.failuresInARow), .time(brake.windowStart), .integer(brake.failuresInWindow),
+        .text(subject), .text(account), .integer(brake.failuresInARow), .time(brake.windowStart),
+        .integer(brake.failuresInWindow),
         .time(brake.lockedUntil), .time(brake.lastUse),
       ])
+  }
+
+  func removeBrakes(onAccount account: String) throws {
+    try sql.run("DELETE FROM brakes WHERE account = ?", [.text(account)])
   }
 
   func removeBrakes(idleSince instant: Timestamp) throws {

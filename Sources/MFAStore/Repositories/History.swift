@@ -4,14 +4,16 @@ internal import MFADomain
 
 extension SQLRecords: NoticeRecords {
   func append(_ kind: Notice.Kind, to userID: UUID, concerning: String?, at now: Timestamp) throws -> Int64 {
-    let last = try sql.rows(
-      "SELECT MAX(sequence) AS last FROM notices WHERE user_id = ?", [.uuid(userID)]
-    ).first.flatMap { try $0.optional("last", $0.integer) }
-    let sequence = (last ?? 0) + 1
+    let sequence = try lastNotice(of: userID) + 1
     try sql.run(
       "INSERT INTO notices (user_id, sequence, kind, at, concerning) VALUES (?, ?, ?, ?, ?)",
       [.uuid(userID), .integer(sequence), .text(kind.rawValue), .time(now), .text(concerning)])
     return sequence
+  }
+
+  func lastNotice(of userID: UUID) throws -> Int64 {
+    try sql.rows("SELECT MAX(sequence) AS last FROM notices WHERE user_id = ?", [.uuid(userID)])
+      .first.flatMap { try $0.optional("last", $0.integer) } ?? 0
   }
 
   func notices(of userID: UUID, after sequence: Int64, atMost count: Int) throws -> [Notice] {

@@ -13,15 +13,17 @@ extension SQLRecords: UserRecords {
 
   func insert(_ user: User) throws {
     try sql.run(
-      "INSERT INTO users (id, name_key, username, created_at, locked_at) VALUES (?, ?, ?, ?, ?)",
+      "INSERT INTO users (id, name_key, username, created_at, locked_at, admin) VALUES (?, ?, ?, ?, ?, ?)",
       [
         .uuid(user.id), .text(user.username.key), .text(user.username.text), .time(user.createdAt),
-        .time(user.lockedAt),
+        .time(user.lockedAt), .truth(user.isAdmin),
       ])
   }
 
   func update(_ user: User) throws {
-    try sql.run("UPDATE users SET locked_at = ? WHERE id = ?", [.time(user.lockedAt), .uuid(user.id)])
+    try sql.run(
+      "UPDATE users SET locked_at = ?, admin = ? WHERE id = ?",
+      [.time(user.lockedAt), .truth(user.isAdmin), .uuid(user.id)])
   }
 
   func users(after key: String, atMost count: Int) throws -> [User] {
@@ -32,6 +34,6 @@ extension SQLRecords: UserRecords {
   private static func user(_ row: SQLRow) throws -> User {
     User(
       id: try row.uuid("id"), username: try Username(row.text("username")), createdAt: try row.time("created_at"),
-      lockedAt: try row.optional("locked_at", row.time))
+      lockedAt: try row.optional("locked_at", row.time), isAdmin: try row.truth("admin"))
   }
 }

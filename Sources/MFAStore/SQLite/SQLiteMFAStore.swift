@@ -48,7 +48,7 @@ public final class SQLiteMFAStore: Store {
     }
     try migrator.migrate(writer)
     self.writer = writer
-    lane = WriteLane(writer: writer, mostWaiting: mostWaiting)
+    lane = WriteLane(writer: SQLiteWriter(writer: writer), mostWaiting: mostWaiting)
   }
 
   public func read<Value: Sendable>(

@@ -1,7 +1,12 @@
 internal import Dispatch
-internal import GRDB
 internal import Locking
 internal import MFADomain
+
+/// A database that can be written to.
+protocol SQLWriter: Sendable {
+  /// Runs `body` in one transaction, alone among the writers, and commits it; what `body` throws undoes it.
+  func transaction(_ body: (any SQLSession) throws -> Void) throws
+}
 
 /// Runs writes in batches, one transaction and so one flush to the disk a batch.
 ///
@@ -13,13 +18,13 @@ final class WriteLane: Sendable {
     var isDraining = false
   }
 
-  private let writer: any DatabaseWriter
+  private let writer: any SQLWriter
   private let mostWaiting: Int
   private let mostInBatch = 256
   private let queue = DispatchQueue(label: "mfa.store.write")
   private let waiting = Guarded(Waiting())
 
-  init(writer: any DatabaseWriter, mostWaiting: Int) {
+  init(writer: any SQLWriter, mostWaiting: Int) {
     self.writer = writer
     self.mostWaiting = mostWaiting
   }
@@ -44,7 +49,9 @@ final class WriteLane: Sendable {
   private func drain() {
     while let batch = next() {
       do {
-        try commit(batch)
+        try writer.transaction { sql in
+          for job in batch { try sql.savepoint { job.perform(sql) } }
+        }
         for job in batch { job.finish(nil) }
       } catch {
         for job in batch { job.finish(StoreFault(error)) }
@@ -62,22 +69,20 @@ final class WriteLane: Sendable {
       return Array(waiting.jobs.prefix(mostInBatch))
     }
   }
+}
 
-  private func commit(_ batch: [any WriteJob]) throws {
-    try writer.writeWithoutTransaction { db in
-      try db.inTransaction(.immediate) {
-        for job in batch {
-          try db.inSavepoint { job.perform(in: db) ? .commit : .rollback }
-        }
-        return .commit
-      }
-    }
+extension SQLSession {
+  /// Undoes what `body` wrote unless it gives `true`.
+  fileprivate func savepoint(_ body: () -> Bool) throws {
+    try run("SAVEPOINT job", [])
+    if !body() { try run("ROLLBACK TO SAVEPOINT job", []) }
+    try run("RELEASE SAVEPOINT job", [])
   }
 }
 
 private protocol WriteJob: Sendable {
   /// Whether what it wrote is to stay.
-  func perform(in db: Database) -> Bool
+  func perform(_ sql: any SQLSession) -> Bool
   /// Answers, with `fault` if the batch came to nothing.
   func finish(_ fault: StoreFault?)
 }
@@ -94,8 +99,8 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
     self.continuation = continuation
   }
 
-  func perform(in db: Database) -> Bool {
-    let outcome = Result { try body(SQLRecords(sql: SQLiteSession(db: db))) }
+  func perform(_ sql: any SQLSession) -> Bool {
+    let outcome = Result { try body(SQLRecords(sql: sql)) }
     result.withLock { $0 = outcome }
     if case .success = outcome { return true }
     return false
@@ -110,11 +115,14 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
   }
 }
 
+/// An error of a database's own library.
+protocol DatabaseFault: Error {}
+
 extension StoreFault {
-  init(_ error: any Error) { self.init(reason: "\(error)") }
+  init(_ error: any Error) { self = (error as? StoreFault) ?? StoreFault(reason: "\(error)") }
 
   /// What the domain threw, as it is; what the database or a row that cannot be read threw, as a fault of the store.
   static func translated(_ error: any Error) -> any Error {
-    error is DatabaseError || error is SQLRow.Unreadable ? StoreFault(error) : error
+    error is any DatabaseFault ? StoreFault(error) : error
   }
 }

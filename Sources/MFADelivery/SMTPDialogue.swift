@@ -1,0 +1,98 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+internal import NIOCore
+internal import NIOSSL
+
+/// What client and server say to each other for one mail.
+struct SMTPDialogue {
+  let channel: any Channel
+  let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+  private var inbound: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
+  private var buffer: [UInt8] = []
+
+  /// More than any sensible reply has.
+  private static let longestReply = 1 << 14
+
+  init(
+    channel: any Channel, inbound: NIOAsyncChannelInboundStream<ByteBuffer>,
+    outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+  ) {
+    self.channel = channel
+    self.outbound = outbound
+    self.inbound = inbound.makeAsyncIterator()
+  }
+
+  mutating func hand(over mail: SMTPMail, to server: SMTPProvider.Server) async throws {
+    try await expect(220)
+    try await say("EHLO \(mail.domain)", 250)
+    if server.usesTLS {
+      try await say("STARTTLS", 220)
+      try await startTLS(server)
+      try await say("EHLO \(mail.domain)", 250)
+    }
+    if let user = server.user, let password = server.password {
+      // RFC 4616. Without TLS it would be readable on the way.
+      guard server.usesTLS else { throw DeliveryFailure(reason: "no password without TLS", isTemporary: false) }
+      try await say("AUTH PLAIN " + Base64.encode(Array("\0\(user)\0\(password)".utf8)), 235)
+    }
+    try await say("MAIL FROM:<\(mail.sender.text)>", 250)
+    try await say("RCPT TO:<\(mail.recipient.text)>", 250)
+    try await say("DATA", 354)
+    let id = UUID().uuidString.lowercased()
+    try await outbound.write(ByteBuffer(string: mail.text(date: Date(), id: id)))
+    try await expect(250)
+    // The mail is the server's now, whatever it answers.
+    try? await say("QUIT", 221)
+  }
+
+  private mutating func startTLS(_ server: SMTPProvider.Server) async throws {
+    // What came behind the go-ahead, in the clear, could be anybody's (RFC 3207, section 4.2).
+    guard buffer.isEmpty else { throw DeliveryFailure(reason: "bytes behind STARTTLS", isTemporary: false) }
+    var configuration = TLSConfiguration.makeClientConfiguration()
+    if let authority = server.authority { configuration.trustRoots = .file(authority) }
+    let context = try NIOSSLContext(configuration: configuration)
+    let name = server.serverName ?? server.host
+    let channel = channel
+    try await channel.eventLoop.submit {
+      let handler = try NIOSSLClientHandler(context: context, serverHostname: name)
+      try channel.pipeline.syncOperations.addHandler(handler, position: .first)
+    }.get()
+  }
+
+  private mutating func say(_ line: String, _ expected: Int) async throws {
+    try await outbound.write(ByteBuffer(string: line + "\r\n"))
+    try await expect(expected)
+  }
+
+  /// Reads one reply, of however many lines (RFC 5321, section 4.2.1).
+  private mutating func expect(_ expected: Int) async throws {
+    var total = 0
+    while true {
+      let line = try await line()
+      total += line.utf8.count
+      guard total <= Self.longestReply, line.utf8.count >= 3, let code = Int(line.prefix(3)) else {
+        throw DeliveryFailure(reason: "a reply that is none", isTemporary: false)
+      }
+      if line.dropFirst(3).first == "-" { continue }
+      guard code == expected else {
+        throw DeliveryFailure(reason: "reply \(code) in place of \(expected)", isTemporary: code / 100 == 4)
+      }
+      return
+    }
+  }
+
+  private mutating func line() async throws -> String {
+    while true {
+      if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+        let line = String(decoding: buffer[..<end], as: UTF8.self)
+        buffer.removeSubrange(...end)
+        return line.trimmingCharacters(in: .whitespacesAndNewlines)
+      }
+      guard buffer.count <= Self.longestReply, let bytes = try await inbound.next() else {
+        throw DeliveryFailure(reason: "the server closed, or never ends its line", isTemporary: true)
+      }
+      buffer += bytes.readableBytesView
+    }
+  }
+}

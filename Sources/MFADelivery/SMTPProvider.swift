@@ -1,0 +1,101 @@
+internal import Foundation
+public import MFADomain
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+
+/// E-mail by SMTP (RFC 5321), a connection for each message.
+public struct SMTPProvider: MessageProvider {
+  public struct Server: Sendable, Hashable {
+    public var host: String
+    public var port: Int
+    /// The name in its certificate, where that is not the host.
+    public var serverName: String?
+    /// A PEM file with the roots to trust in place of the system's.
+    public var authority: String?
+    /// Whether TLS is asked for by STARTTLS (RFC 3207), and nothing sent without it.
+    public var usesTLS: Bool
+    public var user: String?
+    public var password: String?
+
+    public init(
+      host: String, port: Int, serverName: String? = nil, authority: String? = nil, usesTLS: Bool = true,
+      user: String? = nil, password: String? = nil
+    ) {
+      self.host = host
+      self.port = port
+      self.serverName = serverName
+      self.authority = authority
+      self.usesTLS = usesTLS
+      self.user = user
+      self.password = password
+    }
+  }
+
+  private let server: Server
+  private let sender: EmailAddress
+  private let domain: String
+
+  public init(server: Server, sender: EmailAddress, domain: String) {
+    self.server = server
+    self.sender = sender
+    self.domain = domain
+  }
+
+  public func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure) {
+    guard case .email(let recipient) = message.destination else {
+      throw DeliveryFailure(reason: "no e-mail address", isTemporary: false)
+    }
+    let mail = SMTPMail(
+      sender: sender, recipient: recipient, subject: MessageText.subject,
+      body: MessageText(message: message, domain: domain).body, domain: domain)
+    do {
+      let channel = try await connect()
+      // A server that falls silent ends the attempt, not the queue.
+      let deadline = channel.channel.eventLoop.scheduleTask(in: .seconds(30)) { [channel = channel.channel] in
+        channel.close(promise: nil)
+      }
+      defer { deadline.cancel() }
+      try await channel.executeThenClose { inbound, outbound in
+        var dialogue = SMTPDialogue(channel: channel.channel, inbound: inbound, outbound: outbound)
+        try await dialogue.hand(over: mail, to: server)
+      }
+    } catch let failure as DeliveryFailure {
+      throw failure
+    } catch {
+      throw DeliveryFailure(reason: "\(error)", isTemporary: true)
+    }
+  }
+
+  private func connect() async throws -> NIOAsyncChannel<ByteBuffer, ByteBuffer> {
+    try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .connectTimeout(.seconds(10))
+      .connect(host: server.host, port: server.port) { channel in
+        channel.eventLoop.makeCompletedFuture { try NIOAsyncChannel(wrappingChannelSynchronously: channel) }
+      }
+  }
+}
+
+/// One mail, as `DATA` sends it.
+struct SMTPMail {
+  let sender: EmailAddress
+  let recipient: EmailAddress
+  let subject: String
+  let body: String
+  let domain: String
+
+  /// Head and body with CRLF, dots at line starts doubled (RFC 5321, section 4.5.2), and the dot that ends them.
+  func text(date: Date, id: String) -> String {
+    let formatter = DateFormatter()
+    formatter.locale = Locale(identifier: "en_US_POSIX")
+    formatter.timeZone = TimeZone(identifier: "UTC")
+    formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss '+0000'"
+    let lines =
+      [
+        "From: <\(sender.text)>", "To: <\(recipient.text)>", "Subject: \(subject)",
+        "Date: \(formatter.string(from: date))", "Message-ID: <\(id)@\(domain)>", "MIME-Version: 1.0",
+        "Content-Type: text/plain; charset=utf-8", "Auto-Submitted: auto-generated", "",
+      ] + body.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    return lines.map { ($0.hasPrefix(".") ? "." : "") + $0 + "\r\n" }.joined() + ".\r\n"
+  }
+}

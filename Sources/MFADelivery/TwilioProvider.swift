@@ -1,0 +1,62 @@
+internal import AsyncHTTPClient
+internal import ByteCoding
+internal import Foundation
+public import MFADomain
+internal import NIOCore
+internal import NIOHTTP1
+
+/// SMS by an HTTP interface of Twilio's shape: `POST {base}/2010-04-01/Accounts/{account}/Messages.json`, a form with
+/// `To`, `From` and `Body`, by basic authentication.
+public struct TwilioProvider: MessageProvider {
+  private let url: String
+  private let authorization: String
+  private let sender: String
+  private let domain: String
+
+  /// - Parameters:
+  ///   - base: `https://api.twilio.com`, or a server that speaks the same.
+  ///   - sender: the number that messages come from.
+  ///   - domain: whom autofill fills the code in for.
+  public init(base: String, account: String, token: String, sender: String, domain: String) {
+    url = "\(base)/2010-04-01/Accounts/\(account)/Messages.json"
+    authorization = "Basic " + Base64.encode(Array("\(account):\(token)".utf8))
+    self.sender = sender
+    self.domain = domain
+  }
+
+  public func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure) {
+    guard case .phone(let number) = message.destination else {
+      throw DeliveryFailure(reason: "no telephone number", isTemporary: false)
+    }
+    var request = HTTPClientRequest(url: url)
+    request.method = .POST
+    request.headers.add(name: "Authorization", value: authorization)
+    request.headers.add(name: "Content-Type", value: "application/x-www-form-urlencoded")
+    let form = Self.form([
+      ("To", number.text), ("From", sender), ("Body", MessageText(message: message, domain: domain).body),
+    ])
+    request.body = .bytes(ByteBuffer(string: form))
+    let status: HTTPResponseStatus
+    do {
+      let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+      // Read to the end, so that the connection can be used again; what it says is not needed.
+      _ = try? await response.body.collect(upTo: 1 << 16)
+      status = response.status
+    } catch {
+      throw DeliveryFailure(reason: "\(error)", isTemporary: true)
+    }
+    guard (200..<300).contains(status.code) else {
+      throw DeliveryFailure(reason: "status \(status.code)", isTemporary: status.code == 429 || status.code >= 500)
+    }
+  }
+
+  private static func form(_ fields: [(String, String)]) -> String {
+    fields.map { name, value in
+      // A valid text is always encodable.
+      "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")"
+    }.joined(separator: "&")
+  }
+
+  private static let unreserved = CharacterSet(
+    charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+}

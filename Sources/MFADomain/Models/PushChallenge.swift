@@ -1,0 +1,61 @@
+public import ByteCoding
+public import Foundation
+
+/// A sign-in that waits for another device of the user to approve it.
+///
+/// The device that signs in shows a number of two digits. Whoever approves has to type it: somebody who approves without
+/// looking cannot.
+public struct PushChallenge: Sendable, Hashable {
+  public enum State: String, Sendable, Hashable { case pending, approved, denied }
+
+  public static let lifetime = Duration.seconds(120)
+  /// How many of a user's may wait at once.
+  public static let mostPending = 3
+  /// How long after a denial no other may begin.
+  public static let coolOff = Duration.seconds(300)
+
+  public let id: UUID
+  public let userID: UUID
+  /// The session that waits.
+  public let sessionID: UUID
+  /// 10 to 99.
+  public let number: Int
+  /// 32 bytes.
+  public let nonce: [UInt8]
+  /// Where the sign-in comes from, as the gate tells it.
+  public let address: String
+  public let createdAt: Timestamp
+  public let expiresAt: Timestamp
+  public var state: State
+  public var answeredAt: Timestamp?
+
+  public init(
+    id: UUID, userID: UUID, sessionID: UUID, number: Int, nonce: [UInt8], address: String, createdAt: Timestamp,
+    expiresAt: Timestamp, state: State = .pending, answeredAt: Timestamp? = nil
+  ) {
+    self.id = id
+    self.userID = userID
+    self.sessionID = sessionID
+    self.number = number
+    self.nonce = nonce
+    self.address = address
+    self.createdAt = createdAt
+    self.expiresAt = expiresAt
+    self.state = state
+    self.answeredAt = answeredAt
+  }
+
+  /// What the approving device signs: a structure of its own, so that no other signature of the key can stand for it.
+  ///
+  /// The line `sallyport-mfa push 1`, then the push's id, the user's id, the nonce in base64, the decision (`approve` or
+  /// `deny`) and the number that was typed (`0` with a denial), a line each, with a line feed after every one.
+  public static func signedBytes(
+    id: UUID, userID: UUID, nonce: [UInt8], approves: Bool, number: Int
+  ) -> [UInt8] {
+    let lines = [
+      "sallyport-mfa push 1", id.uuidString.lowercased(), userID.uuidString.lowercased(), Base64.encode(nonce),
+      approves ? "approve" : "deny", String(number),
+    ]
+    return Array(lines.map { $0 + "\n" }.joined().utf8)
+  }
+}

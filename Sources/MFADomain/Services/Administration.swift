@@ -1,0 +1,171 @@
+public import ByteCoding
+internal import Foundation
+
+/// What operators do to accounts, by command or by an admin's session. All of it stands in the history.
+public struct Administration: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  /// Who does it.
+  public enum Actor: Sendable {
+    /// Somebody with the keys and the database: on the machine itself.
+    case command(name: String)
+    /// The bearer of a session, who must be an admin with a second factor proved lately.
+    case session(Caller)
+  }
+
+  /// How long a code that an operator gives out lives: long enough to be told over the telephone and typed in.
+  public static let codeLifetime = Duration.seconds(1800)
+
+  public struct Account: Sendable, Hashable {
+    public let user: User
+    public let devices: [Device]
+    public let secondFactorSince: Timestamp?
+    public let backupCodesRemaining: Int
+    public let trustedDevices: Int
+  }
+
+  public func accounts(after name: String, atMost count: Int, by actor: Actor) async throws -> [Account] {
+    let now = premises.clock.now()
+    return try await premises.store.read { records in
+      try records.admit(actor, premises.policy, at: now)
+      return try records.users(after: name, atMost: max(1, min(count, 200))).map {
+        try Self.account(of: $0, in: records, at: now)
+      }
+    }
+  }
+
+  private static func account(of user: User, in records: any Records, at now: Timestamp) throws -> Account {
+    Account(
+      user: user, devices: try records.devices(of: user.id),
+      secondFactorSince: try records.totp(of: user.id)?.confirmedAt,
+      backupCodesRemaining: try records.countBackupCodes(of: user.id),
+      trustedDevices: try records.trustedDevices(of: user.id, at: now).count)
+  }
+
+  /// Refuses everything that the account asks for, and ends its sessions, until it is unlocked.
+  public func lock(_ username: Username, by actor: Actor) async throws {
+    try await change(username, by: actor, .userLocked, .locked) { user, records, now in
+      var locked = user
+      locked.lockedAt = now
+      try records.update(locked)
+      try records.endSessions(of: user, at: now)
+    }
+  }
+
+  /// Lifts an operator's lock, and the brakes of all factors.
+  public func unlock(_ username: Username, by actor: Actor) async throws {
+    try await change(username, by: actor, .userUnlocked, .unlocked) { user, records, _ in
+      var unlocked = user
+      unlocked.lockedAt = nil
+      try records.update(unlocked)
+      try records.releaseBrakes(of: user)
+    }
+  }
+
+  /// Takes the second factor and all trust away and ends the sessions, and gives a code that lets the user bring a new
+  /// device in: for somebody who has lost theirs, and whom the operator knows.
+  public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
+    let (code, id) = (BackupCode.make(premises.entropy), premises.entropy.uuid())
+    let vault = premises.vault
+    try await change(username, by: actor, .factorReset, .mfaDisabled) { user, records, now in
+      try records.removeTOTP(of: user.id)
+      try records.replaceBackupCodes(of: user.id, with: [])
+      try records.saveEmail(nil, of: user.id)
+      try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      try records.endSessions(of: user, at: now)
+      try records.releaseBrakes(of: user)
+      try Linking.insert(code, id, for: user, lifetime: Self.codeLifetime, vault, in: records, at: now)
+    }
+    return code
+  }
+
+  /// Removes a device of the account, as its user would.
+  public func removeDevice(_ deviceID: DeviceID, of username: Username, by actor: Actor) async throws {
+    try await change(username, by: actor, .deviceUnenrolled, .deviceRemoved, concerning: deviceID.text) {
+      user, records, now in
+      guard let device = try records.device(deviceID), device.userID == user.id, device.removedAt == nil else {
+        throw Refusal.notFound
+      }
+      try records.remove(device, of: user, at: now)
+    }
+  }
+
+  /// Lets the account do all of this by its sessions, or no longer.
+  public func setAdmin(_ isAdmin: Bool, _ username: Username, by actor: Actor) async throws {
+    try await change(username, by: actor, .roleChanged, nil) { user, records, _ in
+      var changed = user
+      changed.isAdmin = isAdmin
+      try records.update(changed)
+    }
+  }
+
+  /// What the history says of the account, or of all.
+  public func history(
+    of username: Username?, after sequence: Int64, atMost count: Int, by actor: Actor
+  ) async throws -> [AuditEntry] {
+    let now = premises.clock.now()
+    return try await premises.store.read { records in
+      try records.admit(actor, premises.policy, at: now)
+      return try records.auditEntries(
+        after: sequence, account: username?.key, atMost: max(1, min(count, 1000))
+      ).map(\.entry)
+    }
+  }
+
+  private func change(
+    _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: Notice.Kind?, concerning: String? = nil,
+    _ body: @escaping @Sendable (User, any Records, Timestamp) throws -> Void
+  ) async throws {
+    let now = premises.clock.now()
+    let userID = try await premises.store.write { [policy = premises.policy] records in
+      try records.admit(actor, policy, at: now)
+      guard let user = try records.user(named: username.key) else { throw Refusal.notFound }
+      try body(user, records, now)
+      try records.note(
+        event, actor: actor.name, requestID: actor.requestID, account: user.username.key,
+        concerning.map { ["device=\($0)"] } ?? [], at: now)
+      if let notice { _ = try records.append(notice, to: user.id, concerning: concerning, at: now) }
+      return user.id
+    }
+    premises.bell.ring(for: userID)
+  }
+}
+
+extension Administration.Actor {
+  var name: String {
+    switch self {
+    case .command(let name): "operator:\(name)"
+    case .session(let caller): caller.identity.subject
+    }
+  }
+
+  var requestID: String {
+    switch self {
+    case .command: "command"
+    case .session(let caller): caller.requestID
+    }
+  }
+}
+
+extension SessionRecords where Self: UserRecords & NoticeRecords & BrakeRecords {
+  /// - Throws: unless the actor is on the machine, or an admin whose session has proved two factors lately.
+  fileprivate func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
+    guard case .session(let caller) = actor else { return }
+    let (session, user) = try session(of: caller, at: now)
+    guard user.isAdmin else { throw Refusal.forbidden }
+    guard session.methods.contains("mfa") else { throw Refusal.secondFactorRequired }
+    guard now.since(session.authenticatedAt) <= policy.freshProof else {
+      throw Refusal.freshProofRequired(maximumAge: policy.freshProof)
+    }
+  }
+
+  fileprivate func endSessions(of user: User, at now: Timestamp) throws {
+    for var session in try sessions(of: user.id) where session.isLive(at: now) { try revoke(&session, at: now) }
+  }
+
+  fileprivate func releaseBrakes(of user: User) throws {
+    try removeBrakes(onAccount: user.username.key)
+  }
+}

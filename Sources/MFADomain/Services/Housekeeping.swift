@@ -1,0 +1,25 @@
+internal import ByteCoding
+
+/// Forgets what is of no use any more.
+public struct Housekeeping: Sendable {
+  let premises: Premises
+
+  public init(_ premises: Premises) { self.premises = premises }
+
+  /// How long notices can be told again.
+  static let noticesKept = Duration.seconds(90 * 86400)
+
+  public func clean() async throws {
+    let now = premises.clock.now()
+    try await premises.store.write { records in
+      try records.removeChallenges(expiredBefore: now)
+      // The counts of an hour are made of them.
+      try records.removeCodes(createdBefore: now.advanced(by: .seconds(-7200)))
+      try records.removePushes(createdBefore: now.advanced(by: .seconds(-7200)))
+      try records.removeSessions(expiredBefore: now)
+      try records.removeTrustedDevices(expiredBefore: now)
+      try records.removeBrakes(idleSince: now.advanced(by: Brake.longestLock * -2))
+      try records.removeNotices(before: now.advanced(by: Self.noticesKept * -1))
+    }
+  }
+}

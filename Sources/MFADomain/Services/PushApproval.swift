@@ -1,0 +1,114 @@
+internal import ByteCoding
+public import Foundation
+
+/// The second factor by another device of the user.
+public struct PushApproval: Sendable {
+  let premises: Premises
+  let sessions: Sessions
+
+  public init(_ premises: Premises) {
+    self.premises = premises
+    sessions = Sessions(premises)
+  }
+
+  /// Asks the user's other devices to approve the caller's sign-in. A session that is full already asks as well: the
+  /// approval is then a fresh proof.
+  public func start(by caller: Caller) async throws -> PushChallenge {
+    let now = premises.clock.now()
+    let (id, nonce) = (premises.entropy.uuid(), premises.entropy.bytes(32))
+    let number = 10 + Int(premises.entropy.number(below: 90))
+    let push = try await premises.store.write { records in
+      let (session, user) = try records.session(of: caller, scope: .pending, at: now)
+      let recent = try records.pushes(of: user.id, since: now.advanced(by: PushChallenge.coolOff * -1))
+      if let denial = recent.filter({ $0.state == .denied }).compactMap(\.answeredAt).max() {
+        throw Refusal.rateLimited(retryAfter: denial.advanced(by: PushChallenge.coolOff).since(now))
+      }
+      let pending = recent.filter { $0.state == .pending && now < $0.expiresAt }
+      if pending.count >= PushChallenge.mostPending, let end = pending.map(\.expiresAt).min() {
+        throw Refusal.rateLimited(retryAfter: end.since(now))
+      }
+      let push = PushChallenge(
+        id: id, userID: user.id, sessionID: session.id, number: number, nonce: nonce,
+        address: caller.identity.clientAddress, createdAt: now, expiresAt: now.advanced(by: PushChallenge.lifetime))
+      try records.insert(push)
+      try records.note(.pushStarted, by: caller, account: user.username.key, ["push=\(id)"], at: now)
+      return push
+    }
+    premises.bell.ring(for: push.userID)
+    return push
+  }
+
+  /// Those that wait for the caller to answer.
+  public func pending(for caller: Caller) async throws -> [PushChallenge] {
+    guard let proof = caller.session else { throw Refusal.sessionRequired }
+    let now = premises.clock.now()
+    return try await premises.store.read { records in
+      _ = try records.session(of: caller, at: now)
+      return try records.pendingPushes(for: proof, at: now)
+    }
+  }
+
+  /// Approves or denies by the key of the caller's own device. A number that is not the one shown denies.
+  ///
+  /// - Throws: `.authenticationFailed` for a wrong signature; `.notFound` for a push that is not another session's of the
+  ///   user, or does not wait any more.
+  public func answer(
+    _ id: UUID, approves: Bool, number: Int, _ signature: [UInt8], by caller: Caller
+  ) async throws -> PushChallenge.State {
+    let now = premises.clock.now()
+    let (state, userID) = try await premises.store.write { records in
+      let (session, user) = try records.session(of: caller, at: now)
+      guard var push = try records.push(id), push.userID == user.id, push.sessionID != session.id,
+        push.state == .pending, now < push.expiresAt
+      else { throw Refusal.notFound }
+      let device = try session.deviceID.flatMap { try records.device($0) }
+      let signed = PushChallenge.signedBytes(
+        id: id, userID: user.id, nonce: push.nonce, approves: approves, number: number)
+      guard let device, device.removedAt == nil, let key = device.publicKey, key.verifies(signature, of: signed) else {
+        throw Refusal.authenticationFailed
+      }
+      push.state = approves && number == push.number ? .approved : .denied
+      push.answeredAt = now
+      try records.update(push)
+      if push.state == .approved { try Self.complete(push.sessionID, in: records, at: now) }
+      try records.note(
+        push.state == .approved ? .pushApproved : .pushDenied, by: caller, account: user.username.key, ["push=\(id)"],
+        at: now)
+      return (push.state, user.id)
+    }
+    premises.bell.ring(for: userID)
+    return state
+  }
+
+  private static func complete(_ id: UUID, in records: any Records, at now: Timestamp) throws {
+    guard var session = try records.session(id), session.isLive(at: now) else { throw Refusal.notFound }
+    session.scope = .full
+    session.authenticatedAt = now
+    session.methods += ["mca", "mfa"].filter { !session.methods.contains($0) }
+    try records.update(session)
+  }
+
+  /// What became of a push of the caller's own session; with its tokens once it is approved.
+  public func outcome(
+    of id: UUID, for caller: Caller
+  ) async throws -> (state: PushChallenge.State, tokens: SessionTokens?) {
+    let now = premises.clock.now()
+    let (push, session, user) = try await premises.store.read { records in
+      let (session, user) = try records.session(of: caller, scope: .pending, at: now)
+      guard let push = try records.push(id), push.sessionID == session.id else { throw Refusal.notFound }
+      guard push.state != .pending || now < push.expiresAt else { throw Refusal.codeExpired }
+      return (push, session, user)
+    }
+    guard push.state == .approved else { return (push.state, nil) }
+    return (.approved, try await sessions.tokens(for: session, of: user))
+  }
+}
+
+extension PushRecords {
+  /// Those that the session of `proof` may answer: of its user, and not its own.
+  func pendingPushes(for proof: SessionProof, at now: Timestamp) throws -> [PushChallenge] {
+    try pushes(of: proof.userID, since: now.advanced(by: PushChallenge.lifetime * -1)).filter {
+      $0.state == .pending && now < $0.expiresAt && $0.sessionID != proof.sessionID
+    }
+  }
+}

@@ -1,0 +1,97 @@
+internal import ByteCoding
+internal import MFADomain
+internal import MFAWire
+
+/// What admins do to accounts.
+struct AdministrationController {
+  let administration: Administration
+
+  var operations: [Operation] { [users, lock, unlock, reset, removeDevice, history] }
+
+  private static let ofAdmins: [RefusalCode] = [
+    .invalidRequest, .sessionRequired, .boundElsewhere, .accountLocked, .forbidden, .secondFactorRequired,
+    .freshProofRequired, .notFound,
+  ]
+
+  private var users: Operation {
+    Operation(
+      "admin.users", .get, "/admin/users", "Accounts by name, at most a hundred.", access: .admin,
+      refusals: Self.ofAdmins
+    ) { (request: AccountsRequest, caller) in
+      let accounts = try await administration.accounts(
+        after: request.after ?? "", atMost: 100, by: .session(caller))
+      return AccountList(users: accounts.map(AccountList.Entry.init))
+    }
+  }
+
+  private var lock: Operation {
+    Operation(
+      "admin.lock", .post, "/admin/lock", "Locks an account and ends its sessions.", access: .admin,
+      refusals: Self.ofAdmins
+    ) { (request: AccountRequest, caller) in
+      try await administration.lock(Username(request.username), by: .session(caller))
+      return RevokeResponse(message: "Account locked")
+    }
+  }
+
+  private var unlock: Operation {
+    Operation(
+      "admin.unlock", .post, "/admin/unlock", "Unlocks an account and its factors.", access: .admin,
+      refusals: Self.ofAdmins
+    ) { (request: AccountRequest, caller) in
+      try await administration.unlock(Username(request.username), by: .session(caller))
+      return RevokeResponse(message: "Account unlocked")
+    }
+  }
+
+  private var reset: Operation {
+    Operation(
+      "admin.reset", .post, "/admin/reset", "Takes the second factor away, and gives a code to bring a device in.",
+      access: .admin, refusals: Self.ofAdmins
+    ) { (request: AccountRequest, caller) in
+      ResetResponse(
+        temporaryCode: try await administration.resetFactors(Username(request.username), by: .session(caller)),
+        expiresIn: Int(Administration.codeLifetime.components.seconds))
+    }
+  }
+
+  private var removeDevice: Operation {
+    Operation(
+      "admin.remove-device", .post, "/admin/remove-device", "Removes a device of an account.", access: .admin,
+      refusals: Self.ofAdmins
+    ) { (request: DeviceRequest, caller) in
+      try await administration.removeDevice(
+        DeviceID(request.deviceId), of: Username(request.username), by: .session(caller))
+      return RevokeResponse(message: "Device removed")
+    }
+  }
+
+  private var history: Operation {
+    Operation(
+      "admin.history", .get, "/admin/users/{username}/history", "What the history says of an account.",
+      access: .admin, refusals: Self.ofAdmins
+    ) { (request: HistoryRequest, caller) in
+      let entries = try await administration.history(
+        of: Username(request.username), after: request.after ?? 0, atMost: 100, by: .session(caller))
+      return History(entries: entries.map(History.Entry.init))
+    }
+  }
+}
+
+extension AccountList.Entry {
+  fileprivate init(_ account: Administration.Account) {
+    self.init(
+      username: account.user.username.text, createdAt: account.user.createdAt.wire,
+      locked: account.user.lockedAt != nil, admin: account.user.isAdmin, devices: account.devices.map(\.id.text),
+      mfaEnabled: account.secondFactorSince != nil, backupCodesRemaining: account.backupCodesRemaining,
+      trustedDevices: account.trustedDevices)
+  }
+}
+
+extension History.Entry {
+  fileprivate init(_ entry: AuditEntry) {
+    self.init(
+      sequence: entry.sequence, at: entry.at.wire, event: entry.event, detail: entry.detail, actor: entry.actor,
+      requestId: entry.requestID)
+  }
+}

@@ -1,0 +1,86 @@
+internal import MFADomain
+internal import MFAWire
+
+/// Setting up and taking away what the second factor is given by.
+struct AuthenticatorController {
+  let authenticator: Authenticator
+  let codes: MailedCodes
+
+  var operations: [Operation] { [enroll, verifyEnrollment, disable, regenerate, offerEmail, verifyEmail] }
+
+  private static let ofBearers: [RefusalCode] = [
+    .invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked,
+  ]
+  private static let ofGuesses: [RefusalCode] = ofBearers + [.codeInvalid, .codeExpired, .rateLimited, .notEnabled]
+
+  private var enroll: Operation {
+    Operation(
+      "mfa.enroll-totp", .post, "/auth/mfa/enroll", "Offers a secret for an authenticator, and codes on paper.",
+      access: .session, refusals: Self.ofBearers + [.freshProofRequired, .alreadyEnabled]
+    ) { (request: AuthenticatorRequest, caller) in
+      let offer = try await authenticator.offer(try TOTPParameters(request), by: caller)
+      return AuthenticatorOffer(secret: offer.secret, qrCodeURL: offer.uri, backupCodes: offer.backupCodes)
+    }
+  }
+
+  private var verifyEnrollment: Operation {
+    Operation(
+      "mfa.verify-enrollment", .post, "/auth/mfa/verify-enrollment", "Sets the offered authenticator up by a code.",
+      access: .session, pace: .slow, refusals: Self.ofGuesses + [.alreadyEnabled]
+    ) { (request: CodeRequest, caller) in
+      try await authenticator.confirm(request.code, by: caller)
+      return MessageResponse(message: "MFA enabled successfully")
+    }
+  }
+
+  private var disable: Operation {
+    Operation(
+      "mfa.disable", .post, "/auth/mfa/disable", "Takes the authenticator and all trust away, for a code.",
+      access: .session, pace: .slow, refusals: Self.ofGuesses
+    ) { (request: CodeRequest, caller) in
+      try await authenticator.disable(request.code, by: caller)
+      return MessageResponse(message: "MFA disabled successfully")
+    }
+  }
+
+  private var regenerate: Operation {
+    Operation(
+      "mfa.regenerate-backup-codes", .post, "/auth/mfa/regenerate-backup-codes",
+      "New codes on paper in place of the old, for a code.", access: .session, pace: .slow, refusals: Self.ofGuesses
+    ) { (request: CodeRequest, caller) in
+      BackupCodes(backupCodes: try await authenticator.regenerateBackupCodes(request.code, by: caller))
+    }
+  }
+
+  private var offerEmail: Operation {
+    Operation(
+      "mfa.offer-email", .post, "/auth/mfa/email", "Sends a code to an address that is to get codes.",
+      access: .session, pace: .slow, refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
+    ) { (request: EmailRequest, caller) in
+      try await codes.offer(try EmailAddress(request.email), by: caller)
+      return MessageResponse(message: "Verification code sent")
+    }
+  }
+
+  private var verifyEmail: Operation {
+    Operation(
+      "mfa.verify-email", .post, "/auth/mfa/email/verify", "Takes the address for the user's own, for the code.",
+      access: .session, pace: .slow, refusals: Self.ofGuesses
+    ) { (request: EmailCodeRequest, caller) in
+      try await codes.confirm(try EmailAddress(request.email), request.code, by: caller)
+      return MessageResponse(message: "E-mail address verified")
+    }
+  }
+}
+
+extension TOTPParameters {
+  fileprivate init(_ request: AuthenticatorRequest) throws(InvalidValue) {
+    guard let algorithm = Algorithm(rawValue: request.algorithm ?? "SHA1") else {
+      throw InvalidValue(field: "algorithm", rule: "is SHA1, SHA256 or SHA512")
+    }
+    guard let parameters = TOTPParameters(checkedAlgorithm: algorithm, digits: request.digits ?? 6, period: 30) else {
+      throw InvalidValue(field: "digits", rule: "is 6, 7 or 8")
+    }
+    self = parameters
+  }
+}

@@ -1,0 +1,27 @@
+internal import MFADomain
+internal import ByteCoding
+internal import MFAWire
+
+/// What a user's devices are told.
+struct NoticeController {
+  let notices: Notices
+
+  var operations: [Operation] { [list] }
+
+  private var list: Operation {
+    Operation(
+      "notices.list", .get, "/auth/notices", "The notices after a number, at most a hundred.",
+      access: .session,
+      refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked]
+    ) { (request: NoticesRequest, caller) in
+      NoticeList(notices: try await notices.list(after: max(0, request.after ?? 0), for: caller).map(NoticeEntry.init))
+    }
+  }
+}
+
+extension NoticeEntry {
+  init(_ notice: Notice) {
+    self.init(
+      sequence: notice.sequence, kind: notice.kind.rawValue, at: notice.at.wire, concerning: notice.concerning)
+  }
+}

@@ -1,0 +1,75 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+internal import MFAWire
+
+/// The second factor by another device of the user.
+struct PushController {
+  let approval: PushApproval
+
+  var operations: [Operation] { [start, pending, answer, state] }
+
+  private static let ofBearers: [RefusalCode] = [.sessionRequired, .boundElsewhere, .accountLocked]
+
+  private var start: Operation {
+    Operation(
+      "push.start", .post, "/auth/push/start", "Asks the user's other devices to approve this sign-in.",
+      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.rateLimited]
+    ) { (_: EmptyRequest, caller) in
+      let push = try await approval.start(by: caller)
+      return PushStarted(
+        pushId: push.id.uuidString.lowercased(), number: push.number,
+        expiresIn: Int(PushChallenge.lifetime.components.seconds))
+    }
+  }
+
+  private var pending: Operation {
+    Operation(
+      "push.pending", .get, "/auth/push", "The sign-ins that wait for the caller's approval.", access: .session,
+      refusals: Self.ofBearers + [.secondFactorRequired]
+    ) { (_: EmptyRequest, caller) in
+      PushList(pushes: try await approval.pending(for: caller).map(PushEntry.init))
+    }
+  }
+
+  private var answer: Operation {
+    Operation(
+      "push.answer", .post, "/auth/push/answer", "Approves or denies a sign-in, signed by the device's key.",
+      access: .session, pace: .slow,
+      refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .notFound, .authenticationFailed]
+    ) { (request: PushAnswerRequest, caller) in
+      let id = try UUID(wire: request.pushId)
+      guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
+        throw InvalidValue(field: "signature", rule: "is an ECDSA signature in base64, DER or 64 bytes")
+      }
+      let state = try await approval.answer(
+        id, approves: request.approve, number: request.number ?? 0, signature, by: caller)
+      return PushState(state: state.rawValue)
+    }
+  }
+
+  private var state: Operation {
+    Operation(
+      "push.state", .get, "/auth/push/{pushId}", "What became of the caller's own push, with the tokens if approved.",
+      access: .pendingSession, refusals: Self.ofBearers + [.invalidRequest, .notFound, .codeExpired]
+    ) { (request: PushStateRequest, caller) in
+      let (state, tokens) = try await approval.outcome(of: UUID(wire: request.pushId), for: caller)
+      return PushState(state: state.rawValue, token: tokens?.access, refreshToken: tokens?.refresh)
+    }
+  }
+}
+
+extension UUID {
+  fileprivate init(wire text: String) throws(InvalidValue) {
+    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "pushId", rule: "is a UUID") }
+    self = id
+  }
+}
+
+extension PushEntry {
+  init(_ push: PushChallenge) {
+    self.init(
+      pushId: push.id.uuidString.lowercased(), userId: push.userID.uuidString.lowercased(),
+      nonce: Base64.encode(push.nonce), address: push.address, expiresAt: push.expiresAt.wire)
+  }
+}

@@ -1,0 +1,95 @@
+internal import Foundation
+internal import MFADomain
+internal import MFAWire
+
+/// The second factor of a sign-in, and the devices that are spared it.
+struct SecondFactorController {
+  let secondFactor: SecondFactor
+  let codes: MailedCodes
+  let trust: Trust
+
+  var operations: [Operation] { [status, verifyLogin, resendEmail, trustedDevices, revokeTrust] }
+
+  private static let ofBearers: [RefusalCode] = [.sessionRequired, .boundElsewhere, .accountLocked]
+
+  private var status: Operation {
+    Operation(
+      "mfa.status", .get, "/auth/mfa/status", "The state of the caller's second factor.", access: .pendingSession,
+      refusals: Self.ofBearers
+    ) { (_: EmptyRequest, caller) in
+      MFAStatus(try await trust.status(for: caller))
+    }
+  }
+
+  private var verifyLogin: Operation {
+    Operation(
+      "mfa.verify-login", .post, "/auth/mfa/verify-login", "Gives the second factor.", access: .pendingSession,
+      pace: .slow,
+      refusals: Self.ofBearers + [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .notEnabled]
+    ) { (request: VerifyMFARequest, caller) in
+      let method = try request.method.map { text throws(InvalidValue) in
+        guard let method = SecondFactorMethod(rawValue: text) else {
+          throw InvalidValue(field: "method", rule: "is totp, email or backup_code")
+        }
+        return method
+      }
+      let name = try DeviceModel(request.device_name ?? "").text
+      let description = SecondFactor.Description(name: name, userAgent: caller.userAgent)
+      let (tokens, trustToken) = try await secondFactor.verify(
+        request.code, method: method, trusting: request.trust_device == true ? description : nil, by: caller)
+      return VerifyMFAResponse(
+        message: "MFA verification successful", userID: tokens.userID.uuidString.lowercased(), token: tokens.access,
+        refreshToken: tokens.refresh, expiresIn: Int(tokens.lifetime.components.seconds), trustToken: trustToken)
+    }
+  }
+
+  private var resendEmail: Operation {
+    Operation(
+      "mfa.resend-email-otp", .post, "/auth/mfa/resend-email-otp", "Sends a code to the user's address.",
+      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.rateLimited]
+    ) { (_: EmptyRequest, caller) in
+      try await codes.send(by: caller)
+      return MessageResponse(message: "Verification code sent")
+    }
+  }
+
+  private var trustedDevices: Operation {
+    Operation(
+      "mfa.trusted-devices", .get, "/auth/mfa/trusted-devices", "The caller's trusted devices.", access: .session,
+      refusals: Self.ofBearers + [.secondFactorRequired]
+    ) { (_: EmptyRequest, caller) in
+      TrustedDeviceList(devices: try await trust.devices(for: caller).map(TrustedDeviceList.Entry.init))
+    }
+  }
+
+  private var revokeTrust: Operation {
+    Operation(
+      "mfa.revoke-trusted-device", .delete, "/auth/mfa/trusted-devices/{id}", "Ends the trust in a device.",
+      access: .session,
+      refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .freshProofRequired, .notFound]
+    ) { (request: TrustedDeviceRequest, caller) in
+      try await trust.revoke(request.id, by: caller)
+      return MessageResponse(message: "Trusted device revoked successfully")
+    }
+  }
+}
+
+extension MFAStatus {
+  fileprivate init(_ status: Trust.Status) {
+    self.init(
+      enabled: status.enabledAt != nil, enrolledAt: status.enabledAt?.wire,
+      backupCodesRemaining: status.backupCodesRemaining, trustedDevicesCount: status.trustedDevices,
+      required: status.requirement != nil, requiredAt: status.requirement?.since.wire,
+      gracePeriodEnd: status.requirement?.graceEnds.wire, inGracePeriod: status.requirement?.isInGrace ?? false,
+      challengeRequired: status.isChallengeRequired, deviceTrusted: status.isDeviceTrusted,
+      methods: status.methods.map(\.rawValue), policy: Policy(biometricGate: status.allowsBiometricGate))
+  }
+}
+
+extension TrustedDeviceList.Entry {
+  fileprivate init(_ device: TrustedDevice) {
+    self.init(
+      id: device.id, deviceName: device.name, fingerprint: device.fingerprint, createdAt: device.createdAt.wire,
+      lastUsedAt: device.lastUsedAt.wire, expiresAt: device.expiresAt.wire, ipAddress: device.address)
+  }
+}

@@ -1,0 +1,30 @@
+internal import MFADomain
+internal import MFAWire
+
+/// The renewal and the end of sessions.
+struct SessionController {
+  let sessions: Sessions
+
+  var operations: [Operation] { [refresh, revoke] }
+
+  private var refresh: Operation {
+    Operation(
+      "auth.refresh", .post, "/auth/token/refresh", "New tokens for a refresh token, which is good once.",
+      access: .attested, refusals: [.invalidRequest, .sessionRequired, .boundElsewhere, .accountLocked]
+    ) { (request: RefreshRequest, caller) in
+      var response = TokenResponse(try await sessions.refresh(request.refreshToken, by: caller))
+      response.message = "Token refreshed"
+      return response
+    }
+  }
+
+  private var revoke: Operation {
+    Operation(
+      "auth.revoke", .post, "/auth/token/revoke", "Ends a session.", access: .attested,
+      refusals: [.invalidRequest, .sessionRequired, .boundElsewhere]
+    ) { (request: RevokeRequest, caller) in
+      try await sessions.end(request.refreshToken, by: caller)
+      return RevokeResponse(message: "Session revoked")
+    }
+  }
+}

@@ -1,0 +1,137 @@
+internal import Foundation
+internal import MFAWire
+
+/// A request of JSON-RPC 2.0, as far as it can be read without knowing its method.
+struct RPCRequest: Decodable {
+  let method: String
+  /// `nil` for a notification, which gets no answer.
+  let id: RPCID?
+  let hasParameters: Bool
+
+  private enum Key: String, CodingKey { case jsonrpc, method, id, params }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: Key.self)
+    guard try container.decode(String.self, forKey: .jsonrpc) == "2.0" else {
+      throw DecodingError.dataCorruptedError(forKey: .jsonrpc, in: container, debugDescription: "is not 2.0")
+    }
+    method = try container.decode(String.self, forKey: .method)
+    id = container.contains(.id) ? try container.decode(RPCID.self, forKey: .id) : nil
+    hasParameters = container.contains(.params)
+  }
+
+  /// Reads one message.
+  ///
+  /// - Throws: what is to be answered, with the id `null`.
+  init(_ text: [UInt8]) throws(RPCError) {
+    do {
+      self = try JSONDecoder().decode(RPCRequest.self, from: Data(text))
+    } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
+      throw .parse
+    } catch {
+      throw .invalidRequest
+    }
+  }
+}
+
+/// What names a request in its answer.
+enum RPCID: Codable, Sendable, Hashable {
+  case text(String)
+  case number(Int64)
+  case null
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let number = try? container.decode(Int64.self) {
+      self = .number(number)
+    } else {
+      self = .text(try container.decode(String.self))
+    }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .text(let text): try container.encode(text)
+    case .number(let number): try container.encode(number)
+    case .null: try container.encodeNil()
+    }
+  }
+}
+
+/// Why a request was not carried out (JSON-RPC 2.0, section 5.1).
+enum RPCError: Error, Sendable, Hashable {
+  case parse
+  case invalidRequest
+  case unknownMethod
+  case invalidParameters(PublicRefusal)
+  case refused(PublicRefusal)
+  case internalError
+
+  init(_ refusal: PublicRefusal) {
+    switch refusal.code {
+    case .invalidRequest: self = .invalidParameters(refusal)
+    case .internalError: self = .internalError
+    default: self = .refused(refusal)
+    }
+  }
+
+  var code: Int {
+    switch self {
+    case .parse: -32700
+    case .invalidRequest: -32600
+    case .unknownMethod: -32601
+    case .invalidParameters: -32602
+    case .internalError: -32603
+    case .refused: -32000
+    }
+  }
+
+  /// The refusal that `error.data` tells in full, as REST does.
+  var refusal: PublicRefusal {
+    switch self {
+    case .parse: PublicRefusal(.invalidRequest, "Parse error")
+    case .invalidRequest: PublicRefusal(.invalidRequest, "Invalid request")
+    case .unknownMethod: PublicRefusal(.notFound, "Method not found")
+    case .invalidParameters(let refusal), .refused(let refusal): refusal
+    case .internalError: PublicRefusal(.internalError, "Internal error")
+    }
+  }
+}
+
+/// The messages that the server writes.
+enum RPCAnswer {
+  /// - Parameter result: JSON.
+  static func success(_ result: [UInt8], id: RPCID) -> [UInt8] {
+    var text = Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8)
+    text += Self.text(of: id)
+    text += Array(",\"result\":".utf8)
+    text += result
+    text.append(UInt8(ascii: "}"))
+    return text
+  }
+
+  static func failure(_ error: RPCError, id: RPCID, requestID: String) -> [UInt8] {
+    var text = Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8) + Self.text(of: id)
+    text += Array(",\"error\":{\"code\":\(error.code),\"message\":".utf8)
+    text += Self.text(of: error.refusal.text)
+    text += Array(",\"data\":".utf8) + error.refusal.body(requestID: requestID)
+    return text + Array("}}".utf8)
+  }
+
+  static func notification(_ method: String, _ parameters: some Encodable) throws -> [UInt8] {
+    var text = Array("{\"jsonrpc\":\"2.0\",\"method\":".utf8)
+    text += Self.text(of: method)
+    text += Array(",\"params\":".utf8)
+    text += try WireCoding.encode(parameters)
+    text.append(UInt8(ascii: "}"))
+    return text
+  }
+
+  // Texts and whole numbers can always be written.
+  private static func text(of value: some Encodable) -> [UInt8] {
+    (try? WireCoding.encode(value)) ?? Array("null".utf8)
+  }
+}

@@ -1,0 +1,34 @@
+/// Why the server ends a socket: the codes of its own, from 4400 to 4429, beside those of RFC 6455.
+enum SocketClose: Sendable, Hashable {
+  /// The client closed, or the server stops.
+  case goingAway
+  /// A message that is no text.
+  case notText
+  /// The session that was attached has ended.
+  case sessionEnded
+  case tooBig
+  case tooFast
+  case internalError
+
+  var code: UInt16 {
+    switch self {
+    case .goingAway: 1001
+    case .internalError: 1011
+    case .notText: 4400
+    case .sessionEnded: 4403
+    case .tooBig: 4413
+    case .tooFast: 4429
+    }
+  }
+
+  var reason: String {
+    switch self {
+    case .goingAway: ""
+    case .internalError: "internal error"
+    case .notText: "only text messages"
+    case .sessionEnded: "session revoked"
+    case .tooBig: "message too big"
+    case .tooFast: "too many messages"
+    }
+  }
+}

@@ -1,0 +1,147 @@
+internal import ByteCoding
+internal import Foundation
+internal import Locking
+internal import MFADomain
+internal import MFATokens
+internal import MFAWire
+
+/// What is said on one socket, without the socket: requests in, answers and notices out.
+final class SocketConversation: Sendable {
+  private struct State {
+    var session: SessionProof?
+    var toldUpTo: Int64?
+    var toldPushes: Set<UUID> = []
+    var inFlight = 0
+    var tokens: Double
+    var countedAt: Timestamp
+  }
+
+  private let caller: Caller
+  private let registry: OperationRegistry
+  private let tokens: AccessTokens
+  private let notices: Notices
+  private let limits: SocketLimits
+  private let clock: WallClock
+  private let state: Guarded<State>
+  private let send: @Sendable ([UInt8]) async throws -> Void
+  private let sessionDidChange: @Sendable (SessionProof) -> Void
+
+  /// - Parameters:
+  ///   - send: writes one text message.
+  ///   - sessionDidChange: called when a session has been attached, so that its notices are listened to.
+  init(
+    caller: Caller, registry: OperationRegistry, tokens: AccessTokens, notices: Notices, limits: SocketLimits,
+    clock: WallClock, send: @escaping @Sendable ([UInt8]) async throws -> Void,
+    sessionDidChange: @escaping @Sendable (SessionProof) -> Void
+  ) {
+    self.caller = caller
+    self.registry = registry
+    self.tokens = tokens
+    self.notices = notices
+    self.limits = limits
+    self.clock = clock
+    self.send = send
+    self.sessionDidChange = sessionDidChange
+    state = Guarded(State(session: caller.session, tokens: limits.messages.size, countedAt: clock.now()))
+  }
+
+  var session: SessionProof? { state.withLock { $0.session } }
+
+  /// Counts a message of whatever kind, and says whether it is one too many.
+  func isTooFast() -> Bool {
+    let now = clock.now()
+    return state.withLock { state in
+      let passed = max(0, now.since(state.countedAt) / .seconds(1))
+      state.tokens = min(limits.messages.size, state.tokens + passed * limits.messages.perSecond)
+      state.countedAt = now
+      guard state.tokens >= 1 else { return true }
+      state.tokens -= 1
+      return false
+    }
+  }
+
+  /// Whether another request may begin; it ends with `end`.
+  func begin() -> Bool {
+    state.withLock { state in
+      guard state.inFlight < limits.mostInFlight else { return false }
+      state.inFlight += 1
+      return true
+    }
+  }
+
+  func end() { state.withLock { $0.inFlight -= 1 } }
+
+  /// Refuses a request that came while too many were unanswered.
+  func refuseAsBusy(_ text: [UInt8]) async throws {
+    guard let id = (try? RPCRequest(text))?.id else { return }
+    let error = RPCError.refused(PublicRefusal(RequestFault.tooFast(retryAfter: .seconds(1))))
+    try await send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
+  }
+
+  /// Carries out one request and answers it.
+  func answer(_ text: [UInt8]) async throws {
+    let request: RPCRequest
+    do throws(RPCError) {
+      request = try RPCRequest(text)
+    } catch {
+      return try await send(RPCAnswer.failure(error, id: .null, requestID: caller.requestID))
+    }
+    let outcome: Result<[UInt8], RPCError>
+    do throws(RPCError) {
+      outcome = .success(try await perform(request, text))
+    } catch {
+      outcome = .failure(error)
+    }
+    guard let id = request.id else { return }
+    switch outcome {
+    case .success(let result): try await send(RPCAnswer.success(result, id: id))
+    case .failure(let error): try await send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
+    }
+  }
+
+  private func perform(_ request: RPCRequest, _ text: [UInt8]) async throws(RPCError) -> [UInt8] {
+    let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
+    do {
+      if request.method == "session.attach" { return try await attach(input) }
+      guard let operation = registry.operation(named: request.method) else { throw RPCError.unknownMethod }
+      return try await registry.run(operation, input, for: caller.with(session))
+    } catch let error as RPCError {
+      throw error
+    } catch {
+      throw RPCError(PublicRefusal(error))
+    }
+  }
+
+  /// Lets the requests that follow be made, and the notices be told, for the session of an access token.
+  private func attach(_ input: OperationInput) async throws -> [UInt8] {
+    let request = try input.decode(as: AttachRequest.self)
+    guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw Refusal.sessionRequired }
+    try await notices.admit(caller.with(proof))
+    state.withLock { state in
+      if state.session?.userID != proof.userID { state.toldUpTo = nil }
+      state.session = proof
+      if let after = request.after { state.toldUpTo = after }
+    }
+    sessionDidChange(proof)
+    return Array("{\"success\":true}".utf8)
+  }
+
+  /// Tells what is new to the session that is attached, and says whether that session still lives.
+  func tellNotices() async throws -> Bool {
+    guard let proof = session else { return true }
+    let toldUpTo = state.withLock { $0.toldUpTo }
+    let news = try await notices.news(for: proof, after: toldUpTo)
+    for notice in news.notices {
+      try await send(try RPCAnswer.notification("notice", NoticeEntry(notice)))
+    }
+    let told = state.withLock { $0.toldPushes }
+    for push in news.pushes where !told.contains(push.id) {
+      try await send(try RPCAnswer.notification("push.challenge", PushEntry(push)))
+    }
+    state.withLock { state in
+      state.toldUpTo = max(state.toldUpTo ?? 0, news.upTo)
+      state.toldPushes = Set(news.pushes.map(\.id))
+    }
+    return news.isSessionLive
+  }
+}

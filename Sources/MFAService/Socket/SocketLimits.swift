@@ -1,0 +1,14 @@
+/// What one socket may ask of the server.
+public struct SocketLimits: Sendable, Hashable {
+  /// Bytes of a message.
+  public var largestMessage = 1 << 16
+  /// Requests that are not answered yet; further ones are refused.
+  public var mostInFlight = 16
+  /// Messages, of whatever kind; a socket that sends more is closed.
+  public var messages = PaceLimits.Bucket(size: 200, perSecond: 50)
+  /// How long a session may be over before its sockets close, and a notice old before it is told, when it was another
+  /// process that wrote it.
+  public var watchInterval = Duration.milliseconds(500)
+
+  public init() {}
+}

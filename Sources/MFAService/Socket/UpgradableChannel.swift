@@ -1,0 +1,139 @@
+internal import ByteCoding
+internal import HTTPTypes
+internal import HummingbirdCore
+internal import Locking
+internal import Logging
+internal import MFADomain
+internal import MFATokens
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOHTTPTypes
+internal import NIOHTTPTypesHTTP1
+internal import NIOWebSocket
+internal import ServiceLifecycle
+
+/// What sockets are served with.
+struct SocketService: Sendable {
+  let premises: Premises
+  let registry: OperationRegistry
+  let callers: CallerReader
+  let tokens: AccessTokens
+  let limits: SocketLimits
+  let logger: Logger
+}
+
+/// A connection that speaks HTTP, or becomes a WebSocket with its first request.
+///
+/// Only the first: the gate opens a connection for each socket, and NIO looks no further.
+struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
+  static let subprotocol = "mfa.v1"
+  static let longestSilence = TimeAmount.seconds(30)
+  static let paths: Set<String> = ["/", "/api/v1/socket", "/socket"]
+
+  let responder: HTTPChannelHandler.Responder
+  let service: SocketService
+
+  struct Value: ServerChildChannelValue {
+    let channel: any Channel
+    let upgrade: EventLoopFuture<Outcome>
+  }
+
+  enum Outcome: Sendable {
+    case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
+    case socket(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, Caller)
+  }
+
+  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+    channel.eventLoop.makeCompletedFuture {
+      let configuration = NIOUpgradableHTTPServerPipelineConfiguration(
+        upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
+          upgraders: [upgrader()], notUpgradingCompletionHandler: { Self.serveHTTP($0, logger) }))
+      let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
+        configuration: configuration)
+      return Value(channel: channel, upgrade: upgrade)
+    }
+  }
+
+  func handle(value: Value, logger: Logger) async {
+    do {
+      switch try await Self.outcome(of: value) {
+      case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
+      case .socket(let channel, let caller):
+        await SocketSession(channel: channel, caller: caller, service: service).run()
+      }
+    } catch {
+      logger.debug("connection ended before its first request", metadata: ["reason": "\(error)"])
+    }
+  }
+
+  /// What the first request makes of the connection. One that sends none is closed after `longestSilence`, and when the
+  /// server stops.
+  private static func outcome(of value: Value) async throws -> Outcome {
+    let channel = value.channel
+    let deadline = channel.eventLoop.scheduleTask(in: longestSilence) { channel.close(promise: nil) }
+    defer { deadline.cancel() }
+    return try await withTaskCancellationOrGracefulShutdownHandler {
+      try await value.upgrade.get()
+    } onCancelOrGracefulShutdown: {
+      channel.close(promise: nil)
+    }
+  }
+
+  private func upgrader() -> NIOTypedWebSocketServerUpgrader<Outcome> {
+    let admitted = Guarded<Caller?>(nil)
+    return NIOTypedWebSocketServerUpgrader(
+      maxFrameSize: service.limits.largestMessage,
+      shouldUpgrade: { channel, head in
+        channel.eventLoop.makeFutureWithTask {
+          guard let caller = await caller(opening: head) else { return nil }
+          admitted.withLock { $0 = caller }
+          return Self.headers(answering: head)
+        }
+      },
+      upgradePipelineHandler: { channel, _ in
+        channel.eventLoop.makeCompletedFuture {
+          guard let caller = admitted.withLock({ $0 }) else { throw ChannelError.operationUnsupported }
+          return .socket(try openSocket(on: channel), caller)
+        }
+      })
+  }
+
+  private func openSocket(on channel: any Channel) throws -> NIOAsyncChannel<WebSocketFrame, WebSocketFrame> {
+    let largest = service.limits.largestMessage
+    try channel.pipeline.syncOperations.addHandler(
+      NIOWebSocketFrameAggregator(
+        minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64, maxAccumulatedFrameSize: largest))
+    return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+  }
+
+  /// Who opens a socket; `nil` for somebody whom the gate has not identified, who is then answered over HTTP.
+  private func caller(opening head: HTTPRequestHead) async -> Caller? {
+    let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+    guard Self.paths.contains(String(path)) else { return nil }
+    var fields = HTTPFields()
+    for header in head.headers {
+      if let name = HTTPField.Name(header.name) { fields.append(HTTPField(name: name, value: header.value)) }
+    }
+    return try? await service.callers.caller(of: fields, requestID: service.callers.requestID(of: fields))
+  }
+
+  /// Chooses our subprotocol if it is offered. A client that offers none speaks it all the same.
+  private static func headers(answering head: HTTPRequestHead) -> HTTPHeaders {
+    head.headers[canonicalForm: "Sec-WebSocket-Protocol"].contains(Substring(subprotocol))
+      ? ["Sec-WebSocket-Protocol": subprotocol] : [:]
+  }
+
+  private static func serveHTTP(_ channel: any Channel, _ logger: Logger) -> EventLoopFuture<Outcome> {
+    // A request that was refused its upgrade is handed on after its bytes were read, and the channel behind it waits for
+    // the end of a read before it looks.
+    channel.eventLoop.execute { channel.pipeline.fireChannelReadComplete() }
+    return channel.eventLoop.makeCompletedFuture {
+      try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+      try channel.pipeline.syncOperations.addHandler(
+        HTTPConnectionStateHandler(idleTimeout: .seconds(90), logger: logger))
+      return .http(
+        try NIOAsyncChannel(
+          wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)))
+    }
+  }
+}

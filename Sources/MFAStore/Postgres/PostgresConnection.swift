@@ -1,0 +1,161 @@
+internal import ByteCoding
+internal import CPostgres
+
+/// One connection to a PostgreSQL server (a `PGconn`). Not for two threads at once.
+final class PostgresConnection {
+  private let handle: OpaquePointer
+  private var prepared: [String: String] = [:]
+
+  /// An error that libpq or the server reported.
+  struct Fault: DatabaseFault {
+    /// SQLSTATE; empty if libpq itself found the fault.
+    let code: String
+    let message: String
+  }
+
+  /// Connects to what `url` names, as libpq takes it.
+  init(url: String) throws {
+    guard let connection = PQconnectdb(url) else { throw Fault(code: "", message: "out of memory") }
+    handle = connection
+    guard PQstatus(connection) == CONNECTION_OK else { throw Fault(code: "", message: Self.message(of: connection)) }
+  }
+
+  deinit { PQfinish(handle) }
+
+  var isBroken: Bool { PQstatus(handle) != CONNECTION_OK }
+
+  /// Runs one statement, prepared at its first use.
+  func run(_ sql: String, _ arguments: [SQLValue]) throws -> PostgresResult {
+    let name = try statement(for: sql)
+    let values = arguments.map(\.wire)
+    // One block for all values, so that one address has to be kept.
+    let block = Array(values.map { $0 ?? [] }.joined()) + [0]
+    let answer = block.withUnsafeBytes { memory in
+      var offset = 0
+      let pointers = values.map { bytes -> UnsafePointer<CChar>? in
+        guard let bytes else { return nil }
+        defer { offset += bytes.count }
+        return memory.baseAddress.map { $0.advanced(by: offset).assumingMemoryBound(to: CChar.self) }
+      }
+      return PQexecPrepared(
+        handle, name, Int32(values.count), pointers, values.map { Int32($0?.count ?? 0) }, arguments.map(\.format), 1)
+    }
+    return try checked(answer)
+  }
+
+  /// Runs statements without arguments, as they are.
+  func execute(_ sql: String) throws { _ = try checked(PQexec(handle, sql)) }
+
+  private func statement(for sql: String) throws -> String {
+    if let name = prepared[sql] { return name }
+    let name = "s\(prepared.count)"
+    _ = try checked(PQprepare(handle, name, Self.numbered(sql), 0, nil))
+    prepared[sql] = name
+    return name
+  }
+
+  private func checked(_ answer: OpaquePointer?) throws -> PostgresResult {
+    guard let answer else { throw Fault(code: "", message: Self.message(of: handle)) }
+    let result = PostgresResult(owning: answer)
+    if let fault = result.fault { throw fault }
+    return result
+  }
+
+  /// `?` becomes `$1`, `$2` and so on. No text of ours has a question mark in a literal.
+  private static func numbered(_ sql: String) -> String {
+    var count = 0
+    return sql.reduce(into: "") { text, character in
+      guard character == "?" else { return text.append(character) }
+      count += 1
+      text += "$\(count)"
+    }
+  }
+
+  private static func message(of handle: OpaquePointer) -> String {
+    PQerrorMessage(handle).map { String(cString: $0).split(whereSeparator: \.isNewline).joined(separator: "; ") } ?? ""
+  }
+}
+
+/// What the server answered (a `PGresult`), values in binary form.
+final class PostgresResult {
+  private let handle: OpaquePointer
+
+  init(owning handle: OpaquePointer) { self.handle = handle }
+
+  deinit { PQclear(handle) }
+
+  var fault: PostgresConnection.Fault? {
+    let status = PQresultStatus(handle)
+    guard status != PGRES_TUPLES_OK, status != PGRES_COMMAND_OK else { return nil }
+    // Not the detail, which may quote values.
+    return PostgresConnection.Fault(code: field("C"), message: field("M"))
+  }
+
+  /// `COMMIT`, or `ROLLBACK` where a commit was asked of a transaction that had failed.
+  var commandTag: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
+  var changes: Int { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } ?? 0 }
+
+  func rows() throws -> [SQLRow] {
+    let columns = try (0..<PQnfields(handle)).map { column in
+      guard let name = PQfname(handle, column) else { throw SQLRow.Unreadable(column: "\(column)") }
+      return (name: String(cString: name), type: PQftype(handle, column))
+    }
+    return try (0..<PQntuples(handle)).map { row in
+      var values: [String: SQLValue] = [:]
+      for (index, column) in columns.enumerated() {
+        values[column.name] = try value(row, Int32(index), column.type)
+      }
+      return SQLRow(columns: values)
+    }
+  }
+
+  private func value(_ row: Int32, _ column: Int32, _ type: Oid) throws -> SQLValue {
+    guard PQgetisnull(handle, row, column) == 0 else { return .null }
+    let count = Int(PQgetlength(handle, row, column))
+    guard let start = PQgetvalue(handle, row, column) else { return .null }
+    let bytes = start.withMemoryRebound(to: UInt8.self, capacity: count) {
+      Array(UnsafeBufferPointer(start: $0, count: count))
+    }
+    guard let value = SQLValue(wire: bytes, type: type) else { throw SQLRow.Unreadable(column: "\(column)") }
+    return value
+  }
+
+  private func field(_ code: Unicode.Scalar) -> String {
+    PQresultErrorField(handle, Int32(code.value)).map { String(cString: $0) } ?? ""
+  }
+}
+
+extension SQLValue {
+  /// The numbers of built-in types (`pg_type.dat`); they never change.
+  private enum TypeNumber {
+    static let bytea: Oid = 17
+    static let int8: Oid = 20
+    static let int4: Oid = 23
+    static let text: Oid = 25
+  }
+
+  init?(wire bytes: [UInt8], type: Oid) {
+    switch type {
+    case TypeNumber.bytea: self = .blob(bytes)
+    case TypeNumber.text:
+      guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+      self = .text(text)
+    case TypeNumber.int8 where bytes.count == 8: self = .integer(bytes.reduce(0) { $0 << 8 | Int64($1) })
+    case TypeNumber.int4 where bytes.count == 4:
+      self = .integer(Int64(Int32(truncatingIfNeeded: bytes.reduce(0 as Int64) { $0 << 8 | Int64($1) })))
+    default: return nil
+    }
+  }
+
+  /// What is sent: numbers and texts as text, so that the server gives them the type of their place; bytes as they are.
+  var wire: [UInt8]? {
+    switch self {
+    case .null: nil
+    case .integer(let integer): Array(String(integer).utf8) + [0]
+    case .text(let text): Array(text.utf8) + [0]
+    case .blob(let bytes): bytes
+    }
+  }
+
+  var format: Int32 { if case .blob = self { 1 } else { 0 } }
+}

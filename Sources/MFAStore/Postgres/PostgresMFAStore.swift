@@ -1,0 +1,107 @@
+internal import Dispatch
+public import MFADomain
+
+/// The backend's memory in a PostgreSQL database, for several machines.
+///
+/// One writer at a time among all of them, by an advisory lock that each transaction takes: the services rely on it, and
+/// the history is one chain. Writes that wait in one process share a transaction.
+public final class PostgresMFAStore: Store {
+  private let lane: WriteLane
+  private let reader: PostgresDatabase
+
+  /// Connects to what `url` names (`postgres://…`, as libpq takes it), and brings its tables up to date.
+  public init(url: String, mostWaiting: Int = 4096) throws(StoreFault) {
+    let database = PostgresDatabase(url: url)
+    do {
+      try database.migrate()
+    } catch {
+      throw StoreFault(error)
+    }
+    lane = WriteLane(writer: database, mostWaiting: mostWaiting)
+    reader = PostgresDatabase(url: url)
+  }
+
+  public func read<Value: Sendable>(
+    _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+      reader.queue.async { [reader] in
+        continuation.resume(
+          with: Result {
+            do {
+              return try reader.readTransaction { try body(SQLRecords(sql: $0)) }
+            } catch {
+              throw StoreFault.translated(error)
+            }
+          })
+      }
+    }
+  }
+
+  public func write<Value: Sendable>(
+    _ body: @escaping @Sendable (any Records) throws -> Value
+  ) async throws -> Value {
+    try await lane.run(body)
+  }
+}
+
+/// A database and one connection to it, made when it is needed and anew after it broke.
+final class PostgresDatabase: SQLWriter, @unchecked Sendable {
+  private let url: String
+  // Used by one thread at a time: at first the one that migrates, then the write lane's or `queue`'s.
+  private var connection: PostgresConnection?
+  let queue = DispatchQueue(label: "mfa.store.postgres")
+
+  /// The number of the lock that all writers of a database take: `mfa` in ASCII.
+  private static let lock = 0x6D6661
+
+  init(url: String) { self.url = url }
+
+  func transaction(_ body: (any SQLSession) throws -> Void) throws {
+    try within("BEGIN; SELECT pg_advisory_xact_lock(\(Self.lock))", body)
+  }
+
+  func readTransaction<Value>(_ body: (any SQLSession) throws -> Value) throws -> Value {
+    try within("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body)
+  }
+
+  /// Makes what tables there are not yet; of several servers that start at once, one does.
+  func migrate() throws {
+    try transaction { sql in
+      try sql.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", [])
+      let found = try sql.rows("SELECT MAX(version) AS version FROM schema_version", [])
+      let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
+      let versions = Schema.postgres.versions
+      guard current <= versions.count else { throw StoreFault(reason: "the database was written by a newer version") }
+      for (index, statements) in versions.enumerated().dropFirst(current) {
+        for statement in statements { try sql.run(statement, []) }
+        try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
+      }
+    }
+  }
+
+  private func within<Value>(_ begin: String, _ body: (any SQLSession) throws -> Value) throws -> Value {
+    let connection = try self.connection ?? PostgresConnection(url: url)
+    self.connection = connection
+    defer { if connection.isBroken { self.connection = nil } }
+    do {
+      try connection.execute(begin)
+      let value = try body(PostgresSession(connection: connection))
+      guard try connection.run("COMMIT", []).commandTag == "COMMIT" else {
+        throw PostgresConnection.Fault(code: "25P02", message: "the transaction was rolled back")
+      }
+      return value
+    } catch {
+      try? connection.execute("ROLLBACK")
+      throw error
+    }
+  }
+}
+
+/// A transaction of PostgreSQL.
+struct PostgresSession: SQLSession {
+  let connection: PostgresConnection
+
+  func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int { try connection.run(sql, arguments).changes }
+  func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try connection.run(sql, arguments).rows() }
+}

@@ -1,0 +1,18 @@
+internal import GRDB
+
+/// SQLite's one writer.
+struct SQLiteWriter: SQLWriter {
+  let writer: any DatabaseWriter
+
+  func transaction(_ body: (any SQLSession) throws -> Void) throws {
+    try writer.writeWithoutTransaction { db in
+      try db.inTransaction(.immediate) {
+        try body(SQLiteSession(db: db))
+        return .commit
+      }
+    }
+  }
+}
+
+extension DatabaseError: DatabaseFault {}
+extension SQLRow.Unreadable: DatabaseFault {}

@@ -1,0 +1,146 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Glibc
+internal import MFADomain
+internal import MFATokens
+
+/// What operators do to accounts, on the machine that holds the database and the keys.
+struct AdminCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "admin",
+    abstract: "Lists, locks, unlocks and resets accounts.",
+    discussion: """
+      Example:
+
+        mfa-backend admin lock ada --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
+      """,
+    subcommands: [
+      Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
+    ])
+
+  /// The account that a command is about, and the database that it is in.
+  struct Account: ParsableArguments {
+    @Argument(help: "The account's name.")
+    var name: String
+
+    @OptionGroup var database: DatabaseOptions
+  }
+
+  struct Users: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lists accounts, one a line.")
+    @OptionGroup var database: DatabaseOptions
+
+    func run() async throws {
+      try await database.administer { administration, actor in
+        var last = ""
+        while true {
+          let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
+          for account in accounts { print(AdminCommand.line(account)) }
+          guard let name = accounts.last?.user.username.key, accounts.count == 200 else { return }
+          last = name
+        }
+      }
+    }
+  }
+
+  struct Lock: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Locks an account and ends its sessions.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { try await $0.lock(Username(account.name), by: $1) }
+    }
+  }
+
+  struct Unlock: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Unlocks an account and its factors.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { try await $0.unlock(Username(account.name), by: $1) }
+    }
+  }
+
+  struct Reset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Takes the second factor away, and prints a code to bring a new device in, good for 30 minutes.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { print(try await $0.resetFactors(Username(account.name), by: $1)) }
+    }
+  }
+
+  struct RemoveDevice: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Removes a device of an account.")
+    @OptionGroup var account: Account
+    @Option(help: "The device's id.") var device: String
+
+    func run() async throws {
+      try await account.database.administer {
+        try await $0.removeDevice(DeviceID(device), of: Username(account.name), by: $1)
+      }
+    }
+  }
+
+  struct Grant: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lets an account do all of this by its sessions.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { try await $0.setAdmin(true, Username(account.name), by: $1) }
+    }
+  }
+
+  struct Revoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Takes that right away.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { try await $0.setAdmin(false, Username(account.name), by: $1) }
+    }
+  }
+
+  struct Show: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "history", abstract: "Prints what the history says of an account, one entry a line.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { administration, actor in
+        let entries = try await administration.history(
+          of: Username(account.name), after: 0, atMost: 1000, by: actor)
+        for entry in entries { print("\(entry.at) \(entry.event) \(entry.detail) \(entry.actor)") }
+      }
+    }
+  }
+
+  private static func line(_ account: Administration.Account) -> String {
+    let marks =
+      (account.user.lockedAt == nil ? "" : " locked") + (account.user.isAdmin ? " admin" : "")
+      + (account.secondFactorSince == nil ? "" : " mfa")
+    return "\(account.user.username.text) devices=\(account.devices.count)\(marks)"
+  }
+}
+
+extension DatabaseOptions {
+  /// Calls `body` with what administers this database, in the name of whoever runs the command.
+  func administer(
+    _ body: (Administration, Administration.Actor) async throws -> Void
+  ) async throws {
+    do {
+      let store = try open()
+      let vault = try await Vault.open(in: store, with: try keys(), entropy: .system)
+      let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
+      let premises = Premises(store: store, vault: vault, outbox: Silence(), tokens: tokens)
+      try await body(Administration(premises), .command(name: "uid \(getuid())"))
+    } catch {
+      throw CommandFault(error)
+    }
+  }
+}
+
+/// Nothing that an operator does sends a message.
+private struct Silence: Outbox {
+  func send(_ message: OutgoingMessage) {}
+}

@@ -1,0 +1,41 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import MFADomain
+
+/// The keys that secrets are sealed under.
+struct KeysCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keys",
+    abstract: "Makes and rotates key-encryption keys.",
+    discussion: """
+      Example: a new key, put in front of the old one in the file, then
+
+        mfa-backend keys rotate --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
+      """,
+    subcommands: [Make.self, Rotate.self])
+
+  struct Make: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
+    @Option(help: "The key's name.") var name = "1"
+
+    func run() {
+      let key = Base64.encode(Entropy.system.bytes(32))
+      print("[" + JSONText.object(["name": name, "key": key]) + "]")
+    }
+  }
+
+  struct Rotate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Seals the data keys under the first key of the file; the others can then be taken out of it.")
+    @OptionGroup var database: DatabaseOptions
+
+    func run() async throws {
+      do {
+        let count = try await Vault.rewrap(in: database.open(), with: database.keys(), entropy: .system)
+        print("\(count) data keys sealed anew")
+      } catch {
+        throw CommandFault(error)
+      }
+    }
+  }
+}

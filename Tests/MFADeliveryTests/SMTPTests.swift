@@ -1,0 +1,123 @@
+import Foundation
+import MFADelivery
+import MFADomain
+import Testing
+import TestSupport
+
+@Suite("E-mail by SMTP", .serialized)
+struct SMTPTests {
+  /// aiosmtpd, which prints each mail as one line of JSON.
+  private static let server = """
+    import asyncio, json, ssl, sys
+    from aiosmtpd.controller import Controller
+    from aiosmtpd.smtp import SMTP, AuthResult
+
+    class Handler:
+        async def handle_DATA(self, server, session, envelope):
+            print(json.dumps({"from": envelope.mail_from, "to": envelope.rcpt_tos, "tls": session.ssl is not None,
+                              "user": session.auth_data, "text": envelope.content.decode()}), flush=True)
+            return sys.argv[4]
+
+    def authenticate(server, session, envelope, mechanism, data):
+        good = data.login == b"user" and data.password == b"password"
+        return AuthResult(success=good, auth_data="user" if good else None)
+
+    port, cert, key, _ = sys.argv[1:5]
+    context = None
+    if cert:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+    class Server(Controller):
+        def factory(self):
+            return SMTP(self.handler, tls_context=context, require_starttls=bool(cert), authenticator=authenticate,
+                        auth_require_tls=True)
+    controller = Server(Handler(), hostname="127.0.0.1", port=int(port))
+    controller.start()
+    print("ready", flush=True)
+    sys.stdin.read()
+    """
+
+  private func withServer(
+    tls: Bool = true, answer: String = "250 OK", _ body: (SMTPProvider.Server, ChildProcess) async throws -> Void
+  ) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (certificate, key) = (folder + "/cert.pem", folder + "/key.pem")
+      if tls {
+        let made = try await ChildProcess.run(
+          Places.tool("openssl"),
+          [
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+            "/CN=mail.test", "-addext", "subjectAltName=DNS:mail.test", "-keyout", key, "-out", certificate,
+          ])
+        #expect(made.exit == .code(0))
+      }
+      let port = try Places.freePort()
+      let process = try ChildProcess(
+        Places.tool("python3"), ["-c", Self.server, String(port), tls ? certificate : "", tls ? key : "", answer])
+      defer { process.kill() }
+      _ = try await process.output.first("readiness") { $0 == "ready" }
+      try await body(
+        SMTPProvider.Server(
+          host: "127.0.0.1", port: Int(port), serverName: "mail.test", authority: tls ? certificate : nil,
+          usesTLS: tls), process)
+    }
+  }
+
+  private func provider(_ server: SMTPProvider.Server) throws -> SMTPProvider {
+    SMTPProvider(server: server, sender: try EmailAddress("mfa@example.com"), domain: "example.com")
+  }
+
+  private func message() throws -> OutgoingMessage {
+    OutgoingMessage(destination: .email(try EmailAddress("ada@example.org")), code: "042042", lifetime: .seconds(300))
+  }
+
+  @Test("B-074 a code arrives by SMTP, over TLS and with a password")
+  func arrives() async throws {
+    try await withServer { server, process in
+      var server = server
+      server.user = "user"
+      server.password = "password"
+      try await provider(server).deliver(message())
+      let line = try await process.output.first("a mail") { $0.hasPrefix("{") }
+      #expect(line.contains(#""from": "mfa@example.com", "to": ["ada@example.org"], "tls": true, "user": "user""#))
+      #expect(line.contains("Your OTP is 042042"))
+      #expect(line.contains("@example.com #042042"))
+    }
+  }
+
+  @Test("B-074 nothing is sent to a server whose certificate is not trusted, or that another name stands in")
+  func untrusted() async throws {
+    try await withServer { server, process in
+      var (stranger, misnamed) = (server, server)
+      stranger.authority = nil
+      misnamed.serverName = "other.test"
+      for server in [stranger, misnamed] {
+        let message = try message()
+        await #expect(throws: DeliveryFailure.self) { try await provider(server).deliver(message) }
+      }
+      #expect(process.output.lines == ["ready"])
+    }
+  }
+
+  @Test("B-074 nothing is sent to a server that has no STARTTLS")
+  func noTLS() async throws {
+    try await withServer(tls: false) { server, process in
+      var server = server
+      server.usesTLS = true
+      let message = try message()
+      await #expect(throws: DeliveryFailure.self) { try await provider(server).deliver(message) }
+      #expect(process.output.lines == ["ready"])
+    }
+  }
+
+  @Test(
+    "B-074 a refusal for good is told from one for now",
+    arguments: [("451 later", true), ("554 no", false)])
+  func refused(_ answer: String, _ isTemporary: Bool) async throws {
+    try await withServer(answer: answer) { server, _ in
+      let message = try message()
+      let error = await #expect(throws: DeliveryFailure.self) { try await provider(server).deliver(message) }
+      #expect(error?.isTemporary == isTemporary)
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import ByteCoding
+import Hummingbird
+import Locking
+import Logging
+import MFADelivery
+import MFADomain
+import Testing
+
+@Suite("SMS by HTTP")
+struct TwilioTests {
+  /// What a server of Twilio's shape was asked.
+  struct Asked: Sendable {
+    var path = ""
+    var authorization = ""
+    var body = ""
+  }
+
+  /// Calls `body` with a local server that answers with `statuses`, the last of them for ever.
+  private func withServer(
+    answering statuses: [HTTPResponse.Status],
+    _ body: (TwilioProvider, Guarded<[Asked]>) async throws -> Void
+  ) async throws {
+    let asked = Guarded<[Asked]>([])
+    let (ports, portFound) = AsyncStream<Int>.makeStream()
+    let application = Application(
+      responder: CallbackResponder { (request: Request, _: BasicRequestContext) in
+        let text = String(buffer: try await request.body.collect(upTo: 1 << 16))
+        let count = asked.withLock { asked in
+          asked.append(
+            Asked(path: request.uri.path, authorization: request.headers[.authorization] ?? "", body: text))
+          return asked.count
+        }
+        return Response(status: statuses[min(count, statuses.count) - 1])
+      },
+      configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+      onServerRunning: { portFound.yield($0.localAddress?.port ?? 0) },
+      logger: Logger(label: "twilio") { _ in SwiftLogNoOpLogHandler() })
+    let running = Task { try await application.run() }
+    defer { running.cancel() }
+    var iterator = ports.makeAsyncIterator()
+    let port = await iterator.next() ?? 0
+    try await body(
+      TwilioProvider(
+        base: "http://127.0.0.1:\(port)", account: "AC1", token: "secret", sender: "+15550001111",
+        domain: "example.com"), asked)
+  }
+
+  private func message() throws -> OutgoingMessage {
+    OutgoingMessage(destination: .phone(try PhoneNumber("+1234567890")), code: "042042", lifetime: .seconds(300))
+  }
+
+  @Test("A-220 an SMS is a form with number, sender and text, by basic authentication")
+  func form() async throws {
+    try await withServer(answering: [.created]) { provider, asked in
+      try await provider.deliver(message())
+      let request = asked.withLock { $0[0] }
+      #expect(request.path == "/2010-04-01/Accounts/AC1/Messages.json")
+      #expect(request.authorization == "Basic " + Base64.encode(Array("AC1:secret".utf8)))
+      #expect(
+        request.body
+          == "To=%2B1234567890&From=%2B15550001111&Body=Your%20OTP%20is%20042042%0A%0A%40example.com%20%23042042")
+    }
+  }
+
+  @Test("B-084 the text ends with the line that binds the code to its domain")
+  func autofill() async throws {
+    try await withServer(answering: [.created]) { provider, asked in
+      try await provider.deliver(message())
+      #expect(asked.withLock { $0[0].body.hasSuffix("%40example.com%20%23042042") })
+    }
+  }
+
+  @Test(
+    "A-220 a refusal for good is told from one for now",
+    arguments: [
+      (HTTPResponse.Status.badRequest, false), (.unauthorized, false), (.tooManyRequests, true), (.badGateway, true),
+    ])
+  func refused(_ status: HTTPResponse.Status, _ isTemporary: Bool) async throws {
+    try await withServer(answering: [status]) { provider, _ in
+      let message = try message()
+      await #expect(throws: DeliveryFailure(reason: "status \(status.code)", isTemporary: isTemporary)) {
+        try await provider.deliver(message)
+      }
+    }
+  }
+
+  @Test("A-220 a message is tried again while the failure is one for now")
+  func retries() async throws {
+    try await withServer(answering: [.badGateway, .badGateway, .created]) { provider, asked in
+      let outbox = QueuedOutbox(
+        phone: provider, email: nil, pause: .milliseconds(1),
+        logger: Logger(label: "outbox") { _ in SwiftLogNoOpLogHandler() })
+      let running = Task { try await outbox.run() }
+      outbox.send(try message())
+      while asked.withLock({ $0.count }) < 3 { await Task.yield() }
+      running.cancel()
+      try? await running.value
+      #expect(asked.withLock { $0.count } == 3)
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Locking
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+public import NIOWebSocket
+
+/// A WebSocket client that speaks JSON-RPC.
+public final class TestSocket: Sendable {
+  private let outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
+  private let received: Mailbox
+  private let nextID = Guarded(0)
+  public let subprotocol: String?
+
+  /// Opens a socket to `backend` as the gate would for `app`, and calls `body` with it.
+  public static func with<R: Sendable>(
+    _ backend: TestBackend, as app: AppInstance, token: String? = nil, path: String = "/",
+    subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, _ body: (TestSocket) async throws -> R
+  ) async throws -> R {
+    var headers: HTTPHeaders = [
+      "X-Attest-Assertion": try await (gate ?? backend.gate).assertion(for: app), "Host": "localhost",
+    ]
+    if let token { headers.add(name: "Authorization", value: "Bearer \(token)") }
+    if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
+    let (channel, chosen) = try await open(port: backend.port, path: path, headers: headers)
+    return try await channel.executeThenClose { inbound, outbound in
+      let received = Mailbox()
+      let socket = TestSocket(outbound: outbound, received: received, subprotocol: chosen)
+      return try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          do { for try await frame in inbound { received.deliver(frame) } } catch {}
+          received.end()
+        }
+        let result: Result<R, any Error>
+        do { result = .success(try await body(socket)) } catch { result = .failure(error) }
+        group.cancelAll()
+        return try result.get()
+      }
+    }
+  }
+
+  private init(outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>, received: Mailbox, subprotocol: String?) {
+    self.outbound = outbound
+    self.received = received
+    self.subprotocol = subprotocol
+  }
+
+  public struct NotUpgraded: Error {}
+
+  private static func open(
+    port: Int, path: String, headers: HTTPHeaders
+  ) async throws -> (NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, String?) {
+    let upgrade = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(
+      host: "127.0.0.1", port: port
+    ) { channel in
+      channel.eventLoop.makeCompletedFuture {
+        let upgrader = NIOTypedWebSocketClientUpgrader<(NIOAsyncChannel<WebSocketFrame, WebSocketFrame>, String?)>(
+          upgradePipelineHandler: { channel, head in
+            channel.eventLoop.makeCompletedFuture {
+              (
+                try NIOAsyncChannel(wrappingChannelSynchronously: channel),
+                head.headers.first(name: "Sec-WebSocket-Protocol")
+              )
+            }
+          })
+        return try channel.pipeline.syncOperations.configureUpgradableHTTPClientPipeline(
+          configuration: .init(
+            upgradeConfiguration: .init(
+              upgradeRequestHead: HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: headers),
+              upgraders: [upgrader],
+              notUpgradingCompletionHandler: { $0.eventLoop.makeFailedFuture(NotUpgraded()) })))
+      }
+    }
+    return try await upgrade.get()
+  }
+
+  /// Sends one message as it is.
+  public func send(_ text: String) async throws {
+    try await outbound.write(
+      WebSocketFrame(fin: true, opcode: .text, maskKey: .random(), data: ByteBuffer(string: text)))
+  }
+
+  /// Sends one frame of another kind.
+  public func send(_ opcode: WebSocketOpcode, fin: Bool = true, _ bytes: [UInt8] = []) async throws {
+    try await outbound.write(
+      WebSocketFrame(fin: fin, opcode: opcode, maskKey: .random(), data: ByteBuffer(bytes: bytes)))
+  }
+
+  /// Calls a method and gives its whole answer.
+  public func call(_ method: String, _ parameters: JSONValue? = nil) async throws -> JSONValue {
+    let id = nextID.withLock { id in
+      id += 1
+      return id
+    }
+    var message: [String: JSONValue] = ["jsonrpc": "2.0", "id": .number(Double(id)), "method": .string(method)]
+    message["params"] = parameters
+    try await send(JSONValue.object(message).encoded)
+    return try await received.next { $0["id"] == .number(Double(id)) }
+  }
+
+  /// The next message that is no answer, or an answer to nothing.
+  public func next(where matches: @escaping @Sendable (JSONValue) -> Bool = { $0["method"] != nil }) async throws
+    -> JSONValue
+  {
+    try await received.next(where: matches)
+  }
+
+  /// The code that the server closes with.
+  public func closeCode() async throws -> Int { try await received.closeCode() }
+}
+
+/// What a socket has received, and who waits for it.
+final class Mailbox: Sendable {
+  private struct State {
+    var messages: [JSONValue] = []
+    var closeCode: Int?
+    var hasEnded = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+    var changes = 0
+  }
+
+  private let state = Guarded(State())
+
+  struct Ended: Error {}
+
+  func deliver(_ frame: WebSocketFrame) {
+    update { state in
+      var data = frame.unmaskedData
+      if frame.opcode == .connectionClose {
+        state.closeCode = data.readInteger(as: UInt16.self).map(Int.init) ?? 1005
+      } else if frame.opcode == .text, let value = try? JSONValue(Data(data.readableBytesView)) {
+        state.messages.append(value)
+      }
+    }
+  }
+
+  func end() { update { $0.hasEnded = true } }
+
+  private func update(_ change: (inout State) -> Void) {
+    let waiting = state.withLock { state in
+      change(&state)
+      state.changes += 1
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
+
+  func next(where matches: @escaping @Sendable (JSONValue) -> Bool) async throws -> JSONValue {
+    try await wait { state in
+      state.messages.firstIndex(where: matches).map { state.messages.remove(at: $0) }
+    }
+  }
+
+  func closeCode() async throws -> Int { try await wait { $0.closeCode } }
+
+  /// Looks until `look` finds something, anew after each thing that comes. Look and wait are one step, so nothing that
+  /// comes between them is missed.
+  private func wait<Value>(_ look: @Sendable (inout State) -> Value?) async throws -> Value {
+    while true {
+      let result = state.withLock { state in (look(&state), state.hasEnded, state.changes) }
+      if let value = result.0 { return value }
+      if result.1 { throw Ended() }
+      await withCheckedContinuation { continuation in
+        let isNew = state.withLock { state in
+          guard state.changes == result.2 else { return true }
+          state.waiting.append(continuation)
+          return false
+        }
+        if isNew { continuation.resume() }
+      }
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("Authenticators and codes on paper")
+struct AuthenticatorTests {
+  @Test("B-080 an offer has a secret of 160 bits, its URI and the codes on paper")
+  func offer() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let answer = try await backend.post("/auth/mfa/enroll", [:], as: phone.app, token: token)
+      #expect(answer.status == 200)
+      #expect(answer.json?.keys == ["secret", "qr_code_url", "backup_codes"])
+      let secret = answer["secret"]?.text ?? ""
+      #expect(secret.count == 32)
+      #expect(
+        answer["qr_code_url"]
+          == .string(
+            "otpauth://totp/Sallyport:testuser?secret=\(secret)&issuer=Sallyport&algorithm=SHA1&digits=6&period=30"))
+    }
+  }
+
+  @Test("B-081 there are ten codes of eight characters, all different, each with a letter")
+  func paper() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let codes = try await backend.offerAuthenticator(phone, token: backend.token(phone)).backupCodes
+      #expect(Set(codes).count == 10)
+      #expect(codes.allSatisfy { $0.count == 8 && $0.contains(where: \.isLetter) })
+    }
+  }
+
+  @Test("B-082 an authenticator counts for nothing before its first code, and asks for a second factor after it")
+  func confirmation() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let authenticator = try await backend.offerAuthenticator(phone, token: token)
+      #expect(try await backend.signIn(phone)["scope"] == "full")
+      let answer = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(authenticator.code())], as: phone.app, token: token)
+      #expect(answer.status == 200)
+      #expect(try await backend.signIn(phone)["scope"] == "mfa")
+    }
+  }
+
+  @Test("B-082 a wrong code sets nothing up")
+  func wrongConfirmation() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let authenticator = try await backend.offerAuthenticator(phone, token: token)
+      let answer = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(authenticator.code(5))], as: phone.app, token: token)
+      #expect(answer.status == 401)
+      #expect(try await backend.signIn(phone)["scope"] == "full")
+    }
+  }
+
+  @Test("B-082 the code of the setup cannot be the first code of a sign-in")
+  func setupCodeIsSpent() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let authenticator = try await backend.offerAuthenticator(phone, token: token)
+      let code = authenticator.code()
+      _ = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(code)], as: phone.app, token: token)
+      let pending = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(code, phone, token: pending).status == 401)
+      #expect(try await backend.verifyLogin(authenticator.code(1), phone, token: pending).status == 200)
+    }
+  }
+
+  @Test("B-080 a second offer gets 409 once an authenticator is set up, and takes the first's place before")
+  func secondOffer() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let first = try await backend.offerAuthenticator(phone, token: token)
+      let second = try await backend.offerAuthenticator(phone, token: token)
+      let path = "/auth/mfa/verify-enrollment"
+      #expect(try await backend.post(path, ["code": .string(first.code())], as: phone.app, token: token).status == 401)
+      #expect(try await backend.post(path, ["code": .string(second.code())], as: phone.app, token: token).status == 200)
+      let third = try await backend.post("/auth/mfa/enroll", [:], as: phone.app, token: token)
+      #expect(third.status == 409)
+      #expect(third["error"] == "MFA is already enabled for this account")
+    }
+  }
+
+  @Test("B-081 new codes on paper put the old ones out of use")
+  func regenerate() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      let answer = try await backend.post(
+        "/auth/mfa/regenerate-backup-codes", ["code": .string(authenticator.code())], as: phone.app, token: token)
+      #expect(answer["backup_codes"]?.count == 10)
+      let pending = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending).status == 401)
+      let fresh = answer["backup_codes"]?[0]?.text ?? ""
+      #expect(try await backend.verifyLogin(fresh, phone, token: pending).status == 200)
+    }
+  }
+
+  @Test("B-083 disabling takes trust and codes away, and needs a code")
+  func disable() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      _ = try await backend.verifyLogin(authenticator.code(), phone, token: pending, ["trust_device": true])
+      let path = "/auth/mfa/disable"
+      #expect(try await backend.post(path, ["code": "000000"], as: phone.app, token: token).status == 401)
+      backend.clock.advance(by: .seconds(30))
+      #expect(
+        try await backend.post(path, ["code": .string(authenticator.code())], as: phone.app, token: token).status
+          == 200)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(status["enabled"] == false)
+      #expect(status["trusted_devices_count"] == 0)
+      #expect(status["backup_codes_remaining"] == 0)
+      #expect(try await backend.signIn(phone)["scope"] == "full")
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("Codes by e-mail")
+struct MailedCodeTests {
+  /// A phone with an authenticator and a confirmed address, signed in up to the second factor.
+  private func pending(_ backend: TestBackend, _ phone: TestPhone) async throws -> (String, TestAuthenticator) {
+    let (token, authenticator) = try await backend.setUp(phone)
+    let email: JSONValue = "user@example.com"
+    _ = try await backend.post("/auth/mfa/email", ["email": email], as: phone.app, token: token)
+    let code = backend.outbox.lastCode ?? ""
+    let answer = try await backend.post(
+      "/auth/mfa/email/verify", ["email": email, "code": .string(code)], as: phone.app, token: token)
+    #expect(answer.status == 200)
+    return (try await backend.pendingToken(phone), authenticator)
+  }
+
+  private func resend(_ backend: TestBackend, _ phone: TestPhone, _ token: String) async throws -> Answer {
+    try await backend.post("/auth/mfa/resend-email-otp", [:], as: phone.app, token: token)
+  }
+
+  @Test("B-074 a code that came by e-mail is taken for the second factor, once")
+  func verify() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await pending(backend, phone)
+      #expect(try await resend(backend, phone, token).status == 200)
+      #expect(backend.outbox.messages.last?.destination == .email(try EmailAddress("user@example.com")))
+      let code = backend.outbox.lastCode ?? ""
+      #expect(try await backend.verifyLogin(code, phone, token: token).status == 200)
+      #expect(try await backend.verifyLogin(code, phone, token: token).status == 401)
+    }
+  }
+
+  @Test("B-052 a code can be sent again after 60 s, and not before", arguments: [(59, 429, 1), (60, 200, nil)])
+  func cooldown(_ seconds: Int, _ status: Int, _ retryAfter: Int?) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, token)
+      backend.clock.advance(by: .seconds(seconds))
+      let answer = try await resend(backend, phone, token)
+      #expect(answer.status == status)
+      #expect(answer["retryAfter"]?.int == retryAfter)
+      #expect(answer.headers["retry-after"] == retryAfter.map(String.init))
+    }
+  }
+
+  @Test("B-041 an expired code gets 410 in the seed's words")
+  func expired() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, token)
+      let code = backend.outbox.lastCode ?? ""
+      backend.clock.advance(by: .seconds(300))
+      let answer = try await backend.verifyLogin(code, phone, token: token)
+      #expect(answer.status == 410)
+      #expect(answer["error"] == "Code has expired. Please generate a new one.")
+    }
+  }
+
+  @Test("B-027 a user without an address gets the same answer, and nothing is sent")
+  func noAddress() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.setUp(phone)
+      let token = try await backend.pendingToken(phone)
+      let answer = try await resend(backend, phone, token)
+      #expect(answer.json == ["message": "Verification code sent"])
+      #expect(backend.outbox.messages.isEmpty)
+    }
+  }
+
+  @Test("B-074 an address counts only once its code has come back")
+  func unconfirmed() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      _ = try await backend.post("/auth/mfa/email", ["email": "a@example.com"], as: phone.app, token: token)
+      let code = backend.outbox.lastCode ?? ""
+      let other = try await backend.post(
+        "/auth/mfa/email/verify", ["email": "b@example.com", "code": .string(code)], as: phone.app, token: token)
+      #expect(other.status == 401)
+      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: token)["methods"]?.count == 2)
+    }
+  }
+
+  @Test(
+    "A-172 an address that is none gets 400",
+    arguments: ["", "x", "@example.com", "a@", "a@b@c", "a b@example.com", "a@example.com\r\nBcc: b@example.com"])
+  func badAddress(_ address: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let answer = try await backend.post("/auth/mfa/email", ["email": .string(address)], as: phone.app, token: token)
+      #expect(answer.status == 400)
+    }
+  }
+
+  @Test("B-021 a code of digits is tried as authenticator's and as e-mail's, and counts as one guess")
+  func oneGuess() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, token)
+      for _ in 1...4 { #expect(try await backend.verifyLogin("000000", phone, token: token).status == 401) }
+      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import ByteCoding
+import Crypto
+import Foundation
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("Approval by another device")
+struct PushTests {
+  /// Two telephones of a user with an authenticator: one that waits for its second factor, one that is in.
+  private struct Pair {
+    let waiting: TestPhone
+    let waitingToken: String
+    let approving: TestPhone
+    let approvingToken: String
+  }
+
+  private func pair(_ backend: TestBackend) async throws -> Pair {
+    let approving = TestPhone()
+    let (token, _) = try await backend.setUp(approving)
+    let waiting = TestPhone()
+    _ = try await backend.link(waiting, to: approving, token: token)
+    return Pair(
+      waiting: waiting, waitingToken: try await backend.pendingToken(waiting), approving: approving,
+      approvingToken: token)
+  }
+
+  /// The answer's body, signed by `phone`'s key.
+  private func answer(
+    _ entry: JSONValue?, by phone: TestPhone, approves: Bool = true, number: Int
+  ) throws -> JSONValue {
+    let bytes = PushChallenge.signedBytes(
+      id: try #require(UUID(uuidString: entry?["pushId"]?.text ?? "")),
+      userID: try #require(UUID(uuidString: entry?["userId"]?.text ?? "")),
+      nonce: try #require(Base64.decode(entry?["nonce"]?.text ?? "")), approves: approves, number: number)
+    let signature = try phone.key.signature(for: Data(bytes)).derRepresentation.base64EncodedString()
+    return [
+      "pushId": entry?["pushId"] ?? nil, "approve": .bool(approves), "number": .number(Double(number)),
+      "signature": .string(signature),
+    ]
+  }
+
+  private func start(_ backend: TestBackend, _ pair: Pair) async throws -> Answer {
+    try await backend.post("/auth/push/start", [:], as: pair.waiting.app, token: pair.waitingToken)
+  }
+
+  private func pending(_ backend: TestBackend, _ pair: Pair) async throws -> JSONValue? {
+    try await backend.get("/auth/push", as: pair.approving.app, token: pair.approvingToken)["pushes"]
+  }
+
+  @Test("A-222 a sign-in that the other device approves, with the number shown, is a full session")
+  func approve() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      let push = try await start(backend, pair)
+      let path = "/auth/push/\(push["pushId"]?.text ?? "")"
+      #expect(try await backend.get(path, as: pair.waiting.app, token: pair.waitingToken)["state"] == "pending")
+      let entry = try await pending(backend, pair)?[0]
+      let body = try answer(entry, by: pair.approving, number: push["number"]?.int ?? 0)
+      let answered = try await backend.post(
+        "/auth/push/answer", body, as: pair.approving.app, token: pair.approvingToken)
+      #expect(answered["state"] == "approved")
+      let outcome = try await backend.get(path, as: pair.waiting.app, token: pair.waitingToken)
+      #expect(outcome["state"] == "approved")
+      let token = outcome["token"]?.text
+      #expect(try await backend.get("/devices/testuser", as: pair.waiting.app, token: token).status == 200)
+    }
+  }
+
+  @Test("X-033 the number is never told to the device that approves, and a wrong one denies")
+  func wrongNumber() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      let push = try await start(backend, pair)
+      let entry = try await pending(backend, pair)?[0]
+      #expect(entry?.keys == ["pushId", "userId", "nonce", "address", "expiresAt"])
+      let wrong = (push["number"]?.int ?? 0) == 42 ? 43 : 42
+      let answered = try await backend.post(
+        "/auth/push/answer", answer(entry, by: pair.approving, number: wrong), as: pair.approving.app,
+        token: pair.approvingToken)
+      #expect(answered["state"] == "denied")
+      let list = try await backend.get("/devices/testuser", as: pair.waiting.app, token: pair.waitingToken)
+      #expect(list.status == 403)
+    }
+  }
+
+  @Test("X-033 after a denial none can begin for five minutes")
+  func coolOff() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      _ = try await start(backend, pair)
+      let entry = try await pending(backend, pair)?[0]
+      _ = try await backend.post(
+        "/auth/push/answer", answer(entry, by: pair.approving, approves: false, number: 0), as: pair.approving.app,
+        token: pair.approvingToken)
+      let refused = try await start(backend, pair)
+      #expect(refused.status == 429)
+      #expect(refused.headers["retry-after"] == "300")
+      backend.clock.advance(by: .seconds(300))
+      #expect(try await start(backend, pair).status == 200)
+    }
+  }
+
+  @Test("X-033 three wait at most")
+  func mostPending() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      for status in [200, 200, 200, 429] { #expect(try await start(backend, pair).status == status) }
+      backend.clock.advance(by: .seconds(120))
+      #expect(try await start(backend, pair).status == 200)
+    }
+  }
+
+  @Test("T-55 a signature over anything else approves nothing, and neither does another key")
+  func signature() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      let push = try await start(backend, pair)
+      let number = push["number"]?.int ?? 0
+      let entry = try await pending(backend, pair)?[0]
+      guard case .object(var swapped) = try answer(entry, by: pair.approving, approves: false, number: number) else {
+        return
+      }
+      swapped["approve"] = true
+      let stranger = try answer(entry, by: TestPhone(), number: number)
+      for body in [.object(swapped), stranger] {
+        let answered = try await backend.post(
+          "/auth/push/answer", body, as: pair.approving.app, token: pair.approvingToken)
+        #expect(answered.status == 401)
+      }
+      #expect(try await pending(backend, pair)?.count == 1)
+    }
+  }
+
+  @Test("A-222 a session cannot approve itself, and one without its second factor approves nothing")
+  func notOneself() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      let push = try await start(backend, pair)
+      let entry = try await pending(backend, pair)?[0]
+      let body = try answer(entry, by: pair.waiting, number: push["number"]?.int ?? 0)
+      let own = try await backend.post("/auth/push/answer", body, as: pair.waiting.app, token: pair.waitingToken)
+      #expect(own.status == 403)
+    }
+  }
+
+  @Test("A-222 the other device is told at once on its socket")
+  func bySocket() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      try await TestSocket.with(backend, as: pair.approving.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(pair.approvingToken)])
+        let push = try await start(backend, pair)
+        let told = try await socket.next { $0["method"] == "push.challenge" }
+        #expect(told["params"]?["pushId"] == push["pushId"])
+        let body = try answer(told["params"], by: pair.approving, number: push["number"]?.int ?? 0)
+        #expect(try await socket.call("push.answer", body)["result"]?["state"] == "approved")
+      }
+    }
+  }
+
+  @Test("A-222 a push that nobody answers within two minutes is over")
+  func expiry() async throws {
+    try await TestBackend.with { backend in
+      let pair = try await pair(backend)
+      let push = try await start(backend, pair)
+      let entry = try await pending(backend, pair)?[0]
+      backend.clock.advance(by: .seconds(120))
+      let body = try answer(entry, by: pair.approving, number: push["number"]?.int ?? 0)
+      let late = try await backend.post("/auth/push/answer", body, as: pair.approving.app, token: pair.approvingToken)
+      #expect(late.status == 404)
+      let path = "/auth/push/\(push["pushId"]?.text ?? "")"
+      #expect(try await backend.get(path, as: pair.waiting.app, token: pair.waitingToken).status == 410)
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import Crypto
+import MFADomain
+import MFAFixtures
+import MFAStore
+import PostgresServers
+import Testing
+
+/// The server's side of the seed's ten scenarios, on both databases and by both transports.
+@Suite("The ten scenarios", .serialized)
+struct ScenarioTests {
+  enum Database: String, Sendable, CaseIterable, CustomTestStringConvertible {
+    case sqlite = "SQLite"
+    case postgres = "PostgreSQL"
+
+    var testDescription: String { rawValue }
+
+    func open() async throws -> any Store {
+      switch self {
+      case .sqlite: try SQLiteMFAStore.ephemeral()
+      case .postgres: try PostgresMFAStore(url: try await PostgresServer.shared().newURL())
+      }
+    }
+  }
+
+  private func play(
+    _ database: Database, _ wire: Wire, _ phone: TestPhone,
+    _ body: (AppClient, TestBackend) async throws -> Void
+  ) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      try await AppClient.with(backend, wire, as: phone.app) { try await body($0, backend) }
+    }
+  }
+
+  @Test(
+    "A-S01 A-S02 A-S03 A-S04 a key that the app has made is enrolled, however the person unlocks it",
+    arguments: Database.allCases, Wire.allCases)
+  func enrol(_ database: Database, _ wire: Wire) async throws {
+    for unlocking in ["biometric", "passcode"] as [JSONValue] {
+      let phone = TestPhone()
+      try await play(database, wire, phone) { client, _ in
+        #expect(try await client.status(phone)["enrolled"] == false)
+        guard case .object(var body) = phone.enrolment() else { return }
+        body["authMethod"] = unlocking
+        #expect(try await client.call("mfa.enroll", .object(body))["message"] == "Device enrolled successfully")
+        let status = try await client.status(phone)
+        #expect(status["method"] == "secureEnclave")
+        #expect(status["hasPublicKey"] == true)
+      }
+    }
+  }
+
+  @Test(
+    "A-S05 A-S07 an app without any security enrols for SMS and signs in by a code", arguments: Database.allCases,
+    Wire.allCases)
+  func smsOnly(_ database: Database, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, backend in
+      #expect(try await client.call("mfa.enroll", phone.enrolment(method: "smsOTP"))["method"] == "smsOTP")
+      #expect(try await client.call("auth.initiate", phone.naming)["method"] == "smsOTP")
+      let asked = try await client.call(
+        "auth.request-otp", ["username": .string(phone.username), "phoneNumber": .string(phone.number)])
+      #expect(asked["message"] == "OTP sent to +1234567890")
+      #expect(backend.outbox.messages.count == 1)
+      #expect(try await client.signInWithCode(phone)["message"] == "Authentication successful")
+      #expect(try await client.signInWithCode(phone)["code"] == "invalid_code")
+    }
+  }
+
+  @Test(
+    "A-S06 an enrolled app signs in by its key, and its last use moves", arguments: Database.allCases, Wire.allCases)
+  func signIn(_ database: Database, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, backend in
+      _ = try await client.call("mfa.enroll", phone.enrolment())
+      let token = try await client.signIn(phone)["token"]?.text
+      let list = try await client.call("devices.list", ["username": .string(phone.username)], token: token)
+      #expect(list["devices"]?[0]?["lastUsed"] == "2026-01-01T00:00:00Z")
+      var thief = phone
+      thief.key = P256.Signing.PrivateKey()
+      #expect(try await client.signIn(thief)["code"] == "authentication_failed")
+    }
+  }
+
+  @Test(
+    "A-S08 A-S09 an app that has lost its key falls back to SMS, and comes back with a new key",
+    arguments: Database.allCases, Wire.allCases)
+  func lostAndRestored(_ database: Database, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, _ in
+      _ = try await client.call("mfa.enroll", phone.enrolment())
+      #expect(try await client.call("mfa.downgrade", phone.naming)["message"] == "Downgraded to SMS OTP")
+      #expect(try await client.signIn(phone)["code"] == "authentication_failed")
+      let token = try await client.signInWithCode(phone)["token"]?.text
+      var restored = phone
+      restored.key = P256.Signing.PrivateKey()
+      guard case .object(var body) = restored.naming else { return }
+      body["publicKey"] = .string(restored.publicKey)
+      let upgraded = try await client.call("mfa.upgrade", .object(body), token: token)
+      #expect(upgraded["message"] == "Upgraded to Secure Enclave MFA")
+      #expect(try await client.signIn(phone)["code"] == "authentication_failed")
+      #expect(try await client.signIn(restored)["success"] == true)
+    }
+  }
+
+  @Test("A-S10 an app that switches keys signs in by the new one alone", arguments: Database.allCases, Wire.allCases)
+  func switched(_ database: Database, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, _ in
+      _ = try await client.call("mfa.enroll", phone.enrolment())
+      let token = try await client.signIn(phone)["token"]?.text
+      var switched = phone
+      switched.key = P256.Signing.PrivateKey()
+      guard case .object(var body) = switched.naming else { return }
+      body["publicKey"] = .string(switched.publicKey)
+      body["authMethod"] = "passcode"
+      #expect(try await client.call("mfa.upgrade", .object(body), token: token)["success"] == true)
+      #expect(try await client.signIn(phone)["code"] == "authentication_failed")
+      #expect(try await client.signIn(switched)["success"] == true)
+    }
+  }
+
+  @Test(
+    "X-055 one backup code in 50 tries at once is accepted once, and of 200 guesses five are looked at",
+    arguments: Database.allCases)
+  func races(_ database: Database) async throws {
+    try await TestBackend.with(store: try await database.open()) { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let code = authenticator.backupCodes[3]
+      let accepted = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask { try await backend.verifyLogin(code, phone, token: pending).status == 200 }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(accepted == 1)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: pending)
+      #expect(status["backup_codes_remaining"] == 9)
+      let looked = try await withThrowingTaskGroup { group in
+        for _ in 1...200 {
+          group.addTask {
+            try await backend.post("/auth/verify-otp", ["username": "testuser", "otp": "000000"], as: phone.app).status
+              == 401
+          }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(looked == 5)
+    }
+  }
+
+  @Test("X-050 the history is whole on both databases", arguments: Database.allCases)
+  func history(_ database: Database) async throws {
+    let store = try await database.open()
+    try await TestBackend.with(store: store) { backend in
+      let phone = TestPhone()
+      _ = try await backend.setUp(phone)
+      try await Housekeeping(backend.premises).clean()
+      let verdict = try await AuditTrail(store).verify()
+      #expect(verdict.fault == nil)
+      #expect(verdict.entries >= 4)
+    }
+  }
+}

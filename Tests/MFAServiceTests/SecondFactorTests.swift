@@ -1,0 +1,174 @@
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("The second factor")
+struct SecondFactorTests {
+  @Test("B-022 the right code answers in the seed's words, with a full token")
+  func verify() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let answer = try await backend.verifyLogin(authenticator.code(), phone, token: pending)
+      #expect(answer.status == 200)
+      #expect(answer["message"] == "MFA verification successful")
+      #expect(answer["user_id"]?.text?.count == 36)
+      let token = answer["token"]?.text
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 200)
+    }
+  }
+
+  @Test(
+    "B-073 a code of one step before or after is taken, and none of two",
+    arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
+  func skew(_ steps: Int64, _ status: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      backend.clock.advance(by: .seconds(120))
+      let pending = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(authenticator.code(steps), phone, token: pending).status == status)
+    }
+  }
+
+  @Test("B-073 a code works once, and neither do those before it, and that looks as if it were wrong")
+  func noReplay() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      backend.clock.advance(by: .seconds(120))
+      let pending = try await backend.pendingToken(phone)
+      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200)
+      for steps in [0, -1] as [Int64] {
+        let answer = try await backend.verifyLogin(authenticator.code(steps), phone, token: pending)
+        #expect(answer.status == 401)
+        #expect(answer["error"] == "Invalid code. Please try again.")
+      }
+    }
+  }
+
+  @Test("B-073 of 50 uses of one code at once, one is accepted")
+  func parallelCode() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let accepted = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask { try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200 }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(accepted == 1)
+    }
+  }
+
+  @Test("B-029 of 50 uses of one backup code at once, one is accepted, and one fewer remains")
+  func parallelBackup() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let accepted = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask {
+            try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending).status == 200
+          }
+        }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+      #expect(accepted == 1)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: pending)
+      #expect(status["backup_codes_remaining"] == 9)
+    }
+  }
+
+  @Test("B-075 a backup code may be written in small letters and with dashes", arguments: ["ab-cd", "  "])
+  func writtenOtherwise(_ style: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let code = authenticator.backupCodes[0]
+      let written =
+        style == "  " ? "\(code.prefix(4)) \(code.suffix(4))" : "\(code.prefix(4))-\(code.suffix(4))".lowercased()
+      #expect(try await backend.verifyLogin(written, phone, token: pending).status == 200)
+    }
+  }
+
+  @Test("B-028 before the second factor a session has the status and the factor, and nothing else")
+  func pendingScope() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: pending).status == 200)
+      for path in ["/auth/mfa/trusted-devices", "/devices/testuser", "/auth/notices"] {
+        let answer = try await backend.get(path, as: phone.app, token: pending)
+        #expect(answer.status == 403)
+        #expect(answer["code"] == "mfa_required")
+      }
+      let unenrol = try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: pending)
+      #expect(unenrol.status == 403)
+      let disable = try await backend.post(
+        "/auth/mfa/disable", ["code": .string(authenticator.code())], as: phone.app, token: pending)
+      #expect(disable.status == 403)
+    }
+  }
+
+  @Test("B-020 the status has the origin's fields and ours")
+  func status() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let answer = try await backend.get("/auth/mfa/status", as: phone.app, token: pending)
+      #expect(
+        answer.json == [
+          "enabled": true, "enrolled_at": "2026-01-01T00:00:00Z", "backup_codes_remaining": 10,
+          "trusted_devices_count": 0, "required": false, "required_at": nil, "grace_period_end": nil,
+          "in_grace_period": false, "challenge_required": true, "device_trusted": false,
+          "methods": ["totp", "backup_code"], "policy": ["biometric_gate": true],
+        ])
+    }
+  }
+
+  @Test("B-021 a method that is named restricts what the code may be")
+  func namedMethod() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      let code = authenticator.backupCodes[0]
+      #expect(try await backend.verifyLogin(code, phone, token: pending, ["method": "totp"]).status == 401)
+      #expect(try await backend.verifyLogin(code, phone, token: pending, ["method": "password"]).status == 400)
+      #expect(try await backend.verifyLogin(code, phone, token: pending, ["method": "backup_code"]).status == 200)
+    }
+  }
+
+  @Test("B-042 five wrong codes rest the second factor, in whatever kinds they come")
+  func rest() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let pending = try await backend.pendingToken(phone)
+      for guess in ["000000", "ABCDEFGH", "11111111", "1", "ZZZZZZZ2"] {
+        #expect(try await backend.verifyLogin(guess, phone, token: pending).status == 401)
+      }
+      #expect(try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending).status == 429)
+    }
+  }
+
+  @Test("X-020 a second factor is a fresh proof")
+  func stepUp() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      backend.clock.advance(by: .seconds(600))
+      #expect(try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: token).status == 401)
+      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
+      #expect(try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: token).status == 200)
+    }
+  }
+}

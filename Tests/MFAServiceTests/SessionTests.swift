@@ -1,0 +1,174 @@
+import ByteCoding
+import Foundation
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("Sessions and their tokens")
+struct SessionTests {
+  private func refresh(_ backend: TestBackend, _ token: String?, as app: AppInstance) async throws -> Answer {
+    try await backend.post("/auth/token/refresh", ["refreshToken": .string(token ?? "")], as: app)
+  }
+
+  private func claims(_ token: String?) throws -> JSONValue {
+    let part = token?.split(separator: ".").dropFirst().first ?? ""
+    return try JSONValue(Data(Base64URL.decode(part) ?? []))
+  }
+
+  @Test("X-040 an access token has the claims of RFC 9068, and names the attested key")
+  func claims() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let claims = try claims(await backend.signIn(phone)["token"]?.text)
+      #expect(claims["iss"] == "mfa-backend")
+      #expect(claims["aud"] == "mfa")
+      #expect(claims["amr"] == ["hwk"])
+      #expect(claims["acr"] == "aal2")
+      #expect(claims["cnf"]?["attest_key"] == .string(phone.app.keyHash))
+      #expect((claims["exp"]?.int ?? 0) - (claims["iat"]?.int ?? 0) == 900)
+    }
+  }
+
+  @Test("A-083 a session by SMS has a lower acr than one by a key")
+  func lowerAssurance() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      _ = try await backend.challenge(phone)
+      let answer = try await backend.post(
+        "/auth/verify-otp", ["username": "testuser", "otp": .string(backend.outbox.lastCode ?? "")], as: phone.app)
+      let claims = try claims(answer["token"]?.text)
+      #expect(claims["acr"] == "aal1")
+      #expect(claims["amr"] == ["sms"])
+    }
+  }
+
+  @Test("A-231 an access token is good for 15 minutes, and a refresh token for 30 days")
+  func lifetimes() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      var tokens = try await backend.signIn(phone)
+      let path = "/devices/testuser"
+      backend.clock.advance(by: .seconds(899))
+      #expect(try await backend.get(path, as: phone.app, token: tokens["token"]?.text).status == 200)
+      backend.clock.advance(by: .seconds(1))
+      #expect(try await backend.get(path, as: phone.app, token: tokens["token"]?.text).status == 401)
+      backend.clock.advance(by: .seconds(29 * 86400))
+      tokens = try await refresh(backend, tokens["refreshToken"]?.text, as: phone.app)
+      #expect(tokens.status == 200)
+      backend.clock.advance(by: .seconds(86400))
+      #expect(try await refresh(backend, tokens["refreshToken"]?.text, as: phone.app).status == 401)
+    }
+  }
+
+  @Test("X-041 a refresh token gives its successor once more within ten seconds, and the same one")
+  func grace() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let first = try await backend.signIn(phone)["refreshToken"]?.text
+      let second = try await refresh(backend, first, as: phone.app)["refreshToken"]
+      backend.clock.advance(by: .seconds(10))
+      #expect(try await refresh(backend, first, as: phone.app)["refreshToken"] == second)
+    }
+  }
+
+  @Test("X-041 a refresh token that is used again later ends the session, for both who have it")
+  func reuse() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let first = try await backend.signIn(phone)["refreshToken"]?.text
+      let second = try await refresh(backend, first, as: phone.app)
+      backend.clock.advance(by: .seconds(11))
+      #expect(try await refresh(backend, first, as: phone.app).status == 401)
+      #expect(try await refresh(backend, second["refreshToken"]?.text, as: phone.app).status == 401)
+      let list = try await backend.get("/devices/testuser", as: phone.app, token: second["token"]?.text)
+      #expect(list.status == 401)
+    }
+  }
+
+  @Test("X-041 of 50 uses of one refresh token at once, all get the same successor")
+  func parallelRefresh() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let token = try await backend.signIn(phone)["refreshToken"]?.text
+      let successors = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask { try await refresh(backend, token, as: phone.app)["refreshToken"]?.text }
+        }
+        return try await group.reduce(into: Set<String?>()) { $0.insert($1) }
+      }
+      #expect(successors.count == 1)
+      #expect(!successors.contains(nil))
+    }
+  }
+
+  @Test("X-041 a refresh token is worth nothing in another app instance, and the session goes on")
+  func stolen() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let token = try await backend.signIn(phone)["refreshToken"]?.text
+      #expect(try await refresh(backend, token, as: .genuine()).status == 403)
+      #expect(try await refresh(backend, token, as: phone.app).status == 200)
+    }
+  }
+
+  @Test(
+    "A-221 what is no refresh token of ours gets 401",
+    arguments: ["", "x", "a.b.c", "00000000-0000-4000-8000-000000000000.0.AAAA", String(repeating: "x", count: 5000)])
+  func forged(_ token: String) async throws {
+    try await TestBackend.with { backend async throws in
+      #expect(try await refresh(backend, token, as: .genuine()).status == 401)
+    }
+  }
+
+  @Test("A-221 a refresh token whose number was changed gets 401")
+  func renumbered() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let token = try await backend.signIn(phone)["refreshToken"]?.text ?? ""
+      let changed = token.replacing(".0.", with: ".1.")
+      #expect(changed != token)
+      #expect(try await refresh(backend, changed, as: phone.app).status == 401)
+    }
+  }
+
+  @Test("B-06A a revoked session ends with its tokens", arguments: [true, false])
+  func revoke(_ byRefreshToken: Bool) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let tokens = try await backend.signIn(phone)
+      let answer = try await backend.post(
+        "/auth/token/revoke", byRefreshToken ? ["refreshToken": tokens["refreshToken"] ?? nil] : [:], as: phone.app,
+        token: byRefreshToken ? nil : tokens["token"]?.text)
+      #expect(answer.json == ["success": true, "message": "Session revoked"])
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: tokens["token"]?.text).status == 401)
+      #expect(try await refresh(backend, tokens["refreshToken"]?.text, as: phone.app).status == 401)
+    }
+  }
+
+  @Test("X-040 a token that was changed, or made by another, gets 401")
+  func tampered() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let parts = token.split(separator: ".").map(String.init)
+      let none = Base64URL.encode(Array(#"{"alg":"none","typ":"JWT"}"#.utf8))
+      let forged = [
+        parts[0] + "." + parts[1] + ".", none + "." + parts[1] + ".",
+        parts[0] + "." + Base64URL.encode(Array("{}".utf8)) + "." + parts[2],
+        try await backend.gate.assertion(for: phone.app),
+      ]
+      for token in forged {
+        #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
+      }
+    }
+  }
+}

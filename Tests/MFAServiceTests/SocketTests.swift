@@ -1,0 +1,236 @@
+import MFADomain
+import MFAFixtures
+import MFAService
+import NIOWebSocket
+import Testing
+
+@Suite("Sockets")
+struct SocketTests {
+  @Test("X-002 enrol, challenge and sign-in work by socket as by REST")
+  func signIn() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        let enrolled = try await socket.call("mfa.enroll", phone.enrolment())
+        #expect(enrolled["result"]?["message"] == "Device enrolled successfully")
+        let challenge = try await socket.call("auth.initiate", phone.naming)["result"]
+        let answer = try await socket.call(
+          "auth.verify-signature",
+          [
+            "username": .string(phone.username), "deviceId": .string(phone.deviceID),
+            "challengeId": challenge?["challengeId"] ?? nil,
+            "signature": .string(try phone.sign(challenge?["challenge"]?.text ?? "")),
+          ])
+        #expect(answer["result"]?["message"] == "Authentication successful")
+        let token = answer["result"]?["token"] ?? nil
+        #expect(try await socket.call("session.attach", ["token": token])["result"]?["success"] == true)
+        let devices = try await socket.call("devices.list", ["username": .string(phone.username)])
+        #expect(devices["result"]?["devices"]?.count == 1)
+      }
+    }
+  }
+
+  @Test(
+    "X-002 a client that names no subprotocol is served, and one that offers ours gets it", arguments: ["mfa.v1", nil])
+  func subprotocol(_ name: String?) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app, subprotocol: name) { socket async throws in
+        #expect(socket.subprotocol == name)
+        #expect(try await socket.call("auth.initiate", phone.naming)["result"]?["expiresIn"] == 300)
+      }
+    }
+  }
+
+  @Test("X-001 a socket without the gate's identity is not opened")
+  func noIdentity() async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.send(
+        "GET", "/", text: nil, assertion: nil,
+        headers: [
+          ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
+          ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ])
+      #expect(answer.status == 401)
+      #expect(answer["code"] == "not_attested")
+    }
+  }
+
+  @Test("X-052 a refusal by socket carries the body that REST has")
+  func refusal() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        let answer = try await socket.call(
+          "auth.verify-otp", ["username": .string(phone.username), "otp": "000000"])
+        #expect(answer["error"]?["code"] == -32000)
+        #expect(answer["error"]?["message"] == "Invalid code. Please try again.")
+        #expect(answer["error"]?["data"]?["code"] == "invalid_code")
+        #expect(answer["error"]?["data"]?["success"] == false)
+      }
+    }
+  }
+
+  @Test("X-003 guesses by REST and by socket are counted together")
+  func sharedBrake() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let guess: JSONValue = ["username": .string(phone.username), "otp": "000000"]
+      for _ in 1...3 { #expect(try await backend.post("/auth/verify-otp", guess, as: phone.app).status == 401) }
+      try await TestSocket.with(backend, as: phone.app) { socket async throws in
+        for _ in 1...2 {
+          #expect(try await socket.call("auth.verify-otp", guess)["error"]?["data"]?["code"] == "invalid_code")
+        }
+        #expect(try await socket.call("auth.verify-otp", guess)["error"]?["data"]?["code"] == "rate_limited")
+      }
+      #expect(try await backend.post("/auth/verify-otp", guess, as: phone.app).status == 429)
+    }
+  }
+
+  struct BadMessage: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let text: String
+    let code: JSONValue
+    var id: JSONValue = .null
+  }
+
+  static let badMessages = [
+    BadMessage(testDescription: "no JSON", text: "{", code: -32700),
+    BadMessage(testDescription: "a batch", text: "[]", code: -32600),
+    BadMessage(testDescription: "no version", text: #"{"id":1,"method":"auth.initiate"}"#, code: -32600),
+    BadMessage(testDescription: "a number for a method", text: #"{"jsonrpc":"2.0","id":1,"method":1}"#, code: -32600),
+    BadMessage(testDescription: "an object for an id", text: #"{"jsonrpc":"2.0","id":{},"method":"x"}"#, code: -32600),
+    BadMessage(
+      testDescription: "an unknown method", text: #"{"jsonrpc":"2.0","id":7,"method":"x"}"#, code: -32601, id: 7),
+    BadMessage(
+      testDescription: "no parameters", text: #"{"jsonrpc":"2.0","id":"a","method":"auth.initiate"}"#, code: -32602,
+      id: "a"),
+    BadMessage(
+      testDescription: "parameters of another type",
+      text: #"{"jsonrpc":"2.0","id":"a","method":"auth.initiate","params":[1]}"#, code: -32602, id: "a"),
+  ]
+
+  @Test("A-171 a bad message gets its error, and the socket goes on", arguments: badMessages)
+  func badMessage(_ bad: BadMessage) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        try await socket.send(bad.text)
+        let answer = try await socket.next { $0["error"] != nil }
+        #expect(answer["error"]?["code"] == bad.code)
+        #expect(answer["id"] == bad.id)
+        #expect(try await socket.call("auth.initiate", phone.naming)["result"] != nil)
+      }
+    }
+  }
+
+  /// Nobody looks by themselves: what closes a socket is the change itself.
+  private static let neverLooking: SocketLimits = {
+    var limits = SocketLimits()
+    limits.watchInterval = .seconds(86400)
+    return limits
+  }()
+
+  @Test("X-042 a session that is revoked closes its socket with 4403 at once")
+  func revocation() async throws {
+    try await TestBackend.with(limits: Self.neverLooking) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(token)])
+        _ = try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token)
+        #expect(try await socket.closeCode() == 4403)
+      }
+    }
+  }
+
+  @Test("X-042 a session that another process has ended closes its socket as well")
+  func revocationElsewhere() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(token)])
+        let now = backend.clock.now
+        try await backend.premises.store.write { records in
+          guard let user = try records.user(named: "testuser") else { return }
+          for var session in try records.sessions(of: user.id) {
+            session.revokedAt = now
+            try records.update(session)
+          }
+        }
+        #expect(try await socket.closeCode() == 4403)
+      }
+    }
+  }
+
+  @Test("X-042 a socket that was opened with a token closes as well when its session ends")
+  func revocationOfHeader() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app, token: token) { socket in
+        #expect(try await socket.call("devices.list", ["username": "testuser"])["result"] != nil)
+        _ = try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: token)
+        #expect(try await socket.closeCode() == 4403)
+      }
+    }
+  }
+
+  @Test("A-083 the user's other devices are told of a downgrade, and told again after they were away")
+  func notices() async throws {
+    try await TestBackend.with { backend in
+      let (lost, other) = (TestPhone(deviceID: "lost"), TestPhone(deviceID: "other"))
+      let token = try await backend.token(lost)
+      _ = try await backend.link(other, to: lost, token: token)
+      let otherToken = try await backend.signIn(other)["token"]?.text ?? ""
+      try await TestSocket.with(backend, as: other.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(otherToken)])
+        _ = try await socket.call("mfa.status")
+        _ = try await backend.post("/mfa/downgrade", lost.naming, as: lost.app)
+        let notice = try await socket.next()
+        #expect(notice["params"]?["kind"] == "methodChanged")
+        #expect(notice["params"]?["concerning"] == "lost")
+      }
+      try await TestSocket.with(backend, as: other.app) { socket in
+        _ = try await socket.call("session.attach", ["token": .string(otherToken), "after": 0])
+        let kinds = try await [1, 2, 3].asyncMap { _ in try await socket.next()["params"]?["kind"] }
+        #expect(kinds == ["deviceEnrolled", "deviceEnrolled", "methodChanged"])
+      }
+      let listed = try await backend.get("/auth/notices?after=2", as: other.app, token: otherToken)
+      #expect(listed["notices"]?.count == 1)
+      #expect(listed["notices"]?[0]?["kind"] == "methodChanged")
+    }
+  }
+
+  @Test("X-032 what a socket must not send closes it with its code")
+  func closeCodes() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        try await socket.send(.binary, [1, 2, 3])
+        #expect(try await socket.closeCode() == 4400)
+      }
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        try await socket.send(.text, fin: false, Array(repeating: 0x78, count: 40_000))
+        try await socket.send(.continuation, Array(repeating: 0x78, count: 40_000))
+        #expect(try await socket.closeCode() == 4413)
+      }
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        for _ in 1...201 { try await socket.send(.pong) }
+        #expect(try await socket.closeCode() == 4429)
+      }
+    }
+  }
+
+  @Test("X-042 a session is attached by its own app instance alone")
+  func foreignToken() async throws {
+    try await TestBackend.with { backend in
+      let token = try await backend.token(TestPhone())
+      try await TestSocket.with(backend, as: .genuine()) { socket in
+        let answer = try await socket.call("session.attach", ["token": .string(token)])
+        #expect(answer["error"]?["data"]?["code"] == "device_mismatch")
+      }
+    }
+  }
+}
