@@ -85,7 +85,11 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       maxFrameSize: service.limits.largestMessage,
       shouldUpgrade: { channel, head in
         channel.eventLoop.makeFutureWithTask {
-          guard let caller = await caller(opening: head) else { return nil }
+          guard let caller = await caller(opening: head) else {
+            // NIO does not hand on a request whose upgrade was refused after its bytes were read.
+            channel.close(promise: nil)
+            return nil
+          }
           admitted.withLock { $0 = caller }
           return Self.headers(answering: head)
         }
@@ -106,7 +110,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
-  /// Who opens a socket; `nil` for somebody whom the gate has not identified, who is then answered over HTTP.
+  /// Who opens a socket; `nil` for somebody whom the gate has not identified.
   private func caller(opening head: HTTPRequestHead) async -> Caller? {
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
     guard Self.paths.contains(String(path)) else { return nil }
@@ -124,10 +128,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   }
 
   private static func serveHTTP(_ channel: any Channel, _ logger: Logger) -> EventLoopFuture<Outcome> {
-    // A request that was refused its upgrade is handed on after its bytes were read, and the channel behind it waits for
-    // the end of a read before it looks.
-    channel.eventLoop.execute { channel.pipeline.fireChannelReadComplete() }
-    return channel.eventLoop.makeCompletedFuture {
+    channel.eventLoop.makeCompletedFuture {
       try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
       try channel.pipeline.syncOperations.addHandler(
         HTTPConnectionStateHandler(idleTimeout: .seconds(90), logger: logger))
