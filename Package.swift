@@ -69,23 +69,32 @@ let package = Package(
     target(
       "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Locking", "Transport",
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Metrics", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
+    target("Metrics", ["Locking"]),
     target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
       "SQLiteStore",
-      ["AttestGate", "AppAttest", "ByteCoding", "Locking", .product(name: "GRDB", package: "GRDB.swift")]),
-    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Locking"]),
-    target("Settings", [.product(name: "Yams", package: "Yams")]),
+      [
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking",
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
+    target("KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+    target("Settings", ["ByteCoding", .product(name: "Yams", package: "Yams")]),
+    target("Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
+    target("ClientAuthority", ["ByteCoding", "Cryptography"]),
+    target("Systemd"),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "JSONLog", "PostgresStore",
-        "SQLiteStore", "Settings",
-        "SimulatedDevice", "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+        "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
+        "KeyTransfer", "Locking", "Metrics", "PostgresStore", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "Systemd",
+        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable("attest", ["AttestTool", "TransportEngine"]),
@@ -108,7 +117,7 @@ let package = Package(
       "gate-bench", in: "GateBenchmark",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "SQLiteStore", "SimulatedDevice",
+        "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -123,7 +132,7 @@ let package = Package(
       "AttestGateTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
-        "SQLiteStore",
+        "SQLiteStore", "StoreConformance",
       ]),
     tests(
       "AttestToolTests",
@@ -160,6 +169,13 @@ let package = Package(
         "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "guide-client", "attest",
         "sallyport",
       ]),
+    tests(
+      "OperatorTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
+        "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
+        "sallyport", .product(name: "Logging", package: "swift-log"),
+      ]),
     tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(
       "LoadTests",
@@ -176,9 +192,29 @@ let package = Package(
       ]),
     tests(
       "PostgresStoreTests",
-      ["AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "StoreConformance", "TestSupport"]),
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SimulatedDevice",
+        "StoreConformance", "TestSupport",
+      ]),
+    tests(
+      "StoreCommandTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     tests("LockingTests", ["Locking"]),
-    tests("SettingsTests", ["Settings"]),
+    tests("MetricsTests", ["Metrics"]),
+    tests(
+      "PreflightTests",
+      [
+        "AttestGate", "ByteCoding", "Cryptography", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
+        "TestSupport", "Transport", "TransportEngine",
+      ]),
+    tests("ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
+    tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
+    tests("SystemdTests", ["Systemd"]),
+    tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
+    tests("SettingsTests", ["Settings", "TestSupport"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests(
@@ -245,7 +281,6 @@ if !gateOnly {
         "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "Locking", "TestSupport", crypto,
         jwtKit, httpClient, logging,
       ] + nio),
-    tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", crypto]),
     tests(
       "MFAServiceTests",
       [

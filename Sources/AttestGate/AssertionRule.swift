@@ -10,6 +10,7 @@ public struct AssertionRule: AdmissionRule {
   private let window: CounterWindow
   private let known: KnownKeys
   private let stranger: KnownKeys.Key?
+  private let stopwatch: Stopwatch
 
   /// - Parameters:
   ///   - window: see `CounterWindow`.
@@ -17,12 +18,13 @@ public struct AssertionRule: AdmissionRule {
   /// - Throws: what the crypto library says if it cannot make a key.
   public init(
     apps: ServedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,
-    recentKeys: Int = 4096
+    recentKeys: Int = 4096, stopwatch: Stopwatch = .none
   ) throws(CryptographyError) {
     self.apps = apps
     self.challenges = challenges
     self.registry = registry
     self.window = window
+    self.stopwatch = stopwatch
     known = KnownKeys(registry: registry, capacity: recentKeys)
     stranger = try .stranger()
   }
@@ -62,13 +64,17 @@ public struct AssertionRule: AdmissionRule {
   private func verified(
     _ assertion: Assertion, of keyID: KeyID, over nonce: Nonce
   ) async throws(Denial) -> DevicePrincipal {
-    let found = try await Denial.onStoreError { () throws(StoreError) in try await known.find(keyID) }
+    let found = try await Denial.onStoreError { () throws(StoreError) in
+      try await known.find(keyID, timedBy: stopwatch)
+    }
     // A stranger costs the same work as a known key: the time of the answer must not tell which keys there are.
     guard let key = found ?? stranger else { throw .unknownKey }
     do throws(AssertionRejection) {
       // The last counter is the registry's to compare, in the step that moves it.
-      _ = try AssertionVerifier().verify(
-        assertion, by: key.attested, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
+      try stopwatch.time(.assertion) { () throws(AssertionRejection) in
+        _ = try AssertionVerifier().verify(
+          assertion, by: key.attested, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
+      }
     } catch {
       throw found == nil ? .unknownKey : .assertionRefused(error, key.attested.appID)
     }
@@ -88,7 +94,9 @@ public struct AssertionRule: AdmissionRule {
   }
 
   private func spend(_ use: KeyUse, for device: DevicePrincipal) async throws(Denial) {
-    let admittance = try await Denial.onStoreError { () throws(StoreError) in try await registry.admit(use) }
+    let admittance = try await stopwatch.time(.admit) { () async throws(Denial) in
+      try await Denial.onStoreError { () throws(StoreError) in try await registry.admit(use) }
+    }
     switch admittance {
     case .admitted: return
     case .nonceSpent: throw .nonceUsed

@@ -11,25 +11,36 @@ public struct ChallengeKey: Sendable, Hashable {
   public let secret: [UInt8]
   /// Nonces issued later than this are refused, although they authenticate; `nil` while the key is in use.
   public let retiresAt: Timestamp?
+  /// `nil` if nobody knows; kept to the millisecond.
+  public let madeAt: Timestamp?
 
   /// `nil` unless the secret has 32 bytes.
-  public init?(number: UInt8, secret: [UInt8], retiresAt: Timestamp? = nil) {
+  public init?(number: UInt8, secret: [UInt8], retiresAt: Timestamp? = nil, madeAt: Timestamp? = nil) {
     guard secret.count == Self.secretSize else { return nil }
     self.number = number
     self.secret = secret
     self.retiresAt = retiresAt
+    self.madeAt = madeAt
   }
 
-  fileprivate init(random number: UInt8) {
+  fileprivate init(random number: UInt8, madeAt: Timestamp?) {
     self.number = number
     secret = SecureRandom.bytes(Self.secretSize)
     retiresAt = nil
+    // As a store keeps it, so that what was stored equals what is read.
+    self.madeAt = madeAt.map { Timestamp(milliseconds: $0.milliseconds) }
   }
 
   fileprivate init(retiring key: ChallengeKey, at instant: Timestamp) {
     number = key.number
     secret = key.secret
     retiresAt = min(key.retiresAt ?? instant, instant)
+    madeAt = key.madeAt
+  }
+
+  /// Whether no nonce of it can be good any more.
+  fileprivate func isWorthless(at now: Timestamp, life: Duration) -> Bool {
+    retiresAt.map { $0.advanced(by: life) < now } ?? false
   }
 }
 
@@ -48,21 +59,31 @@ public struct ChallengeKeyRing: Sendable, Hashable {
   /// A ring with one new random key.
   ///
   /// The number is random too, so that a key made after a backup was restored is unlikely to be mistaken for the old.
-  public static func random() -> ChallengeKeyRing {
-    ChallengeKeyRing(unchecked: [ChallengeKey(random: SecureRandom.bytes(1).first ?? 0)])
+  public static func random(madeAt instant: Timestamp? = nil) -> ChallengeKeyRing {
+    ChallengeKeyRing(unchecked: [ChallengeKey(random: SecureRandom.bytes(1).first ?? 0, madeAt: instant)])
   }
 
   /// The ring with a new key that issues from now on. Nonces of the others stay good if they were issued at most
   /// `overlap` after `now`, which gives other nodes the time to learn of the new key; keys that retired longer ago than
   /// `life`, the greatest age of a nonce, are dropped.
   public func rotated(at now: Timestamp, overlap: Duration, life: Duration) -> ChallengeKeyRing {
-    let kept = keys.filter { key in key.retiresAt.map { $0.advanced(by: life) >= now } ?? true }
+    let kept = keys.filter { !$0.isWorthless(at: now, life: life) }
     // A byte has 256 numbers; the oldest keys give way long before those are used up.
     let recent = kept.prefix(254).map { ChallengeKey(retiring: $0, at: now.advanced(by: overlap)) }
     let taken = Set(recent.map(\.number))
     var number = issuing.number &+ 1
     while taken.contains(number) { number &+= 1 }
-    return ChallengeKeyRing(unchecked: [ChallengeKey(random: number)] + recent)
+    return ChallengeKeyRing(unchecked: [ChallengeKey(random: number, madeAt: now)] + recent)
+  }
+
+  /// The ring without the keys that retired longer ago than `life`. The one that issues stays.
+  public func pruned(at now: Timestamp, life: Duration) -> ChallengeKeyRing {
+    ChallengeKeyRing(unchecked: [issuing] + keys.dropFirst().filter { !$0.isWorthless(at: now, life: life) })
+  }
+
+  /// Whether the key that issues is as old as `period`, or nobody knows how old it is.
+  public func isDue(at now: Timestamp, every period: Duration) -> Bool {
+    issuing.madeAt.map { now.since($0) >= period } ?? true
   }
 
   // Both initialisers put a key in front.

@@ -11,6 +11,7 @@ public final class Challenges: Sendable {
   public let life: Duration
   /// How far ahead of this node's clock another node's may be.
   public let skew: Duration
+  private let clock: WallClock
   private let storage: (any ChallengeKeyStorage)?
   private let ring: Guarded<ChallengeKeyRing?>
   private let lastRefresh = Guarded<Timestamp?>(nil)
@@ -19,14 +20,19 @@ public final class Challenges: Sendable {
   public init(ring: ChallengeKeyRing, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
     self.life = life
     self.skew = skew
+    clock = .system
     storage = nil
     self.ring = Guarded(ring)
   }
 
   /// Challenges under keys that are made once and kept in `storage`. See `prepare()`.
-  public init(storage: any ChallengeKeyStorage, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
+  public init(
+    storage: any ChallengeKeyStorage, life: Duration = .seconds(60), skew: Duration = .seconds(5),
+    clock: WallClock = .system
+  ) {
     self.life = life
     self.skew = skew
+    self.clock = clock
     self.storage = storage
     ring = Guarded(nil)
   }
@@ -34,24 +40,56 @@ public final class Challenges: Sendable {
   /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.
   public func prepare() async throws(StoreError) {
     guard let storage, !isReady else { return }
-    adopt(try await storage.challengeKeys(orStoring: .random()))
+    adopt(try await stored(in: storage))
+  }
+
+  private func stored(in storage: any ChallengeKeyStorage) async throws(StoreError) -> ChallengeKeyRing {
+    try await storage.challengeKeys(orStoring: .random(madeAt: clock.now()))
   }
 
   /// Takes over the keys that the storage has now: another node may have replaced them. Does nothing under keys that are
   /// configured.
   public func refresh() async throws(StoreError) {
     guard let storage else { return }
-    adopt(try await storage.challengeKeys(orStoring: .random()))
+    adopt(try await stored(in: storage))
   }
 
   /// Makes a new key that issues from now on, for every node that shares the storage. Nonces that were issued under the
   /// others stay good for their life, and other nodes have `overlap` to learn of the new key.
   ///
   /// - Returns: `false` if another node was faster, or if the keys are configured; then nothing was changed here.
-  public func rotate(at now: Timestamp, overlap: Duration = .seconds(30)) async throws(StoreError) -> Bool {
+  public func rotate(
+    at now: Timestamp, overlap: Duration = Challenges.standardOverlap
+  ) async throws(StoreError) -> Bool {
     guard let storage else { return false }
-    let current = try await storage.challengeKeys(orStoring: .random())
-    let next = current.rotated(at: now, overlap: overlap, life: life)
+    let current = try await stored(in: storage)
+    return try await replace(current, with: current.rotated(at: now, overlap: overlap, life: greatestAge), in: storage)
+  }
+
+  /// How long other nodes have to learn of a new key.
+  public static let standardOverlap = Duration.seconds(30)
+
+  /// As `rotate(at:)`, if the key that issues is as old as `period` (`nil`: it may grow old); otherwise drops the keys of
+  /// which no nonce can be good any more.
+  public func tend(at now: Timestamp, every period: Duration?) async throws(StoreError) -> RingChange? {
+    guard let storage else { return nil }
+    let current = try await stored(in: storage)
+    if let period, current.isDue(at: now, every: period) {
+      let next = current.rotated(at: now, overlap: Self.standardOverlap, life: greatestAge)
+      return try await replace(current, with: next, in: storage) ? .rotated : nil
+    }
+    let next = current.pruned(at: now, life: greatestAge)
+    guard next.keys.count < current.keys.count, try await replace(current, with: next, in: storage) else { return nil }
+    return .pruned(current.keys.count - next.keys.count)
+  }
+
+  /// The greatest age at which any node takes a nonce: the clock of one may be behind by `skew`, and that of the one
+  /// that issued ahead by as much.
+  var greatestAge: Duration { life + skew * 2 }
+
+  private func replace(
+    _ current: ChallengeKeyRing, with next: ChallengeKeyRing, in storage: any ChallengeKeyStorage
+  ) async throws(StoreError) -> Bool {
     guard try await storage.replaceChallengeKeys(current, with: next) else { return false }
     adopt(next)
     return true
@@ -100,6 +138,14 @@ public final class Challenges: Sendable {
   private static func code(of bytes: [UInt8], under key: ChallengeKey) -> ArraySlice<UInt8> {
     HMACSHA256.authenticate(context + bytes, key: key.secret).prefix(Nonce.half)
   }
+}
+
+/// What was done to the keys of nonces.
+public enum RingChange: Sendable, Hashable {
+  /// A new one issues.
+  case rotated
+  /// So many were dropped.
+  case pruned(Int)
 }
 
 /// A nonce and the last instant at which it is good.

@@ -35,7 +35,7 @@ public struct Changes: Sendable, Hashable {
   /// What `rows`, changes that a store keeps, come to for someone who has read up to `position`.
   ///
   /// - Parameters:
-  ///   - rows: behind `position`, in their order; `nil` stands for the challenge keys.
+  ///   - rows: behind `position`, in their order; `nil` stands for the keys that nodes share.
   ///   - newest: the position of the newest change, also if nobody keeps it any more.
   public init(
     _ rows: [(position: Int64, keyID: KeyID?)], after position: ChangePosition?, newest: Int64
@@ -47,7 +47,7 @@ public struct Changes: Sendable, Hashable {
       return
     }
     self.init(
-      rows.map { $0.keyID.map(StoreChange.key) ?? .challengeKeys },
+      rows.map { $0.keyID.map(StoreChange.key) ?? .sharedKeys },
       upTo: ChangePosition(rows.last?.position ?? newest))
   }
 }
@@ -56,8 +56,8 @@ public struct Changes: Sendable, Hashable {
 public enum StoreChange: Sendable, Hashable {
   /// The key was revoked, restored or removed: the registry knows which.
   case key(KeyID)
-  /// The keys of nonces were replaced.
-  case challengeKeys
+  /// The keys that nodes share were replaced: those of nonces, or those of identities.
+  case sharedKeys
   /// Nobody knows what was changed: all that is remembered has to be asked for anew.
   case everything
 }

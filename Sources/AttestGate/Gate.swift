@@ -60,6 +60,9 @@ public enum Principal: Sendable, Hashable {
   /// The gate stands open.
   case anyone
 
+  /// The words of `method`.
+  public static let methods = ["app-attest", "mtls", "none"]
+
   /// How the principal was proved, in a word.
   public var method: String {
     switch self {

@@ -22,6 +22,9 @@ public protocol KeyCatalog: Sendable {
   /// Everything about the keys behind `cursor` (`nil`: from the start), at most `limit`: what a copy is made of.
   func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry]
 
+  /// How many keys there are. Reads an index from end to end: not for every request.
+  func count() async throws(StoreError) -> Int
+
   /// Takes `entries` in, in one transaction, and says how many keys were new. Again is the same as once.
   ///
   /// A key that is there already keeps what is stricter: the greater counter, the earlier revocation.

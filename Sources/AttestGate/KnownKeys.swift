@@ -40,9 +40,12 @@ final class KnownKeys: Sendable {
   }
 
   /// The registered key of this name; `nil` if there is none. Strangers are not remembered.
-  func find(_ keyID: KeyID) async throws(StoreError) -> Key? {
+  func find(_ keyID: KeyID, timedBy stopwatch: Stopwatch = .none) async throws(StoreError) -> Key? {
     if let key = recall(keyID) { return key }
-    guard let record = try await registry.record(of: keyID) else { return nil }
+    let record = try await stopwatch.time(.lookup) { () async throws(StoreError) in
+      try await registry.record(of: keyID)
+    }
+    guard let record else { return nil }
     do throws(CryptographyError) {
       let key = Key(attested: record.key, publicKey: try record.key.makePublicKey())
       keep(key)

@@ -38,11 +38,13 @@ public struct Registrar: Sendable {
   private let registry: any KeyRegistry
   private let lane: RegistrationLane
   private let clock: WallClock
+  private let stopwatch: Stopwatch
 
   /// `verifier` is to know the same apps as `apps`.
   public init(
     apps: ServedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
-    lane: RegistrationLane = RegistrationLane(width: 1), clock: WallClock = .system
+    lane: RegistrationLane = RegistrationLane(width: 1), clock: WallClock = .system,
+    stopwatch: Stopwatch = .none
   ) {
     self.apps = apps
     self.verifier = verifier
@@ -50,6 +52,7 @@ public struct Registrar: Sendable {
     self.registry = registry
     self.lane = lane
     self.clock = clock
+    self.stopwatch = stopwatch
   }
 
   /// Verifies the claim, then spends its nonce and stores its key in one step. A claim that is refused spends nothing.
@@ -75,7 +78,10 @@ public struct Registrar: Sendable {
     let registration = try await lane.inTurn { () throws(Denial) in
       try verified(attestation, of: keyID, request: request, at: now)
     }
-    switch try await Denial.onStoreError({ () throws(StoreError) in try await registry.register(registration) }) {
+    let outcome = try await stopwatch.time(.register) { () async throws(Denial) in
+      try await Denial.onStoreError { () throws(StoreError) in try await registry.register(registration) }
+    }
+    switch outcome {
     case .inserted: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: false)
     case .sameRequest: return RegisteredKey(keyID: keyID, appID: registration.key.appID, isRepetition: true)
     case .revoked: throw .keyRevoked(registration.key.appID)
@@ -109,8 +115,10 @@ public struct Registrar: Sendable {
   ) throws(Denial) -> Registration {
     let proof: VerifiedAttestation
     do throws(AttestationRejection) {
-      proof = try verifier.verify(
-        try AttestationObject(attestation), keyID: keyID, clientDataHash: request.nonce.clientDataHash, at: now)
+      proof = try stopwatch.time(.attestation) { () throws(AttestationRejection) in
+        try verifier.verify(
+          try AttestationObject(attestation), keyID: keyID, clientDataHash: request.nonce.clientDataHash, at: now)
+      }
     } catch {
       throw .attestationRefused(error)
     }

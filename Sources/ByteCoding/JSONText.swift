@@ -1,20 +1,25 @@
-/// JSON strings (RFC 8259 section 7).
+/// JSON strings and numbers (RFC 8259 sections 6 and 7).
 public enum JSONText {
   /// `text` in quotation marks, on one line: quotation marks, backslashes and control characters are escaped, and so are
   /// U+2028 and U+2029, which some readers take for ends of lines.
-  public static func quote(_ text: some StringProtocol) -> String {
+  public static func quote(_ text: String) -> String {
     var bytes: [UInt8] = []
     append(text, to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Appends what `quote` returns to `bytes`, as UTF-8.
-  public static func append(_ text: some StringProtocol, to bytes: inout [UInt8]) {
+  public static func append(_ text: String, to bytes: inout [UInt8]) {
+    var text = text
     bytes.append(UInt8(ascii: "\""))
-    if text.utf8.withContiguousStorageIfAvailable({ appendEscaped($0, to: &bytes) }) == nil {
-      Array(text.utf8).withUnsafeBufferPointer { appendEscaped($0, to: &bytes) }
-    }
+    text.withUTF8 { appendEscaped($0, to: &bytes) }
     bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// Appends `number` in decimal digits.
+  public static func append(_ number: Int64, to bytes: inout [UInt8]) {
+    if number < 0 { bytes.append(UInt8(ascii: "-")) }
+    DecimalDigits.append(number.magnitude, width: 1, to: &bytes)
   }
 
   /// An object with string values alone, its members in the given order.

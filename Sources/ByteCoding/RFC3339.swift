@@ -1,45 +1,32 @@
 extension Timestamp: CustomStringConvertible {
   /// The instant as RFC 3339 writes it, in UTC, with as many fraction digits (0, 3, 6 or 9) as it needs.
   public var description: String {
-    let (year, month, day) = CivilDate.date(ofDay: seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400)
-    let second = seconds - CivilDate.day(year: year, month: month, day: day) * 86400
-    // Written for each line of a log: as bytes, since every text that is put together costs as much as all of this.
     var text: [UInt8] = []
     text.reserveCapacity(32)
-    if year < 0 { text.append(UInt8(ascii: "-")) }
-    Self.append(year.magnitude, width: 4, to: &text)
-    for (mark, number) in [("-", month), ("-", day), ("T", second / 3600), (":", second / 60 % 60), (":", second % 60)]
-      as [(Unicode.Scalar, Int64)]
-    {
-      text.append(UInt8(ascii: mark))
-      Self.append(number.magnitude, width: 2, to: &text)
-    }
-    appendFraction(to: &text)
-    text.append(UInt8(ascii: "Z"))
+    append(to: &text)
     return String(decoding: text, as: UTF8.self)
   }
 
-  private func appendFraction(to text: inout [UInt8]) {
-    if nanoseconds == 0 { return }
-    text.append(UInt8(ascii: "."))
-    if nanoseconds % 1_000_000 == 0 {
-      Self.append(UInt64(nanoseconds.magnitude / 1_000_000), width: 3, to: &text)
-    } else if nanoseconds % 1000 == 0 {
-      Self.append(UInt64(nanoseconds.magnitude / 1000), width: 6, to: &text)
-    } else {
-      Self.append(UInt64(nanoseconds.magnitude), width: 9, to: &text)
-    }
+  /// Appends what `description` returns: to be had for each line of a log, without a text in between.
+  public func append(to bytes: inout [UInt8]) {
+    let (year, month, day) = CivilDate.date(ofDay: seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400)
+    let second = seconds - CivilDate.day(year: year, month: month, day: day) * 86400
+    if year < 0 { bytes.append(UInt8(ascii: "-")) }
+    DecimalDigits.append(year.magnitude, width: 4, to: &bytes)
+    DecimalDigits.append(month.magnitude, width: 2, after: "-", to: &bytes)
+    DecimalDigits.append(day.magnitude, width: 2, after: "-", to: &bytes)
+    DecimalDigits.append((second / 3600).magnitude, width: 2, after: "T", to: &bytes)
+    DecimalDigits.append((second / 60 % 60).magnitude, width: 2, after: ":", to: &bytes)
+    DecimalDigits.append((second % 60).magnitude, width: 2, after: ":", to: &bytes)
+    appendFraction(to: &bytes)
+    bytes.append(UInt8(ascii: "Z"))
   }
 
-  /// Appends `number` in at least `width` digits.
-  private static func append(_ number: UInt64, width: Int, to text: inout [UInt8]) {
-    let start = text.count
-    var rest = number
-    while rest > 0 || text.count - start < width {
-      text.append(UInt8(ascii: "0") + UInt8(rest % 10))
-      rest /= 10
-    }
-    text[start...].reverse()
+  private func appendFraction(to bytes: inout [UInt8]) {
+    let (unit, width): (UInt32, Int) =
+      nanoseconds % 1_000_000 == 0 ? (1_000_000, 3) : nanoseconds % 1000 == 0 ? (1000, 6) : (1, 9)
+    if nanoseconds == 0 { return }
+    DecimalDigits.append(UInt64(nanoseconds.magnitude / unit), width: width, after: ".", to: &bytes)
   }
 
   /// The instant that `text` names, or `nil` unless it is an RFC 3339 date-time.

@@ -3,11 +3,12 @@ public import AttestGate
 public import Logging
 internal import Transport
 
-/// What a gate does when others change the store: it forgets what it remembers, takes over new keys of nonces, and closes
-/// the sessions of keys that were revoked or removed.
+/// What a gate does when others change the store: it forgets what it remembers, takes over new keys of nonces and
+/// identities, and closes the sessions of keys that were revoked or removed.
 public struct ChangeResponse: Sendable {
   private let registry: any KeyRegistry
   private let challenges: Challenges
+  private let identityKeys: IdentityKeys
   private let sessions: LiveSessions
   private let closesSessions: Bool
   private let forget: @Sendable (KeyID) -> Void
@@ -17,11 +18,12 @@ public struct ChangeResponse: Sendable {
   ///   - closesSessions: whether the sessions of a revoked key are closed.
   ///   - forget: forgets what rules remember of a key.
   public init(
-    registry: any KeyRegistry, challenges: Challenges, sessions: LiveSessions, closesSessions: Bool = true,
-    forget: @escaping @Sendable (KeyID) -> Void = { _ in }, logger: Logger
+    registry: any KeyRegistry, challenges: Challenges, identityKeys: IdentityKeys, sessions: LiveSessions,
+    closesSessions: Bool = true, forget: @escaping @Sendable (KeyID) -> Void = { _ in }, logger: Logger
   ) {
     self.registry = registry
     self.challenges = challenges
+    self.identityKeys = identityKeys
     self.sessions = sessions
     self.closesSessions = closesSessions
     self.forget = forget
@@ -43,11 +45,17 @@ public struct ChangeResponse: Sendable {
     case .key(let keyID):
       forget(keyID)
       if sessions.noteChange(of: keyID) { try await check(keyID) }
-    case .challengeKeys: try await challenges.refresh()
+    case .sharedKeys: try await refreshKeys()
     case .everything:
-      if challenges.isReady { try await challenges.refresh() }
+      try await refreshKeys()
       for keyID in sessions.noteChangeOfEverything() { try await check(keyID) }
     }
+  }
+
+  /// Keys that nobody has asked for yet are fetched when somebody does.
+  private func refreshKeys() async throws(StoreError) {
+    if challenges.isReady { try await challenges.refresh() }
+    if identityKeys.isReady { try await identityKeys.refresh() }
   }
 
   /// Keys that changed while a session of theirs was let in. Asked until the store answers: nobody asks again.

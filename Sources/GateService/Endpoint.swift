@@ -2,6 +2,10 @@
 enum Endpoint: Sendable, Hashable {
   case challenge
   case registration
+  /// Asked by another proxy whether a request may pass.
+  case verification
+  /// The keys by which upstreams verify identities.
+  case keySet
   /// Kept for the gate, and there is nothing.
   case reserved
   case route(Route)
@@ -11,6 +15,9 @@ enum Endpoint: Sendable, Hashable {
     switch path {
     case "/attest/challenge": self = .challenge
     case "/attest/register": self = .registration
+    // Some proxies append the path that they ask about.
+    case let path where path == "/attest/verify" || path.hasPrefix("/attest/verify/"): self = .verification
+    case "/.well-known/sallyport/jwks.json": self = .keySet
     case let path where Self.isReserved(path): self = .reserved
     default: self = routes.route(for: path).map(Endpoint.route) ?? .nowhere
     }

@@ -1,5 +1,6 @@
 internal import AppAttest
 internal import AttestGate
+internal import JSONLog
 internal import Logging
 internal import Transport
 
@@ -12,6 +13,7 @@ struct GateSession: RelayOrder {
   private let principal: Principal
   private let route: String
   private let session: LiveSession
+  private let admittedAt = ContinuousClock.now
 
   /// There is no session without an admission: that is what it is for.
   init(
@@ -28,11 +30,11 @@ struct GateSession: RelayOrder {
   /// An upstream's own refusal is the client's to see; whatever else went wrong is not.
   func response(to fault: UpstreamFault) -> Response {
     guard case .refused(let refusal) = fault else { return context.refuse(.upstreamUnavailable(fault), key: key) }
-    var metadata = metadata
-    metadata["code"] = "upstream_refused"
-    metadata["step"] = "\(fault.step)"
-    metadata["status"] = .stringConvertible(refusal.status)
-    context.logger.notice("refused by the upstream", metadata: metadata)
+    var fields = fields
+    fields.append("status", refusal.status)
+    fields.append("code", "upstream_refused")
+    fields.append("step", fault.step)
+    context.logger.log(level: .notice, "refused by the upstream", fields)
     return Response(status: refusal.status, headers: answerFields(from: refusal.headers), body: refusal.body)
   }
 
@@ -44,36 +46,38 @@ struct GateSession: RelayOrder {
 
   func opened(_ control: SessionControl) {
     session.opened(control)
-    context.logger.info("session opened", metadata: metadata)
+    context.metrics.opened(on: route, after: ContinuousClock.now - admittedAt)
+    context.logger.log(level: .info, "session opened", fields)
   }
 
   func closed(_ summary: SessionSummary) {
     session.end()
-    var metadata = metadata
-    metadata["end"] = "\(summary.end.word)"
-    metadata["close_code"] = summary.end.code.map { .stringConvertible($0) }
-    metadata["detail"] = summary.end.detail.map { "\($0)" }
-    metadata["bytes_from_client"] = .stringConvertible(summary.bytesFromClient)
-    metadata["bytes_from_upstream"] = .stringConvertible(summary.bytesFromUpstream)
-    metadata["duration_ms"] = .stringConvertible(summary.duration.milliseconds)
-    context.logger.info("session closed", metadata: metadata)
+    var fields = fields
+    fields.append("end", summary.end.word)
+    fields.append("close_code", summary.end.code)
+    fields.append("detail", summary.end.detail)
+    fields.append("bytes_from_client", summary.bytesFromClient)
+    fields.append("bytes_from_upstream", summary.bytesFromUpstream)
+    fields.append("duration_ms", summary.duration.milliseconds)
+    context.logger.log(level: .info, "session closed", fields)
+    context.metrics.closed(summary.end.word)
   }
 
-  private var key: KeyHash? {
-    if case .device(let device) = principal { KeyHash(of: device.keyID) } else { nil }
-  }
+  private var key: KeyHash? { principal.keyHash }
 
-  private var app: AppID? {
-    if case .device(let device) = principal { device.appID } else { nil }
+  private var fields: LogFields {
+    var fields = context.fields(app: principal.appID, key: key)
+    fields.append("method", principal.method)
+    fields.append("route", route)
+    if case .certificate(let certificate) = principal { fields.append("subject", certificate.subject) }
+    return fields
   }
+}
 
-  private var metadata: Logger.Metadata {
-    var metadata = context.metadata(app: app, key: key)
-    metadata["method"] = "\(principal.method)"
-    metadata["route"] = "\(route)"
-    if case .certificate(let certificate) = principal { metadata["subject"] = "\(certificate.subject)" }
-    return metadata
-  }
+extension Principal {
+  /// The key that was proved, and its app; `nil` for a certificate, or a gate that stands open.
+  var keyHash: KeyHash? { if case .device(let device) = self { KeyHash(of: device.keyID) } else { nil } }
+  var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
 }
 
 extension SessionSummary.End {
@@ -103,7 +107,7 @@ extension SessionSummary.End {
 }
 
 extension Duration {
-  fileprivate var milliseconds: Int64 {
+  var milliseconds: Int64 {
     components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
   }
 }

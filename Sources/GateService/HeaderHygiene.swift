@@ -3,7 +3,8 @@ internal import Transport
 /// Which of a client's header fields an upstream gets to see.
 ///
 /// An upstream believes what the gate tells it about a client, so no client may say the same words. A name with an
-/// underscore goes too: many servers take it for the name with a dash.
+/// underscore goes too, and one with any other character than letters, digits and dashes: where names become variables
+/// (CGI, WSGI), servers take one for the other.
 struct HeaderHygiene: Sendable {
   private static let prefixes = [
     "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded-", "x-original-", "x-rewrite-",
@@ -22,31 +23,48 @@ struct HeaderHygiene: Sendable {
   /// Without these there is no opening handshake, so no `Connection` field removes them.
   private static let handshakeNames: Set<String> = ["host", "sec-websocket-key", "sec-websocket-version"]
 
-  private static let prefixesByInitial = Dictionary(grouping: prefixes) { $0.utf8.first }
-
   /// Every name that is removed from each request.
-  private let removed: Set<String>
+  private let removed: FieldNameSet
 
   /// - Parameter stripHeaders: further names to remove, in any case.
   init(stripHeaders: Set<String> = []) {
-    removed = Self.names.union(Self.connectionNames).union(stripHeaders.map { $0.lowercased() })
+    removed = FieldNameSet(
+      names: Self.names.union(Self.connectionNames).union(stripHeaders), prefixes: Self.prefixes)
   }
 
   /// `headers` without what a client may not tell an upstream; the others keep their order, names and values.
   func cleaned(_ headers: HeaderFields) -> HeaderFields {
-    // Of an honest upgrade nothing remains: its `Connection` names `Upgrade`, which is removed anyway.
-    let named = Self.options(of: headers).subtracting(Self.handshakeNames).subtracting(removed)
-    return HeaderFields(headers.fields.filter { !isRemoved($0.name.lowercased(), named: named) })
+    let named = Self.namedByConnection(in: headers)
+    return HeaderFields(headers.fields.filter { field in !isRemoved(field.name) && !named.contains(field.name) })
   }
 
-  private func isRemoved(_ name: String, named: Set<String>) -> Bool {
-    removed.contains(name) || Self.hasIdentityForm(name) || (!named.isEmpty && named.contains(name))
+  /// Whether no upstream gets to see a field of this name, or whether its form is one that an upstream could take for
+  /// the gate's word.
+  private func isRemoved(_ name: String) -> Bool {
+    var name = name
+    return name.withUTF8 { name in !name.allSatisfy(Self.isPlain) || removed.contains(name) }
   }
 
-  /// Whether the form of this lowercase name is one that an upstream could take for the gate's word.
-  private static func hasIdentityForm(_ name: String) -> Bool {
-    name.utf8.contains(UInt8(ascii: "_"))
-      || prefixesByInitial[name.utf8.first]?.contains { name.hasPrefix($0) } == true
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+      true
+    default: false
+    }
+  }
+
+  /// What a client wants to be removed; of an honest upgrade nothing remains, since `Upgrade` is removed anyway.
+  private static func namedByConnection(in headers: HeaderFields) -> NamedFields {
+    let values = headers.values(of: "Connection")
+    if values.allSatisfy({ HeaderFields.isSame($0, "Upgrade") }) { return NamedFields(names: []) }
+    return NamedFields(names: options(of: headers).subtracting(handshakeNames))
+  }
+
+  private struct NamedFields {
+    /// In lowercase.
+    let names: Set<String>
+    func contains(_ name: String) -> Bool { !names.isEmpty && names.contains(name.lowercased()) }
   }
 
   /// The names that `Connection` fields list.
@@ -59,14 +77,16 @@ struct HeaderHygiene: Sendable {
 extension HeaderHygiene {
   /// An upstream's own refusal, as the client may see it: without what only the gate says, and without what the engine
   /// writes itself.
-  static func cleaned(fromUpstream headers: HeaderFields) -> HeaderFields {
+  ///
+  /// - Parameter keepsDate: whether the answer is the upstream's own, date and all, and not written anew.
+  static func cleaned(fromUpstream headers: HeaderFields, keepsDate: Bool = false) -> HeaderFields {
     let named = options(of: headers)
     return HeaderFields(
       headers.fields.filter { field in
         let name = field.name.lowercased()
         return
           !(named.contains(name) || connectionNames.contains(name) || name.hasPrefix("x-attest-")
-          || name.hasPrefix("x_attest") || name == "x-request-id" || name == "date")
+          || name.hasPrefix("x_attest") || name == "x-request-id" || (name == "date" && !keepsDate))
       })
   }
 }

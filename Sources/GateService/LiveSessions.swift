@@ -87,7 +87,7 @@ public final class LiveSessions: Sendable {
 
   /// What goes on, the oldest first.
   public var records: [SessionRecord] {
-    state.withLock { state in state.places.sorted { $0.key < $1.key }.map(\.value.record) }
+    page(after: 0, limit: .max).records
   }
 
   /// Notes that any key may have changed, and gives those that have a session.
@@ -109,6 +109,28 @@ public final class LiveSessions: Sendable {
       return state.byKey[keyID] != nil
     }
   }
+
+  /// The sessions that `selects` picks by their keys (`nil`: all), behind `place`, the oldest first, at most `limit`.
+  ///
+  /// Sorts outside of the lock, which the event loops need: a list of any length holds no session up.
+  public func page(
+    where selects: (@Sendable (KeyID) -> Bool)? = nil, after place: UInt64, limit: Int
+  ) -> (records: [SessionRecord], next: UInt64?) {
+    let numbers: [UInt64]
+    if let selects {
+      let keys = state.withLock { Array($0.byKey.keys) }.filter(selects)
+      numbers = state.withLock { state in keys.flatMap { state.byKey[$0] ?? [] } }
+    } else {
+      numbers = state.withLock { Array($0.places.keys) }
+    }
+    let sorted = numbers.filter { $0 > place }.sorted()
+    let page = sorted.prefix(limit)
+    let records = state.withLock { state in page.compactMap { state.places[$0]?.record } }
+    return (records, sorted.count > page.count ? page.last : nil)
+  }
+
+  /// How many sessions `keyID` has.
+  public func count(of keyID: KeyID) -> Int { state.withLock { $0.byKey[keyID]?.count ?? 0 } }
 
   /// Closes the sessions of `keyID` and says how many.
   @discardableResult

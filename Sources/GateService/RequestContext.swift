@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import JSONLog
 internal import Logging
 internal import Transport
 
@@ -13,31 +14,36 @@ struct RequestContext: Sendable {
   let path: String?
   let wantsJSON: Bool
   let logger: Logger
+  let metrics: GateMetrics
   private let address: SocketAddress
 
-  init(_ request: Request, from peer: Peer, logger: Logger) {
+  init(_ request: Request, from peer: Peer, logger: Logger, metrics: GateMetrics) {
     id = request.id
     address = peer.address
     path = request.path
     wantsJSON = Accept.namesJSON(in: request.headers)
     self.logger = logger
+    self.metrics = metrics
   }
 
-  init(id: String, from peer: Peer, logger: Logger) {
+  init(id: String, from peer: Peer, logger: Logger, metrics: GateMetrics) {
     self.id = id
     address = peer.address
     path = nil
     wantsJSON = false
     self.logger = logger
+    self.metrics = metrics
   }
 
-  /// Metadata of every line about this request. `app` and `key` are left out where they are not known.
-  func metadata(app: AppID? = nil, key: KeyHash? = nil) -> Logger.Metadata {
-    var metadata: Logger.Metadata = ["request_id": "\(id)", "client": "\(address.host)"]
-    metadata["path"] = path.map { "\($0)" }
-    metadata["app"] = app.map { "\($0.text)" }
-    metadata["key"] = key.map { "\($0.short)" }
-    return metadata
+  /// What every line about this request says. `app` and `key` are left out where they are not known.
+  func fields(app: AppID? = nil, key: KeyHash? = nil) -> LogFields {
+    var fields = LogFields()
+    fields.append("request_id", id)
+    fields.append("client", address.host)
+    fields.append("path", path)
+    fields.append("app", app?.text)
+    fields.append("key", key?.short)
+    return fields
   }
 
   /// An answer that is no refusal.
@@ -45,15 +51,23 @@ struct RequestContext: Sendable {
     Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
   }
 
+  /// The answer with the keys of identities. Verifiers may keep it for a while: keys are published long before they sign.
+  func ok(keySet: String) -> Response {
+    Response(
+      status: 200,
+      headers: headers(type: "application/jwk-set+json", caching: "public, max-age=300"), body: Array(keySet.utf8))
+  }
+
   /// Logs `refusal` and tells the client. `key` is the one that was claimed, if any.
   func refuse(_ refusal: Refusal, key: KeyHash? = nil) -> Response {
     let answer = refusal.answer
-    var metadata = metadata(app: refusal.appID, key: key)
-    metadata["status"] = .stringConvertible(answer.status)
-    metadata["code"] = "\(answer.code)"
-    metadata["step"] = "\(refusal.step)"
-    metadata["detail"] = refusal.detail.map { "\($0)" }
-    logger.log(level: refusal.level, "refused", metadata: metadata)
+    var fields = fields(app: refusal.appID, key: key)
+    fields.append("status", answer.status)
+    fields.append("code", answer.code)
+    fields.append("step", refusal.step)
+    fields.append("detail", refusal.detail)
+    logger.log(level: refusal.level, "refused", fields)
+    metrics.refused(answer.code, status: answer.status)
     return response(answer)
   }
 
@@ -68,10 +82,10 @@ struct RequestContext: Sendable {
     return Response(status: answer.status, headers: headers, body: Array(body.utf8))
   }
 
-  private func headers(type: String) -> HeaderFields {
+  private func headers(type: String, caching: String = "no-store") -> HeaderFields {
     var headers = HeaderFields()
     headers.append("Content-Type", type)
-    headers.append("Cache-Control", "no-store")
+    headers.append("Cache-Control", caching)
     headers.append("X-Request-Id", id)
     return headers
   }

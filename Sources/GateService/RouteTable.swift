@@ -2,18 +2,28 @@ public import Transport
 
 /// Where upgrades under a path go.
 public struct Route: Sendable, Hashable {
+  /// What goes to the upstream.
+  public enum Forwarding: String, Sendable, Hashable, CaseIterable {
+    /// WebSockets alone.
+    case upgrades
+    /// Ordinary requests too, each with an assertion of its own.
+    case all
+  }
+
   /// `/`, or segments with a slash before each and none behind: `/game/eu`.
   public let path: String
   public let upstream: Upstream
+  public let forwarding: Forwarding
 
   /// A route for `path` and whatever is below it. `nil` unless the path begins with a slash and is in normal form: a
   /// slash at its end is dropped, an empty or dot segment has no meaning.
-  public init?(path: String, upstream: Upstream) {
+  public init?(path: String, upstream: Upstream, forwarding: Forwarding = .upgrades) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let named = segments.last == "" ? segments.dropLast() : segments
     guard path.hasPrefix("/"), !named.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else { return nil }
     self.path = "/" + named.joined(separator: "/")
     self.upstream = upstream
+    self.forwarding = forwarding
   }
 
   /// Whether `path` is this route's or below it, segment by segment.

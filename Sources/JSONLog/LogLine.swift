@@ -9,47 +9,62 @@ struct LogLine {
   let message: String
   let metadata: Logger.Metadata
 
-  private static let ownNames: Set<String> = ["time", "level", "logger", "message"]
-
   /// The object, without a line end and without one inside it.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(512)
-    append("time", Timestamp(milliseconds: time.milliseconds).description, after: "{", to: &bytes)
-    append("level", level.rawValue, after: ",", to: &bytes)
-    append("logger", logger, after: ",", to: &bytes)
-    append("message", message, after: ",", to: &bytes)
-    for (name, value) in metadata.sorted(by: { $0.key < $1.key }) {
-      append(Self.ownNames.contains(name) ? "metadata." + name : name, value, after: ",", to: &bytes)
+    bytes.append(contentsOf: #"{"time":""#.utf8)
+    Timestamp(milliseconds: time.milliseconds).append(to: &bytes)
+    bytes.append(UInt8(ascii: "\""))
+    append("level", level.rawValue, to: &bytes)
+    append("logger", logger, to: &bytes)
+    append("message", message, to: &bytes)
+    let isSingle = metadata.count < 2
+    for (name, value) in isSingle ? Array(metadata) : metadata.sorted(by: { $0.key < $1.key }) {
+      if case .stringConvertible(let fields as LogFields) = value {
+        append(fields, to: &bytes)
+      } else {
+        appendName(of: name, to: &bytes)
+        append(value, to: &bytes)
+      }
     }
     bytes.append(UInt8(ascii: "}"))
     return bytes
   }
 
-  private func append(_ name: String, _ text: String, after mark: Unicode.Scalar, to bytes: inout [UInt8]) {
-    bytes.append(UInt8(ascii: mark))
-    JSONText.append(name, to: &bytes)
-    bytes.append(UInt8(ascii: ":"))
+  private func append(_ fields: LogFields, to bytes: inout [UInt8]) {
+    for (name, value) in fields.members {
+      appendName(of: name, to: &bytes)
+      switch value {
+      case .text(let text): JSONText.append(text, to: &bytes)
+      case .integer(let number): JSONText.append(number, to: &bytes)
+      case .flag(let flag): bytes.append(contentsOf: flag ? "true".utf8 : "false".utf8)
+      }
+    }
+  }
+
+  private func append(_ name: String, _ text: String, to bytes: inout [UInt8]) {
+    begin(name, to: &bytes)
     JSONText.append(text, to: &bytes)
   }
 
-  private func append(
-    _ name: String, _ value: Logger.Metadata.Value, after mark: Unicode.Scalar, to bytes: inout [UInt8]
-  ) {
+  /// The name of what the event itself says: none of the line's own.
+  private func appendName(of name: String, to bytes: inout [UInt8]) {
+    switch name {
+    case "time", "level", "logger", "message": begin("metadata." + name, to: &bytes)
+    default: begin(name, to: &bytes)
+    }
+  }
+
+  private func begin(_ name: String, after mark: Unicode.Scalar = ",", to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: mark))
     JSONText.append(name, to: &bytes)
     bytes.append(UInt8(ascii: ":"))
-    append(value, to: &bytes)
   }
 
   private func append(_ value: Logger.Metadata.Value, to bytes: inout [UInt8]) {
     switch value {
     case .string(let text): JSONText.append(text, to: &bytes)
-    // Asked by name first: what else is an integer costs a search through all conformances.
-    case .stringConvertible(let value as Int): bytes += value.description.utf8
-    case .stringConvertible(let value as UInt64): bytes += value.description.utf8
-    case .stringConvertible(let value as Int64): bytes += value.description.utf8
-    case .stringConvertible(let value as UInt16): bytes += value.description.utf8
     case .stringConvertible(let value as any BinaryInteger & CustomStringConvertible): bytes += value.description.utf8
     case .stringConvertible(let value as Bool): bytes += value.description.utf8
     case .stringConvertible(let value): JSONText.append(value.description, to: &bytes)
@@ -63,7 +78,8 @@ struct LogLine {
     case .dictionary(let members):
       var mark: Unicode.Scalar = "{"
       for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-        append(name, value, after: mark, to: &bytes)
+        begin(name, after: mark, to: &bytes)
+        append(value, to: &bytes)
         mark = ","
       }
       bytes += members.isEmpty ? "{}".utf8 : "}".utf8

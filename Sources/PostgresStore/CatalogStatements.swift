@@ -90,9 +90,18 @@ enum CatalogStatements {
   private static let entries = Statement(
     "entries",
     """
-    SELECT k.*, r.receipt FROM attested_keys AS k JOIN receipts AS r ON r.key_id = k.key_id
+    SELECT k.*, COALESCE(r.receipt, ''::bytea) AS receipt
+    FROM attested_keys AS k LEFT JOIN receipts AS r ON r.key_id = k.key_id
     WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
     """)
+
+  static func count(on connection: Connection) throws(StoreError) -> Int {
+    let answer = try connection.ask(Call("SELECT COUNT(*) AS keys FROM attested_keys"))
+    let count = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
+      try answer.rows.first?.read("keys") { $0 as Int64 }
+    }
+    return Int(count ?? 0)
+  }
 
   static func merge(_ entries: [KeyEntry], on connection: Connection) throws(StoreError) -> Int {
     let sorted = entries.sorted {
@@ -101,7 +110,7 @@ enum CatalogStatements {
     // An entry may bring a revocation.
     let notes = sorted.filter { $0.record.revokedAt != nil }.flatMap { ChangeStatements.note($0.record.key.keyID) }
     do throws(TransactionFault) {
-      let results = try connection.transaction(sorted.flatMap(calls) + notes)
+      let results = try connection.transaction(sorted.flatMap(mergeCalls) + notes)
       // Three statements an entry; the first one changes a row if the key is new.
       return sorted.indices.count { results.indices.contains($0 * 3) && results[$0 * 3].changes == 1 }
     } catch {
@@ -109,7 +118,8 @@ enum CatalogStatements {
     }
   }
 
-  private static func calls(for entry: KeyEntry) -> [Call] {
+  /// What takes `entry` in; part of a transaction.
+  static func mergeCalls(for entry: KeyEntry) -> [Call] {
     let (record, key) = (entry.record, entry.record.key)
     return [
       Call(

@@ -22,8 +22,7 @@ enum ChallengeKeyStatements {
 
   static func replace(with ring: ChallengeKeyRing, on connection: Connection) throws(StoreError) {
     do throws(TransactionFault) {
-      _ = try connection.transaction(
-        [lock, Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil))
+      _ = try connection.transaction([lock] + replacement(by: ring))
     } catch {
       throw error.storeError
     }
@@ -36,16 +35,20 @@ enum ChallengeKeyStatements {
     let isReplaced = try connection.transaction { connection throws(StoreError) -> Bool? in
       _ = try connection.ask(lock)
       guard try Self.ring(on: connection) == expected else { return nil }
-      _ = try connection.ask(
-        [Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil))
+      _ = try connection.ask(replacement(by: ring))
       return true
     }
     return isReplaced ?? false
   }
 
+  /// What puts `ring` into the place of whatever there is; part of a transaction.
+  static func replacement(by ring: ChallengeKeyRing) -> [Call] {
+    [Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil)
+  }
+
   private static func ring(on connection: Connection) throws(StoreError) -> ChallengeKeyRing? {
     let answer = try connection.ask(
-      Call("SELECT number, secret, retires_at FROM challenge_keys ORDER BY position"))
+      Call("SELECT number, secret, retires_at, made_at FROM challenge_keys ORDER BY position"))
     do throws(MalformedColumn) {
       var keys: [ChallengeKey] = []
       for row in answer.rows { keys.append(try key(in: row)) }
@@ -58,7 +61,8 @@ enum ChallengeKeyStatements {
   private static func key(in row: ResultRow) throws(MalformedColumn) -> ChallengeKey {
     let number = try row.read("number") { UInt8(exactly: $0 as Int64) }
     let retiresAt = try row.readIfPresent("retires_at", Timestamp.init(milliseconds:))
-    return try row.read("secret") { ChallengeKey(number: number, secret: $0, retiresAt: retiresAt) }
+    let madeAt = try row.readIfPresent("made_at", Timestamp.init(milliseconds:))
+    return try row.read("secret") { ChallengeKey(number: number, secret: $0, retiresAt: retiresAt, madeAt: madeAt) }
   }
 
   private static func insertions(of ring: ChallengeKeyRing) -> [Call] {
@@ -66,9 +70,9 @@ enum ChallengeKeyStatements {
       Call(
         Statement(
           "insert_challenge_key",
-          "INSERT INTO challenge_keys (position, number, secret, retires_at) VALUES ($1, $2, $3, $4)"),
+          "INSERT INTO challenge_keys (position, number, secret, retires_at, made_at) VALUES ($1, $2, $3, $4, $5)"),
         Parameter(Int64(position)), Parameter(Int64(key.number)), Parameter(key.secret),
-        Parameter(key.retiresAt?.milliseconds))
+        Parameter(key.retiresAt?.milliseconds), Parameter(key.madeAt?.milliseconds))
     }
   }
 }

@@ -6,7 +6,7 @@ enum ChangeStatements {
   /// The channel that is notified of each change; the notice itself says nothing.
   static let channel = "sallyport_changes"
 
-  /// Notes a change of `keyID`, or of the challenge keys (`nil`), in the transaction that makes it.
+  /// Notes a change of `keyID`, or of the keys that nodes share (`nil`), in the transaction that makes it.
   static func note(_ keyID: KeyID?) -> [Call] {
     [
       Call(note, Parameter(keyID?.bytes)), Call(Statement("notify", "SELECT pg_notify('\(channel)', '')")),

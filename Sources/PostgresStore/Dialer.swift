@@ -16,9 +16,20 @@ struct Dialer: Sendable {
         WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false) AS synchronous_commit
     """)
 
-  /// Connects, sees to it that a commit is durable before it is answered, and migrates. Blocks.
+  /// Connects, sees to it that a commit is durable before it is answered, claims the store and migrates. Blocks.
   func open() throws(StoreError) -> Connection {
+    let connection = try connect()
+    try StoreClaim.share(on: connection)
+    try Schema.migrate(connection)
+    return connection
+  }
+
+  /// As `open`, but neither claims nor migrates.
+  func connect() throws(StoreError) -> Connection {
     let connection = try Connection(parameters, patience: limits.patience)
+    try PoolerProbe.check(connection) { () throws(StoreError) in
+      try Connection(parameters, patience: limits.patience)
+    }
     let answer = try connection.ask(
       Call(
         Self.settings, Parameter(Self.milliseconds(limits.statementTimeout)),
@@ -31,7 +42,6 @@ struct Dialer: Sendable {
     } catch {
       throw .unreachable(reason: "the server does not take synchronous_commit = on")
     }
-    try Schema.migrate(connection)
     return connection
   }
 

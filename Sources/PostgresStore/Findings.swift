@@ -40,25 +40,9 @@ enum Findings {
     return findings
   }
 
-  /// Rules that no constraint states.
-  private static let rules: [(count: String, text: String, advice: String)] = [
-    (
-      "SELECT COUNT(*) FROM attested_keys AS k WHERE NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id)",
-      "keys without a receipt", "restore from a backup; the keys themselves work"
-    ),
-    (
-      "SELECT 1 - COUNT(*) FROM nonce_watermark", "rows missing that tell which nonces were forgotten",
-      "restore from a backup, or no nonce is accepted"
-    ),
-    (
-      "SELECT 1 - COUNT(*) FROM change_position", "rows missing that number the changes",
-      "restore from a backup, or no revocation can be made"
-    ),
-    (
-      "SELECT COUNT(*) FROM changes WHERE position > (SELECT MAX(position) FROM change_position)",
-      "changes numbered beyond the newest", "restore from a backup, or gates do not hear of revocations"
-    ),
-  ]
+  private static let rules = StoreRule.all(
+    hashOfID: "rtrim(translate(encode(sha256(key_id), 'base64'), '+/', '-_'), '=')",
+    now: "CAST(EXTRACT(EPOCH FROM now()) AS BIGINT) * 1000")
 
   private static func tables(on connection: Connection) throws(StoreError) -> [StoreFinding] {
     var findings: [StoreFinding] = []
@@ -67,7 +51,7 @@ enum Findings {
       let count = try StoreError.onMalformed("check") { () throws(MalformedColumn) in
         try answer.rows.first?.read("count") { $0 as Int64 } ?? 0
       }
-      if count != 0 { findings.append(StoreFinding(.problem, in: .data, "\(count) \(rule.text)", advice: rule.advice)) }
+      if let finding = rule.finding(broken: count) { findings.append(finding) }
     }
     return findings
   }

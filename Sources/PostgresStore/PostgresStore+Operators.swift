@@ -29,6 +29,10 @@ extension PostgresStore: KeyCatalog {
     }
   }
 
+  public func count() async throws(StoreError) -> Int {
+    try await run { connection throws(StoreError) in try CatalogStatements.count(on: connection) }
+  }
+
   public func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int {
     try await run { connection throws(StoreError) in try CatalogStatements.merge(entries, on: connection) }
   }
@@ -46,6 +50,24 @@ extension PostgresStore: ChangeFeed {
   }
 
   public func notices() -> AsyncStream<Void> { listener.notices() }
+}
+
+extension PostgresStore: GateRoster {
+  public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int {
+    try await run { connection throws(StoreError) in try RosterStatements.report(gate, life: life, on: connection) }
+  }
+
+  public func leave(_ gate: GateNumber) async throws(StoreError) {
+    try await run { connection throws(StoreError) in try RosterStatements.leave(gate, on: connection) }
+  }
+
+  public func beginHousekeeping() async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in try RosterStatements.beginHousekeeping(on: connection) }
+  }
+
+  public func endHousekeeping() async throws(StoreError) {
+    try await run { connection throws(StoreError) in try RosterStatements.endHousekeeping(on: connection) }
+  }
 }
 
 extension PostgresStore: GateStore {}

@@ -25,6 +25,16 @@ public final class PostgresStore: Sendable {
     public var patience = Duration.seconds(6)
 
     public init() {}
+
+    /// For commands that read or write everything: a statement may take as long as it takes, and what hangs is seen by
+    /// the connection's keepalives.
+    public static var patient: Limits {
+      var limits = Limits()
+      limits.statementTimeout = .zero
+      limits.lockTimeout = .seconds(30)
+      limits.patience = .seconds(86_400)
+      return limits
+    }
   }
 
   /// Does something with the connection and says what stood in the way.
@@ -126,6 +136,22 @@ extension PostgresStore: KeyRegistry {
 
   public func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
     try await run { connection throws(StoreError) in try NonceStatements.forget(issuedBy: instant, on: connection) }
+  }
+}
+
+extension PostgresStore: IdentityKeyStorage {
+  public func identityKeys(orStoring candidate: IdentityKeyRing) async throws(StoreError) -> IdentityKeyRing {
+    try await run { connection throws(StoreError) in
+      try IdentityKeyStatements.ring(orStoring: candidate, on: connection)
+    }
+  }
+
+  public func replaceIdentityKeys(
+    _ expected: IdentityKeyRing, with ring: IdentityKeyRing
+  ) async throws(StoreError) -> Bool {
+    try await run { connection throws(StoreError) in
+      try IdentityKeyStatements.replace(expected, with: ring, on: connection)
+    }
   }
 }
 

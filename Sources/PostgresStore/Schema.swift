@@ -4,8 +4,14 @@ internal import AttestGate
 ///
 /// Times are milliseconds since the epoch. The tables stand in the first schema of `search_path`.
 enum Schema {
-  /// Each migration is one transaction of these statements.
-  static let migrations: [[String]] = [keys + nonces + challengeKeys + changes]
+  /// What it brings, and its statements.
+  typealias Migration = (title: String, statements: [String])
+
+  static let migrations: [Migration] = [
+    ("keys, nonces, challenge keys, changes", keys + nonces + challengeKeys + changes),
+    ("identity keys", identityKeys),
+    ("age of challenge keys, live gates", gates),
+  ]
 
   /// Any number, the same in every version: with the schema it names the lock that migrations are made under.
   private static let lock = "SELECT pg_advisory_xact_lock(1935763568, hashtext(current_schema()))"
@@ -22,8 +28,8 @@ enum Schema {
       ])
       _ = try connection.ask(
         Call("CREATE TABLE IF NOT EXISTS sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
-      for (index, statements) in migrations.enumerated().dropFirst(try version(connection)) {
-        for statement in statements { _ = try connection.ask(Call(statement)) }
+      for (index, migration) in migrations.enumerated().dropFirst(try version(connection)) {
+        for statement in migration.statements { _ = try connection.ask(Call(statement)) }
         _ = try connection.ask(
           Call("INSERT INTO sallyport_migrations (version) VALUES ($1)", Parameter(Int64(index + 1))))
       }
@@ -31,8 +37,12 @@ enum Schema {
     }
   }
 
+  static func state(_ connection: Connection) throws(StoreError) -> SchemaState {
+    SchemaState(version: try version(connection), newest: migrations.count)
+  }
+
   /// How many migrations the tables have seen.
-  private static func version(_ connection: Connection) throws(StoreError) -> Int {
+  static func version(_ connection: Connection) throws(StoreError) -> Int {
     // Between `to_regclass` and the table itself nothing can be asked in one statement: the table may not be there.
     let table = try connection.ask(Call("SELECT to_regclass('sallyport_migrations') IS NOT NULL AS present"))
     do throws(MalformedColumn) {
@@ -103,6 +113,27 @@ enum Schema {
       retires_at BIGINT
     )
     """
+  ]
+
+  private static let identityKeys = [
+    """
+    CREATE TABLE identity_keys (
+      position INTEGER NOT NULL PRIMARY KEY,
+      private_key BYTEA NOT NULL,
+      signs_from BIGINT NOT NULL,
+      retires_at BIGINT
+    )
+    """
+  ]
+
+  private static let gates = [
+    "ALTER TABLE challenge_keys ADD COLUMN made_at BIGINT",
+    """
+    CREATE TABLE live_gates (
+      gate BYTEA NOT NULL PRIMARY KEY CHECK (length(gate) = 16),
+      seen_at TIMESTAMPTZ NOT NULL
+    ) WITH (fillfactor = 50)
+    """,
   ]
 
   // The position is taken from a row that is locked until the commit, so positions become visible in their order: who

@@ -71,12 +71,15 @@ struct CatalogStatements {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT k.*, r.receipt FROM attested_keys AS k JOIN receipts AS r ON r.key_id = k.key_id
+        SELECT k.*, COALESCE(r.receipt, x'') AS receipt
+        FROM attested_keys AS k LEFT JOIN receipts AS r ON r.key_id = k.key_id
         WHERE k.key_id > ? ORDER BY k.key_id LIMIT ?
         """,
       arguments: [Data(cursor?.bytes ?? []), limit])
     return try rows.map(Self.entry)
   }
+
+  func count() throws -> Int { try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM attested_keys") ?? 0 }
 
   private static func entry(in row: Row) throws -> KeyEntry {
     let record = try KeyRecord(row: row)
@@ -147,30 +150,5 @@ struct CatalogStatements {
       "used": Int64(bitPattern: entry.usedCounters), "seen": record.lastSeenAt?.milliseconds,
       "revoked": record.revokedAt?.milliseconds,
     ])
-  }
-
-  // MARK: Findings
-
-  func findings(isThorough: Bool) throws -> [StoreFinding] {
-    guard isThorough else { return [] }
-    var findings: [StoreFinding] = []
-    func add(_ text: String, advice: String) {
-      findings.append(StoreFinding(.problem, in: .data, text, advice: advice))
-    }
-    for fault in try String.fetchAll(db, sql: "PRAGMA integrity_check(10)") where fault != "ok" {
-      add("the file is damaged: \(fault)", advice: "stop the gate, keep the file, restore from a backup")
-    }
-    let orphans = try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM pragma_foreign_key_check") ?? 0
-    if orphans > 0 { add("\(orphans) receipts without a key", advice: "restore from a backup; keys are not affected") }
-    let bare =
-      "SELECT COUNT(*) FROM attested_keys AS k WHERE NOT EXISTS (SELECT 1 FROM receipts AS r WHERE r.key_id = k.key_id)"
-    let count = try Int.fetchOne(db, sql: bare) ?? 0
-    if count > 0 { add("\(count) keys without a receipt", advice: "restore from a backup; the keys themselves work") }
-    for table in ["nonce_watermark", "change_position"] {
-      if try Int.fetchOne(db, sql: "SELECT COUNT(*) FROM \(table)") != 1 {
-        add("\(table) has not its one row", advice: "restore from a backup: nothing can be spent or revoked")
-      }
-    }
-    return findings
   }
 }

@@ -26,7 +26,8 @@ struct ChallengeKeyStatements {
   }
 
   private func ring() throws -> ChallengeKeyRing? {
-    let rows = try Row.fetchAll(db, sql: "SELECT number, secret, retires_at FROM challenge_keys ORDER BY position")
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT number, secret, retires_at, made_at FROM challenge_keys ORDER BY position")
     do throws(MalformedColumn) {
       return ChallengeKeyRing(keys: try rows.map(Self.key))
     } catch {
@@ -37,14 +38,19 @@ struct ChallengeKeyStatements {
   private static func key(in row: Row) throws(MalformedColumn) -> ChallengeKey {
     let number = try row.read("number") { $0 as UInt8 }
     let retiresAt = try row.readIfPresent("retires_at", Timestamp.init(milliseconds:))
-    return try row.read("secret") { ChallengeKey(number: number, secret: Array($0 as Data), retiresAt: retiresAt) }
+    let madeAt = try row.readIfPresent("made_at", Timestamp.init(milliseconds:))
+    return try row.read("secret") {
+      ChallengeKey(number: number, secret: Array($0 as Data), retiresAt: retiresAt, madeAt: madeAt)
+    }
   }
 
   private func insert(_ ring: ChallengeKeyRing) throws {
     for (position, key) in ring.keys.enumerated() {
       try db.execute(
-        sql: "INSERT INTO challenge_keys (position, number, secret, retires_at) VALUES (?, ?, ?, ?)",
-        arguments: [position, Int64(key.number), Data(key.secret), key.retiresAt?.milliseconds])
+        sql: "INSERT INTO challenge_keys (position, number, secret, retires_at, made_at) VALUES (?, ?, ?, ?, ?)",
+        arguments: [
+          position, Int64(key.number), Data(key.secret), key.retiresAt?.milliseconds, key.madeAt?.milliseconds,
+        ])
     }
   }
 }

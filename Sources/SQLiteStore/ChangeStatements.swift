@@ -7,7 +7,7 @@ internal import GRDB
 struct ChangeStatements {
   let db: Database
 
-  /// Notes a change of `keyID`, or of the challenge keys (`nil`), in the transaction that makes it.
+  /// Notes a change of `keyID`, or of the keys that nodes share (`nil`), in the transaction that makes it.
   func note(_ keyID: KeyID?) throws {
     try db.execute(sql: "UPDATE change_position SET position = position + 1 WHERE id = 1")
     try db.execute(

@@ -14,6 +14,7 @@ final class DatabaseFile: Sendable {
   let path: String
   private let busyTimeout: Double
   private let state = Guarded(State.idle)
+  private let use = Guarded<FileUse?>(nil)
 
   init(path: String, busyTimeout: Double) {
     self.path = path
@@ -44,20 +45,22 @@ final class DatabaseFile: Sendable {
   /// Closes for good.
   func close() {
     state.withLock { $0 = .closed }
+    use.withLock { $0 = nil }
   }
 
   private func open() throws -> DatabasePool {
     try createPrivately()
+    // Kept until the store is closed: a fault that ends the connection must not let a restore in.
+    try use.withLock { use in
+      if use == nil { use = try FileUse(of: path, .shared) }
+    }
     var configuration = Configuration()
     configuration.busyMode = .timeout(busyTimeout)
     configuration.maximumReaderCount = 1
     configuration.label = "sallyport.store"
     let pool = try DatabasePool(path: path, configuration: configuration)
-    let migrator = Schema.migrator
-    guard try pool.read({ try !migrator.hasBeenSuperseded($0) }) else {
-      throw StoreError.unreachable(reason: "the store was written by a newer version")
-    }
-    try migrator.migrate(pool)
+    _ = try pool.read(Schema.state)
+    try Schema.migrator.migrate(pool)
     try Self.makeCommitsDurable(pool)
     return pool
   }
@@ -66,7 +69,7 @@ final class DatabaseFile: Sendable {
   private func createPrivately() throws {
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
-      throw errno == EROFS ? StoreError.readOnly : StoreError.unreachable(reason: String(cString: strerror(errno)))
+      throw StoreError(systemError: errno)
     }
     Glibc.close(descriptor)
   }

@@ -21,12 +21,17 @@ extension SQLiteStore: KeyCatalog {
     try await reads.run { try CatalogStatements(db: $0).entries(after: cursor, limit: limit) }
   }
 
+  public func count() async throws(StoreError) -> Int {
+    try await reads.run { try CatalogStatements(db: $0).count() }
+  }
+
   public func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int {
     try await change { try CatalogStatements(db: $0).merge(entries) }
   }
 
   public func findings(isThorough: Bool) async throws(StoreError) -> [StoreFinding] {
-    try await reads.run { try CatalogStatements(db: $0).findings(isThorough: isThorough) }
+    guard isThorough else { return FileFindings.all(of: path) }
+    return try await reads.run { [path] db in FileFindings.all(of: path) + (try TableFindings.all(in: db)) }
   }
 }
 
@@ -36,6 +41,14 @@ extension SQLiteStore: ChangeFeed {
   }
 
   public func notices() -> AsyncStream<Void> { bell.notices() }
+}
+
+extension SQLiteStore: GateRoster {
+  /// The file is for one gate; a second one on the same machine, during a restart, shares no limit with it.
+  public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int { 1 }
+  public func leave(_ gate: GateNumber) async throws(StoreError) {}
+  public func beginHousekeeping() async throws(StoreError) -> Bool { true }
+  public func endHousekeeping() async throws(StoreError) {}
 }
 
 extension SQLiteStore: GateStore {}

@@ -95,6 +95,18 @@ extension SQLiteStore: KeyRegistry {
   }
 }
 
+extension SQLiteStore: IdentityKeyStorage {
+  public func identityKeys(orStoring candidate: IdentityKeyRing) async throws(StoreError) -> IdentityKeyRing {
+    try await writes.run { try IdentityKeyStatements(db: $0).ring(orStoring: candidate) }
+  }
+
+  public func replaceIdentityKeys(
+    _ expected: IdentityKeyRing, with ring: IdentityKeyRing
+  ) async throws(StoreError) -> Bool {
+    try await change { try IdentityKeyStatements(db: $0).replace(expected, with: ring) }
+  }
+}
+
 extension SQLiteStore: ChallengeKeyStorage {
   public func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
     try await writes.run { try ChallengeKeyStatements(db: $0).ring(orStoring: candidate) }

@@ -19,7 +19,22 @@ enum Schema {
       try addHashes(in: db)
       try createChanges(in: db)
     }
+    migrator.registerMigration("3 identity keys") { db in try createIdentityKeys(in: db) }
+    migrator.registerMigration("4 age of challenge keys") { db in
+      try db.execute(sql: "ALTER TABLE challenge_keys ADD COLUMN made_at BIGINT")
+    }
     return migrator
+  }
+
+  /// How far the tables of `db` have come.
+  ///
+  /// - Throws: `.unreachable` if a newer version has been here.
+  static func state(of db: Database) throws -> SchemaState {
+    let migrator = Schema.migrator
+    guard try !migrator.hasBeenSuperseded(db) else {
+      throw StoreError.unreachable(reason: "the store was written by a newer version")
+    }
+    return SchemaState(version: try migrator.completedMigrations(db).count, newest: migrator.migrations.count)
   }
 
   // Receipts have a table of their own: SQLite writes whole rows, and the counter's row is written at each admission.
@@ -71,6 +86,18 @@ enum Schema {
           position INTEGER NOT NULL PRIMARY KEY,
           number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
           secret BLOB NOT NULL CHECK (length(secret) = 32),
+          retires_at BIGINT
+        );
+        """)
+  }
+
+  private static func createIdentityKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE identity_keys (
+          position INTEGER NOT NULL PRIMARY KEY,
+          private_key BLOB NOT NULL,
+          signs_from BIGINT NOT NULL,
           retires_at BIGINT
         );
         """)

@@ -13,12 +13,17 @@ public struct GateSettings: Sendable, Hashable {
   public var store: Store
   /// How many calls may wait for the store, for reads and writes each, before further ones are refused.
   public var mostWaitingForStore: Int
+  /// How long a key may stay unused before it is removed; `nil` for ever.
+  public var pruneUnusedAfter: Duration?
   /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
   /// a folder that an operator names has to be there.
   public var stateFolder: String?
-  /// Header fields that the upstream never sees, beside those that are always removed.
-  public var strippedHeaders: [String]
-  /// How long sessions have to end after a signal to stop.
+  public var identity: Identity
+  /// `nil`: there is no admin server.
+  public var admin: Admin?
+  /// How long the gate goes on as before after a signal to stop.
+  public var unreadyDelay: Duration
+  /// How long sessions have to end after that.
   public var drainTimeout: Duration
 
   /// What an operator should read at every start.
@@ -47,6 +52,9 @@ extension GateSettings {
     /// PEM, not encrypted; an absolute path to a file that held a key a moment ago.
     public var keyFile: String
     public var leastVersion: Version
+    public enum Reload: String, Sendable, Hashable, CaseIterable { case auto, off }
+    /// Whether changed files are served without being asked to.
+    public var reload: Reload
   }
 
   public struct DebugMTLS: Sendable, Hashable {
@@ -67,6 +75,8 @@ extension GateSettings {
     public var challengeTTL: Duration
     /// The file that holds the keys of the nonces; `nil` for keys that the store makes and keeps.
     public var challengeKeysFile: String?
+    /// The age at which the key that makes nonces is replaced, unless it is in a file; `nil` for never.
+    public var challengeKeyRotation: Duration?
     /// How far behind the greatest counter one may lie that was not seen yet; 0 for not at all.
     public var counterWindow: Int
   }
@@ -105,7 +115,7 @@ extension GateSettings {
   }
 
   public struct Route: Sendable, Hashable {
-    public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades }
+    public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades, all }
     /// `/`, or segments without a slash at their end.
     public var path: String
     public var upstream: Upstream
@@ -130,6 +140,32 @@ extension GateSettings {
     public var maxMessage: Int
     /// How soon the sockets of a revoked key are closed; `nil` for not at all.
     public var closeOnRevoke: Duration?
+  }
+
+  /// What upstreams are told about clients.
+  public struct Identity: Sendable, Hashable {
+    /// `iss` and `aud` of assertions.
+    public var issuer: String
+    public var audience: String
+    /// How long a key signs; `nil` for ever.
+    public var keyLife: Duration?
+    /// How long a key is published before it signs, and after it has.
+    public var keyOverlap: Duration
+    /// Header fields that the upstream never sees, beside those that are always removed.
+    public var strippedHeaders: [String]
+  }
+
+  /// Where operators' commands reach the gate.
+  public struct Admin: Sendable, Hashable {
+    public enum Address: Sendable, Hashable {
+      /// An absolute path of at most 107 bytes.
+      case unix(path: String)
+      /// An address of this machine alone; port 0 takes any free one.
+      case loopback(address: String, port: UInt16)
+    }
+    public var address: Address
+    /// A file that was there a moment ago; `nil` for a Unix socket, and only there.
+    public var tokenFile: String?
   }
 
   public enum Store: Sendable, Hashable {

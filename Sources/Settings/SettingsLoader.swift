@@ -27,6 +27,26 @@ public struct SettingsLoader: Sendable {
 
   /// The settings, or everything that is wrong with them.
   public func load() throws(ConfigurationFaults) -> GateSettings {
+    let examination = examine()
+    guard let settings = examination.settings else { throw ConfigurationFaults(faults: examination.faults) }
+    return settings
+  }
+
+  /// Everything there is to say about the configuration, sound or not.
+  public func examine() -> Examination {
+    let (entries, warnings, dotenvFaults) = readLayers()
+    var assembly = Assembly(entries)
+    let settings = assembly.settings(warnings: warnings)
+    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
+      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
+      return former == latter ? first.offset < second.offset : former < latter
+    }
+    return Examination(
+      settings: faults.isEmpty ? settings : nil, faults: faults.map(\.element), warnings: warnings + assembly.warnings)
+  }
+
+  /// What the layers give, one over the other, with what follows from elsewhere.
+  func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [Fault]) {
     let (dotenv, dotenvFaults) = readDotEnv()
     let variables = Variables(environment: environment, dotenv: dotenv)
     var given = readFile()
@@ -38,15 +58,7 @@ public struct SettingsLoader: Sendable {
     Completion.addCredentials(to: &entries, environment: environment)
     if let warning = Completion.addRoute(to: &entries) { warnings.append(warning) }
     Completion.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
-
-    var assembly = Assembly(entries)
-    let settings = assembly.settings(warnings: warnings)
-    let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
-      let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
-      return former == latter ? first.offset < second.offset : former < latter
-    }
-    guard let settings, faults.isEmpty else { throw ConfigurationFaults(faults: faults.map(\.element)) }
-    return settings
+    return (entries, warnings, dotenvFaults)
   }
 
   private func readFile() -> Entries {
@@ -55,12 +67,12 @@ public struct SettingsLoader: Sendable {
     do throws(FileFault) {
       let bytes = try FileContent.read(FilePath.absolute(file, in: workingDirectory))
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        entries.refuse(Fault(.file(file, line: 1, column: 1), nil, "not UTF-8"))
+        entries.refuseFile(Fault(.file(file, line: 1, column: 1), nil, "not UTF-8"))
         return entries
       }
       return FileLayer.entries(of: text, at: file, in: workingDirectory)
     } catch {
-      entries.refuse(Fault(.file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)"))
+      entries.refuseFile(Fault(.file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)"))
       return entries
     }
   }

@@ -58,9 +58,28 @@ extension SocketAddress: CustomStringConvertible {
   /// The address alone: `192.0.2.1`, `2001:db8::1` (RFC 5952) or the path of a Unix socket.
   public var host: String {
     switch self {
-    case .ipv4(let bytes, _): bytes.map(String.init).joined(separator: ".")
+    case .ipv4(let bytes, _): Self.dotted(bytes)
     case .ipv6(let bytes, _): Self.canonical(bytes)
     case .unix(let path): path
+    }
+  }
+
+  /// Four numbers and three dots; nothing is allocated for so short a text.
+  private static func dotted(_ bytes: [UInt8]) -> String {
+    String(unsafeUninitializedCapacity: 16) { text in
+      var count = 0
+      // Four bytes make at most 15 characters.
+      for byte in bytes.prefix(4) {
+        if count > 0 {
+          text[count] = UInt8(ascii: ".")
+          count += 1
+        }
+        for divisor: UInt8 in [100, 10, 1] where byte >= divisor || divisor == 1 {
+          text[count] = UInt8(ascii: "0") + byte / divisor % 10
+          count += 1
+        }
+      }
+      return count
     }
   }
 

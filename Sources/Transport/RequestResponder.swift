@@ -6,10 +6,19 @@ public protocol RequestResponder: Sendable {
   /// longer than some hundred microseconds: more is to be done on another executor.
   func respond(to request: Request, from peer: Peer) async -> Disposition
 
+  /// Whether the body of `request`, which is empty so far, is to be handed on as it comes instead of being read before the
+  /// decision. Asked on the event loop, only where there is a body: must not block. A decision other than `.forward`
+  /// then closes the connection behind its answer.
+  func streamsBody(of request: Request) -> Bool
+
   /// The answer to what never became a request. Called on the event loop: must not block.
   ///
   /// The engine closes the connection behind it.
   func response(to fault: RequestFault, id: String, from peer: Peer) -> Response
+}
+
+extension RequestResponder {
+  public func streamsBody(of request: Request) -> Bool { false }
 }
 
 /// What becomes of a request.
@@ -21,6 +30,11 @@ public enum Disposition: Sendable {
   /// carries the client's own `Sec-WebSocket-Key`, so that frames can be relayed without touching them; the engine
   /// verifies the upstream's `Sec-WebSocket-Accept` against it. It is kept until it is sent, unlike the order.
   case relay(any RelayOrder, upgradeHead: [UInt8])
+  /// Only for a request without an `upgrade`.
+  ///
+  /// `head` is what the upstream gets, from request line to the last field line with its CRLF; the engine adds the fields
+  /// that frame the body, which must not be among these.
+  case forward(any ForwardOrder, head: [UInt8])
   /// Ends the WebSocket here. Only for a request with an `upgrade`.
   case converse(any WebSocketSession)
 }

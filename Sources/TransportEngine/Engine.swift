@@ -26,6 +26,8 @@ public struct EngineLimits: Sendable, Hashable {
 
 /// What an operator should know and no request tells.
 public enum EngineEvent: Sendable, Hashable {
+  /// A connection has come so far that requests can be made; how long that took from its acceptance on.
+  case handshakeCompleted(Duration)
   /// A TLS handshake did not succeed.
   case handshakeFailed(address: SocketAddress, reason: String)
   /// No descriptors or no memory for another connection; the listener waits a moment and goes on.
@@ -50,6 +52,10 @@ final class SessionService: Sendable {
     self.limits = limits
     self.report = report
   }
+
+  func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
+    if case .secureWebSocket(_, _, let tls) = upstream { _ = try upstreamTLS.context(for: tls) }
+  }
 }
 
 /// A server: loops on threads of their own, listening at one address.
@@ -68,40 +74,64 @@ public final class Engine: Sendable {
   public let address: SocketAddress
 
   let loops: [EventLoop]
-  private let service: SessionService
+  private let service: Guarded<SessionService>
+  /// Of an engine that listens at a Unix socket, until it stops to, or shares it.
+  private let file: Guarded<UnixSocketFile?>
 
   /// Starts to listen and to serve.
   ///
   /// - Parameters:
-  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`.
-  ///   - loops: how many threads serve, at least 1; one a core is the best there is.
+  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`. A Unix socket
+  ///     is for this user alone (mode 0600) and replaces one that a process left behind; its file goes with the engine.
+  ///   - loops: how many threads serve, at least 1; one a core is the best there is. A Unix socket has one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
   ///   - report: told what no request tells; called on loops, must not block.
-  public init(
+  public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
     limits: EngineLimits = EngineLimits(), report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartFault) {
-    _ = Self.ignoresBrokenPipes
-    service = SessionService(responder: responder, tls: tls, limits: limits, report: report)
-    let count = max(1, count)
+    let sockets: ListeningSockets
     do throws(SystemCallError) {
-      let sockets = try Self.open(address, count: count)
-      self.address = sockets.first.map { Socket.localAddress(of: $0) } ?? address
-      do throws(SystemCallError) {
-        loops = try Self.startLoops(sockets.count, service: service)
-      } catch {
-        for fd in sockets { close(fd) }
-        throw error
-      }
-      for (loop, socket) in zip(loops, sockets) {
-        loop.execute { loop in
-          let listener = Listener(fd: socket)
-          listener.start(in: loop)
-          loop.listener = listener
-        }
-      }
+      sockets = try Self.open(address, count: max(1, count))
     } catch {
       throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
+    }
+    try self.init(sockets, SessionService(responder: responder, tls: tls, limits: limits, report: report))
+  }
+
+  /// Starts to serve on sockets that listen already: systemd's, or those of the process that this one succeeds.
+  ///
+  /// The engine takes the descriptors over. Others may hold the same sockets: when it ends it leaves those who have not
+  /// been accepted yet to them.
+  public convenience init(
+    inheriting descriptors: [Int32], loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
+    limits: EngineLimits = EngineLimits(), report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+  ) throws(StartFault) {
+    let sockets: ListeningSockets
+    do throws(SystemCallError) {
+      sockets = try ListeningSockets(inheriting: descriptors, loops: max(1, count))
+    } catch {
+      throw StartFault(description: "inherited socket: \(error)", isAddressInUse: false)
+    }
+    try self.init(sockets, SessionService(responder: responder, tls: tls, limits: limits, report: report))
+  }
+
+  private init(_ sockets: ListeningSockets, _ service: SessionService) throws(StartFault) {
+    _ = Self.ignoresBrokenPipes
+    self.service = Guarded(service)
+    file = Guarded(sockets.file)
+    address = sockets.address
+    do throws(SystemCallError) {
+      loops = try Self.startLoops(sockets.each.count, service: service)
+    } catch {
+      sockets.close()
+      throw StartFault(description: "\(sockets.address): \(error)", isAddressInUse: false)
+    }
+    for (loop, descriptors) in zip(loops, sockets.each) {
+      loop.execute { loop in
+        loop.listeners = descriptors.map { Listener(fd: $0, isShared: sockets.isShared) }
+        for listener in loop.listeners { listener.start(in: loop) }
+      }
     }
   }
 
@@ -125,7 +155,12 @@ public final class Engine: Sendable {
     return running
   }
 
-  private static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
+  static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> ListeningSockets {
+    if case .unix(let path) = address { return ListeningSockets(try UnixSocketFile.listen(at: path)) }
+    return ListeningSockets(each: try openPorts(address, count: count).map { [$0] }, isShared: false)
+  }
+
+  private static func openPorts(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     do {
       return try Listener.open(address, count: count)
     } catch {
@@ -138,7 +173,68 @@ public final class Engine: Sendable {
 
   /// Reads the authorities that `upstream` is verified with, so that a broken file shows at the start.
   public func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
-    if case .secureWebSocket(_, _, let tls) = upstream { _ = try service.upstreamTLS.context(for: tls) }
+    try service.withLock(\.self).prepare(upstream)
+  }
+
+  /// Has `responder` decide from now on, and new connections begin with `tls`.
+  ///
+  /// Sessions go on as they were begun, and a request that a responder was asked about is answered by it; the next
+  /// request of a connection is for the new one. Files of authorities are read anew. When this returns, every loop has
+  /// changed over; of two calls at once either may come last on a loop, so make them one after the other.
+  ///
+  /// - Parameter upstreams: whose authorities are read before anything changes, so that a broken file changes nothing.
+  public func replace(
+    responder: any RequestResponder, tls: ServerTLS?, upstreams: [Upstream] = []
+  ) async throws(ServerTLS.Fault) {
+    let old = service.withLock(\.self)
+    let new = SessionService(responder: responder, tls: tls, limits: old.limits, report: old.report)
+    for upstream in upstreams { try new.prepare(upstream) }
+    service.withLock { $0 = new }
+    for loop in loops {
+      await withCheckedContinuation { continuation in
+        let isAccepted = loop.execute { loop in
+          loop.service = new
+          continuation.resume()
+        }
+        if !isAccepted { continuation.resume() }
+      }
+    }
+  }
+
+  /// Copies of the listening sockets' descriptors, for a process that succeeds this one; the caller closes them.
+  ///
+  /// From now on this engine shares its sockets: `drain` leaves to the successor whoever has not been accepted yet, and
+  /// the file of a Unix socket stays.
+  public func shareSockets() async -> [Int32] {
+    file.withLock { $0 = nil }
+    var copies: [Int32] = []
+    for loop in loops {
+      copies += await withCheckedContinuation { continuation in
+        let isAccepted = loop.execute { loop in
+          for listener in loop.listeners { listener.share() }
+          continuation.resume(returning: loop.listeners.map { fcntl($0.fd, F_DUPFD_CLOEXEC, 3) }.filter { $0 >= 0 })
+        }
+        if !isAccepted { continuation.resume(returning: []) }
+      }
+    }
+    return copies
+  }
+
+  /// Stops to listen, and goes on to serve those who have connected.
+  ///
+  /// Who has connected and was not accepted yet is left to those who share the sockets; if nobody does, the connection is
+  /// accepted. It may be called again.
+  public func stopListening() async {
+    removeFile()
+    for loop in loops {
+      await withCheckedContinuation { continuation in
+        let isAccepted = loop.execute { loop in
+          loop.stopListening()
+          continuation.resume()
+        }
+        if !isAccepted { continuation.resume() }
+      }
+    }
   }
 
   /// Stops to listen, closes every session with `code`, and returns when all are gone or `timeout` has passed.
@@ -150,15 +246,14 @@ public final class Engine: Sendable {
   public func drain(
     _ code: CloseCode = .goingAway, reason: String = "the gate is shutting down", timeout: Duration
   ) async -> Int {
-    await withTaskGroup(of: Int.self) { group in
+    removeFile()
+    return await withTaskGroup(of: Int.self) { group in
       for loop in loops {
         group.addTask {
           await withCheckedContinuation { continuation in
             let isAccepted = loop.execute { loop in
               // Those who have connected already are bidden farewell like the others, not reset.
-              loop.listener?.ready(Readiness.input, in: loop)
-              loop.listener?.stop(in: loop)
-              loop.listener = nil
+              loop.stopListening()
               loop.startDraining(
                 Drain(
                   code: code, reason: reason, deadline: loop.now + timeout.milliseconds,
@@ -174,6 +269,15 @@ public final class Engine: Sendable {
 
   /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
   public func stop() {
+    removeFile()
     for loop in loops { loop.execute { $0.stop() } }
+  }
+
+  private func removeFile() {
+    let own = file.withLock { file in
+      defer { file = nil }
+      return file
+    }
+    own?.remove()
   }
 }

@@ -8,11 +8,14 @@ struct CommandFailure: Error {
     /// A check found problems.
     case problemsFound = 1
     case usage = 64
+    case badData = 65
     case noInput = 66
     case unavailable = 69
     case software = 70
     case cannotBind = 71
     case cannotCreate = 73
+    /// The gate did not let the command in.
+    case refused = 77
     case configuration = 78
   }
 
@@ -29,6 +32,16 @@ struct CommandFailure: Error {
     self.init(status, lines: "error: \(error)\nhint: \(hint)")
   }
 
+  /// The first line, without `error: `.
+  var reason: String { line(after: "error: ") ?? lines }
+  /// The first hint.
+  var hint: String? { line(after: "hint: ") }
+
+  private func line(after mark: String) -> String? {
+    let line = lines.split(whereSeparator: \.isNewline).first { $0.hasPrefix(mark) }
+    return line.map { String($0.dropFirst(mark.count)) }
+  }
+
   /// Says it on standard error, and gives what the command line parser is to end with.
   func told() -> ExitCode {
     Console.error(lines)
@@ -38,11 +51,13 @@ struct CommandFailure: Error {
 
 /// Lines for people.
 enum Console {
-  static func error(_ text: String) { write(text, to: 2) }
-  static func print(_ text: String) { write(text, to: 1) }
+  static func error(_ text: String) { write(text + "\n", to: 2) }
+  static func print(_ text: String) { write(text + "\n", to: 1) }
+  /// Writes whole lines to standard output.
+  static func write(_ text: String) { write(text, to: 1) }
 
   private static func write(_ text: String, to descriptor: Int32) {
-    var rest = Array((text + "\n").utf8)[...]
+    var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if written < 0 && errno != EINTR { return }

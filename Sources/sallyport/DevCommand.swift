@@ -55,7 +55,7 @@ struct DevCommand: AsyncParsableCommand {
       let config = try writeConfiguration(in: folder, appID: authority.appID)
       // Variables and a .env of a gate of one's own say nothing here.
       let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
-      let house = try await GateHouse.open(try RunCommand.load(loader))
+      let house = try await GateHouse.open(loader)
       announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/")
       await house.serve()
     } catch {
@@ -111,6 +111,9 @@ struct DevCommand: AsyncParsableCommand {
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
       """
+    // Longer paths a socket cannot have.
+    let socket = folder.path + "/admin.sock"
+    if socket.utf8.count <= 107 { text += "admin: { listen: \(quoted("unix:" + socket)) }\n" }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
     let path = folder.path + "/sallyport.yaml"
     do {

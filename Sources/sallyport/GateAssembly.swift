@@ -7,19 +7,37 @@ internal import Glibc
 internal import Logging
 internal import Settings
 internal import Transport
+internal import TransportEngine
 
-/// The parts of a gate, made from its settings.
-struct GateAssembly {
+/// What a gate remembers for as long as its process lives, whatever becomes of its settings.
+struct GateMemory: Sendable {
   let store: any GateStore
-  let challenges: Challenges
+  let identityKeys: IdentityKeys
   let sessions = LiveSessions()
-  private let settings: GateSettings
+  let metrics = GateMetrics()
+
+  init(_ settings: GateSettings) throws(CommandFailure) {
+    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+    identityKeys = IdentityKeys(storage: store)
+  }
+}
+
+/// The parts of a gate, made from its settings and made anew when those change.
+struct GateAssembly: Sendable {
+  let settings: GateSettings
+  let challenges: Challenges
+  private let memory: GateMemory
   private let assertions: AssertionRule
   private let apps: ServedApps
 
-  init(_ settings: GateSettings) throws(CommandFailure) {
+  private var store: any GateStore { memory.store }
+  private var sessions: LiveSessions { memory.sessions }
+  private var metrics: GateMetrics { memory.metrics }
+
+  init(_ settings: GateSettings, memory: GateMemory) throws(CommandFailure) {
     self.settings = settings
-    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+    self.memory = memory
+    let (store, metrics) = (memory.store, memory.metrics)
     guard let apps = ServedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
       throw Self.impossible("app_attest.apps")
     }
@@ -33,13 +51,36 @@ struct GateAssembly {
       throw Self.impossible("app_attest.counter_window")
     }
     do throws(CryptographyError) {
-      assertions = try AssertionRule(apps: apps, challenges: challenges, registry: store, window: window)
+      assertions = try AssertionRule(
+        apps: apps, challenges: challenges, registry: store, window: window, stopwatch: metrics.stopwatch)
     } catch {
       throw CommandFailure(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
     }
   }
 
-  func gate() -> Gate {
+  /// What decides about requests, under these settings.
+  func responder(logger: Logger) throws(CommandFailure) -> GateResponder {
+    GateResponder(
+      gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
+      routes: try routes(), limits: settings.session.limits, sessions: sessions,
+      stripHeaders: Set(settings.identity.strippedHeaders), logger: logger, metrics: metrics)
+  }
+
+  /// The certificate and the rules of the public listener.
+  func tls() throws(CommandFailure) -> ServerTLS {
+    do throws(ServerTLS.Fault) {
+      return try ServerTLS(
+        certificateFile: settings.tls.certificateFile, keyFile: settings.tls.keyFile,
+        minimumVersion: settings.tls.leastVersion == .v1_2 ? .tls12 : .tls13,
+        clientAuthorityFile: settings.debugMTLS?.clientCAFile)
+    } catch {
+      throw CommandFailure(
+        .configuration, error: "tls: \(error)",
+        hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
+    }
+  }
+
+  private func gate() -> Gate {
     var rules: [any AdmissionRule] = [assertions]
     if let mtls = settings.debugMTLS {
       rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
@@ -50,12 +91,30 @@ struct GateAssembly {
   /// What the gate does about changes that others make to the store.
   func changeResponse(logger: Logger) -> ChangeResponse {
     ChangeResponse(
-      registry: store, challenges: challenges, sessions: sessions,
+      registry: store, challenges: challenges, identityKeys: memory.identityKeys, sessions: sessions,
       closesSessions: settings.session.closeOnRevoke != nil, forget: { [assertions] in assertions.forget($0) },
       logger: logger)
   }
 
-  func registrar() throws(CommandFailure) -> Registrar {
+  /// What signs identities, under the names of the settings.
+  private var identities: IdentityIssuer {
+    IdentityIssuer(
+      issuer: settings.identity.issuer, audience: settings.identity.audience, keys: memory.identityKeys)
+  }
+
+  /// What keeps the store clean.
+  func keeper(logger: Logger) -> StoreKeeper {
+    StoreKeeper(
+      store: store,
+      housekeeping: Housekeeping(
+        store: store, challenges: challenges,
+        plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter)),
+      identityKeys: IdentityKeyHousekeeping(
+        keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
+      logger: logger)
+  }
+
+  private func registrar() throws(CommandFailure) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
       apps: apps.environments,
@@ -63,11 +122,16 @@ struct GateAssembly {
       receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
     // One core stays for admissions, if there is another.
     let lane = RegistrationLane(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
-    return Registrar(apps: apps, verifier: verifier, challenges: challenges, registry: store, lane: lane)
+    return Registrar(
+      apps: apps, verifier: verifier, challenges: challenges, registry: store, lane: lane,
+      stopwatch: metrics.stopwatch)
   }
 
-  func routes() throws(CommandFailure) -> RouteTable {
-    let routes = settings.routes.compactMap { GateService.Route(path: $0.path, upstream: $0.upstream.upstream) }
+  private func routes() throws(CommandFailure) -> RouteTable {
+    let routes = settings.routes.compactMap {
+      GateService.Route(
+        path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades)
+    }
     guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
       throw Self.impossible("routes")
     }

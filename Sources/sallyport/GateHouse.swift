@@ -1,46 +1,84 @@
 internal import AppAttest
 internal import AttestGate
 internal import Cryptography
-@preconcurrency internal import Dispatch
 internal import FoundationEssentials
 internal import GateService
 internal import Glibc
 internal import JSONLog
+internal import Locking
 internal import Logging
 internal import Settings
+internal import Systemd
 internal import Transport
 internal import TransportEngine
 
-/// A gate that serves: its store, its rules and its engine, put together from settings.
-struct GateHouse {
-  let engine: Engine
-  private let store: any GateStore
-  private let changes: ChangeResponse
-  /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
-  private let changeInterval: Duration
-  private let housekeeping: NonceHousekeeping
-  private let logger: Logger
+/// A gate that serves: its store, its rules and its engine, put together from settings, and put together anew when those
+/// change.
+actor GateHouse {
+  nonisolated let engine: Engine
+  let loader: SettingsLoader
+  let memory: GateMemory
+  let logger: Logger
+  /// What serves now.
+  var generation: Generation
+  /// Whether whoever balances gates is to send nobody here any more.
+  nonisolated let isLeaving = Guarded(false)
+  nonisolated let stops: StopRequests
+  private var admin: Engine?
   private let sink: LineSink
-  private let drainTimeout: Duration
+
+  /// What was made from one state of the settings.
+  struct Generation {
+    let assembly: GateAssembly
+    let responder: GateResponder
+    /// Of the files that TLS was set up from.
+    var certificates: CertificateFiles
+    var background: Task<Void, Never>?
+  }
 
   /// Opens the store, reads the certificates, and starts to listen.
   ///
   /// A store that cannot be opened does not stop the start: the gate refuses sockets and says so until it can.
-  static func open(_ settings: GateSettings) async throws(CommandFailure) -> GateHouse {
+  static func open(_ loader: SettingsLoader) async throws(CommandFailure) -> GateHouse {
+    let settings = try RunCommand.load(loader)
     let sink = LineSink(descriptor: STDERR_FILENO)
     let logger = Logger(label: "sallyport") { JSONLineHandler(label: $0, sink: sink) }
-    for warning in settings.warnings { logger.warning("\(warning)") }
     DescriptorLimit.raise()
 
-    let assembly = try GateAssembly(settings)
-    let store = assembly.store
+    let memory = try GateMemory(settings)
+    let assembly = try GateAssembly(settings, memory: memory)
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
-    await announce(store, with: logger)
-    let responder = GateResponder(
-      gate: assembly.gate(), registrar: try assembly.registrar(), challenges: assembly.challenges,
-      routes: try assembly.routes(), limits: settings.session.limits,
-      sessions: assembly.sessions, stripHeaders: Set(settings.strippedHeaders), logger: logger)
-    let engine = try start(settings, responder, logger)
+    announce(settings, with: logger)
+    await announce(memory.store, with: logger)
+    let generation = Generation(
+      assembly: assembly, responder: try assembly.responder(logger: logger),
+      certificates: CertificateFiles(of: settings))
+    let engine = try start(generation, EngineLog(logger: logger, metrics: memory.metrics))
+    let house = GateHouse(engine: engine, loader: loader, memory: memory, generation: generation, logger, sink)
+    do throws(CommandFailure) {
+      try await house.begin()
+    } catch {
+      engine.stop()
+      throw error
+    }
+    return house
+  }
+
+  private init(
+    engine: Engine, loader: SettingsLoader, memory: GateMemory, generation: Generation, _ logger: Logger,
+    _ sink: LineSink
+  ) {
+    self.engine = engine
+    self.loader = loader
+    self.memory = memory
+    self.generation = generation
+    self.logger = logger
+    self.sink = sink
+    stops = StopRequests()
+  }
+
+  private func begin() throws(CommandFailure) {
+    let settings = generation.assembly.settings
     for route in settings.routes {
       do throws(ServerTLS.Fault) {
         try engine.prepare(route.upstream.upstream)
@@ -48,17 +86,37 @@ struct GateHouse {
         throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
       }
     }
+    admin = try AdminServer.start(settings.admin, adminResources, logger: logger)
+    GateGauges.register(in: memory.metrics.registry, for: self)
+    logger.info("listening", metadata: ["address": "\(engine.address)"])
+  }
+
+  /// What operators can ask of the gate.
+  private var adminResources: [any AdminResource] {
+    [
+      HealthResource([
+        .store(memory.store),
+        ReadinessCheck("listener") { [isLeaving] in
+          isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
+        },
+      ]),
+      MetricsResource(memory.metrics.registry),
+      KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
+      SessionResource(memory.sessions, logger: logger),
+      LifeResource(
+        reload: { [weak self] in await self?.reload(because: "an operator asked for it") ?? .refused("the gate ends") },
+        drain: { [stops] in stops.request("drain") }),
+    ]
+  }
+
+  /// What an operator should read at every start and reload.
+  static func announce(_ settings: GateSettings, with logger: Logger) {
+    for warning in settings.warnings { logger.warning("\(warning)") }
     if settings.appAttest.enforcement == .off {
       logger.warning(
         "THE GATE IS OPEN: everybody is let through, nothing is verified",
         metadata: ["setting": "app_attest.enforcement: off (REQUIRE_APP_AUTH=false)"])
     }
-    logger.info("listening", metadata: ["address": "\(engine.address)"])
-    return GateHouse(
-      engine: engine, store: store, changes: assembly.changeResponse(logger: logger),
-      changeInterval: min((settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)),
-      housekeeping: NonceHousekeeping(registry: store, challenges: assembly.challenges), logger: logger, sink: sink,
-      drainTimeout: settings.drainTimeout)
   }
 
   /// Makes the folder of a store that nobody named. Where that fails, opening the store says what follows.
@@ -87,28 +145,30 @@ struct GateHouse {
   }
 
   private static func start(
-    _ settings: GateSettings, _ responder: GateResponder, _ logger: Logger
+    _ generation: Generation, _ log: EngineLog
   ) throws(CommandFailure) -> Engine {
-    guard let address = SocketAddress(literal: settings.listen.address, port: settings.listen.port) else {
+    let listen = generation.assembly.settings.listen
+    guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
       throw CommandFailure(
-        .configuration, error: "listen.address: \(settings.listen.address) is no address",
+        .configuration, error: "listen.address: \(listen.address) is no address",
         hint: "write an IPv4 or IPv6 address, or :: for every one")
     }
-    let tls: ServerTLS
-    do throws(ServerTLS.Fault) {
-      tls = try ServerTLS(
-        certificateFile: settings.tls.certificateFile, keyFile: settings.tls.keyFile,
-        minimumVersion: settings.tls.leastVersion == .v1_2 ? .tls12 : .tls13,
-        clientAuthorityFile: settings.debugMTLS?.clientCAFile)
-    } catch {
-      throw CommandFailure(
-        .configuration, error: "tls: \(error)",
-        hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
-    }
+    return try serve(at: address, listen.loops, try generation.assembly.tls(), generation.responder, log)
+  }
+
+  /// Serves at the sockets that were opened for this process, if there are any, else at `address`.
+  private static func serve(
+    at address: SocketAddress, _ loops: Int?, _ tls: ServerTLS, _ responder: GateResponder, _ log: EngineLog
+  ) throws(CommandFailure) -> Engine {
+    let loops = loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let passed = PassedSockets.descriptors(environment: ProcessInfo.processInfo.environment)
     do throws(Engine.StartFault) {
+      guard passed.isEmpty else {
+        return try Engine(
+          inheriting: passed, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
+      }
       return try Engine(
-        listeningAt: address, loops: settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), tls: tls,
-        responder: responder, report: { EngineLog.write($0, to: logger) })
+        listeningAt: address, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
     } catch {
       throw CommandFailure(
         .cannotBind, error: "cannot listen at \(error)",
@@ -120,59 +180,70 @@ struct GateHouse {
 
   // MARK: Serving
 
-  /// Works until SIGTERM or SIGINT, then closes every socket and returns when all are gone or the time is up.
+  /// Works until SIGTERM or SIGINT, or until an operator asks for the end; then closes every socket and returns when all
+  /// are gone or the time is up. A second signal does not hurry it. SIGHUP reads the configuration anew.
   func serve() async {
-    let cleaning = Task { await keepHouse() }
-    let watching = Task { await changes.run(reading: store, every: changeInterval) }
-    let signal = await Self.stopSignal()
-    logger.info("stopping", metadata: ["signal": "\(signal)"])
-    let cut = await engine.drain(timeout: drainTimeout)
-    engine.stop()
-    cleaning.cancel()
+    generation.background = background(of: generation.assembly)
+    let service = ServiceState(engine: engine)
+    service.begin()
+    let signals = Signals(stops)
+    let listening = Task { await obey(signals, service) }
+    let watching = Task { await watchCertificates() }
+    let reason = await stops.first()
+    isLeaving.withLock { $0 = true }
+    service.end()
+    logger.info("stopping", metadata: ["reason": "\(reason)"])
     watching.cancel()
-    await store.close()
+    let settings = generation.assembly.settings
+    // Time for whoever balances gates to notice; sockets are taken on as before.
+    try? await Task.sleep(for: settings.unreadyDelay)
+    let cut = await engine.drain(timeout: settings.drainTimeout)
+    engine.stop()
+    admin?.stop()
+    listening.cancel()
+    generation.background?.cancel()
+    await generation.background?.value
+    service.leave()
+    await memory.store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()
   }
 
-  private func keepHouse() async {
-    while !Task.isCancelled {
-      do throws(StoreError) {
-        try await housekeeping.run()
-      } catch {
-        logger.error("spent nonces cannot be forgotten", metadata: ["step": "\(error.step)"])
-      }
-      try? await Task.sleep(for: .seconds(30))
+  private func obey(_ signals: Signals, _ service: ServiceState) async {
+    for await _ in signals.reloads {
+      service.reloading()
+      _ = await reload(because: "SIGHUP")
+      service.begin()
     }
   }
 
-  private static func stopSignal() async -> String {
-    let queue = DispatchQueue(label: "sallyport.signals")
-    let names = [SIGTERM: "SIGTERM", SIGINT: "SIGINT"]
-    let sources = names.map { number, name in
-      signal(number, SIG_IGN)
-      return (DispatchSource.makeSignalSource(signal: number, queue: queue), name)
-    }
-    let stream = AsyncStream<String> { continuation in
-      for (source, name) in sources {
-        source.setEventHandler { continuation.yield(name) }
-        source.resume()
+  /// What goes on beside serving, until it is cancelled.
+  func background(of assembly: GateAssembly) -> Task<Void, Never> {
+    let (keeper, changes) = (assembly.keeper(logger: logger), assembly.changeResponse(logger: logger))
+    // How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
+    let interval = min((assembly.settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5))
+    return Task { [store = memory.store] in
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { await keeper.run() }
+        group.addTask { await changes.run(reading: store, every: interval) }
       }
-      // Until then the stream holds the sources: a source that nobody holds hears nothing.
-      continuation.onTermination = { _ in for (source, _) in sources { source.cancel() } }
     }
-    for await name in stream { return name }
-    return "end"
   }
 }
 
-/// Events of the engine as log lines.
-enum EngineLog {
-  static func write(_ event: EngineEvent, to logger: Logger) {
+/// Events of the engine as log lines and metrics.
+struct EngineLog: Sendable {
+  let logger: Logger
+  let metrics: GateMetrics
+
+  func write(_ event: EngineEvent) {
     switch event {
+    case .handshakeCompleted(let duration): metrics.handshakeCompleted(in: duration)
     case .handshakeFailed(let address, let reason):
+      metrics.handshakeFailed()
       logger.info("TLS handshake failed", metadata: ["client": "\(address.host)", "reason": "\(reason)"])
     case .acceptPaused(let reason):
+      metrics.acceptPaused()
       logger.error("no further connections for a moment", metadata: ["reason": "\(reason)"])
     }
   }

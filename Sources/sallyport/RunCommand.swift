@@ -15,33 +15,15 @@ struct RunCommand: AsyncParsableCommand {
         sallyport run -c /etc/sallyport/sallyport.yaml
       """)
 
-  @Option(name: [.short, .customLong("config")], help: "The configuration file (YAML).")
-  var config: String?
-
-  @Option(name: .customLong("set"), help: "A setting by its key, as listen.port=6201. May be repeated.")
-  var settings: [String] = []
+  @OptionGroup var options: ConfigurationOptions
 
   func run() async throws {
     do throws(CommandFailure) {
-      let settings = try Self.load(SettingsLoader(file: config, flags: try flags()))
-      let house = try await GateHouse.open(settings)
+      let house = try await GateHouse.open(try options.loader())
       await house.serve()
     } catch {
       throw error.told()
     }
-  }
-
-  private func flags() throws(CommandFailure) -> [FlagSetting] {
-    var flags: [FlagSetting] = []
-    for setting in settings {
-      let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2 else {
-        throw CommandFailure(
-          .configuration, error: "--set \(setting): no value", hint: "write --set KEY=VALUE, as --set listen.port=6201")
-      }
-      flags.append(FlagSetting(flag: "--set", key: String(parts[0]), text: String(parts[1])))
-    }
-    return flags
   }
 
   static func load(_ loader: SettingsLoader) throws(CommandFailure) -> GateSettings {

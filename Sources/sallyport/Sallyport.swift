@@ -13,7 +13,11 @@ struct Sallyport: AsyncParsableCommand {
         sallyport dev --upstream ws://127.0.0.1:8080
       """,
     version: Version.text,
-    subcommands: [RunCommand.self, DevCommand.self, VerifyCommand.self])
+    subcommands: [
+      RunCommand.self, DevCommand.self, CheckCommand.self, ReloadCommand.self, DrainCommand.self, KeysCommand.self,
+      SessionsCommand.self, StoreCommand.self,
+      CACommand.self, VerifyCommand.self,
+    ])
 
   static func main() async {
     OpenSSLProcess.prepare()
@@ -31,7 +35,8 @@ struct Sallyport: AsyncParsableCommand {
 
   /// Ends as the parser would, but says what is wrong with a command line as everything else does that goes wrong.
   private static func end(with error: any Error) -> Never {
-    guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+    // A command that failed has said so itself, and throws a bare status, which may be that of a wrong command line.
+    guard !(error is ExitCode), exitCode(for: error) == .validationFailure else { exit(withError: error) }
     let help = fullMessage(for: error).split(separator: "\n").last.map { $0.drop { $0 == " " } } ?? ""
     Console.error("error: \(message(for: error))\nhint: \(help)")
     exit(withError: ExitCode.validationFailure)

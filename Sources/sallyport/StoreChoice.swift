@@ -7,21 +7,38 @@ internal import Settings
 extension GateSettings.Store {
   /// The store that the settings name; it is not opened yet.
   ///
-  /// - Parameter mostWaiting: how many calls may wait before further ones are refused.
-  func makeStore(mostWaiting: Int) throws(CommandFailure) -> any GateStore {
+  /// - Parameters:
+  ///   - mostWaiting: how many calls may wait before further ones are refused.
+  ///   - isPatient: whether a call may take as long as it takes: for commands that read everything.
+  func makeStore(mostWaiting: Int, isPatient: Bool = false) throws(CommandFailure) -> any GateStore {
     switch self {
     case .sqlite(let path): return SQLiteStore(path: path, mostWaiting: mostWaiting)
     case .postgres(let url, let passwordFile):
-      let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
-      do throws(ConnectionParameters.Malformed) {
-        var limits = PostgresStore.Limits()
-        limits.mostWaiting = mostWaiting
-        return PostgresStore(try ConnectionParameters(url: url.text, password: password), limits: limits)
-      } catch {
-        throw CommandFailure(
-          .configuration, error: "store.url: \(url): \(error.reason)",
-          hint: "write postgres://user@host:port/database?sslmode=verify-full, as libpq takes it")
-      }
+      var limits = isPatient ? PostgresStore.Limits.patient : PostgresStore.Limits()
+      limits.mostWaiting = mostWaiting
+      return PostgresStore(try Self.parameters(url, passwordFile: passwordFile), limits: limits)
+    }
+  }
+
+  /// The same as a whole.
+  func makeWhole() throws(CommandFailure) -> any WholeStore {
+    switch self {
+    case .sqlite(let path): SQLiteArchive(path: path)
+    case .postgres(let url, let passwordFile):
+      PostgresArchive(try Self.parameters(url, passwordFile: passwordFile))
+    }
+  }
+
+  private static func parameters(
+    _ url: StoreURL, passwordFile: String?
+  ) throws(CommandFailure) -> ConnectionParameters {
+    let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
+    do throws(ConnectionParameters.Malformed) {
+      return try ConnectionParameters(url: url.text, password: password)
+    } catch {
+      throw CommandFailure(
+        .configuration, error: "store.url: \(url): \(error.reason)",
+        hint: "write postgres://user@host:port/database?sslmode=verify-full, as libpq takes it")
     }
   }
 

@@ -208,8 +208,8 @@ struct AdmissionTests {
     let issue = bench.clock.now
     _ = try await bench.gate.admit(try device.claim(over: nonce, count: 1))
     bench.clock.advance(by: .seconds(71))
-    try await NonceHousekeeping(
-      registry: bench.store, challenges: bench.challenges, clock: bench.clock.wallClock
+    _ = try await Housekeeping(
+      store: bench.store, challenges: bench.challenges, clock: bench.clock.wallClock
     ).run()
     bench.clock.advance(by: issue.since(bench.clock.now))
     #expect(await denial(try device.claim(over: nonce, count: 2)) == .nonceUsed)

@@ -16,6 +16,41 @@ struct PrivateKeyTests {
     }
   }
 
+  @Test("A signature for JOSE has r and s with 32 bytes each, also where they begin with zeros")
+  func fixedWidth() throws {
+    let key = try P256PrivateKey()
+    var beganWithZero = false
+    for number in 0..<1000 {
+      let message = Array("\(number)".utf8)
+      let signature = try key.es256Signature(for: message)
+      #expect(signature.count == 64)
+      beganWithZero = beganWithZero || signature[0] == 0 || signature[32] == 0
+      let der = DER.sequence(
+        DER.integer(magnitude: Array(signature[..<32])), DER.integer(magnitude: Array(signature[32...])))
+      #expect(key.publicKey.isValidSignature(der, for: message))
+      #expect(!key.publicKey.isValidSignature(der, for: message + [0]))
+    }
+    // One in 128 does.
+    #expect(beganWithZero)
+  }
+
+  @Test("Many threads sign with one key at once")
+  func concurrentSigning() async throws {
+    let key = try P256PrivateKey()
+    await withTaskGroup(of: Bool.self) { group in
+      for number in 0..<64 {
+        group.addTask {
+          let message = Array("\(number)".utf8)
+          guard let signature = try? key.es256Signature(for: message) else { return false }
+          let der = DER.sequence(
+            DER.integer(magnitude: Array(signature[..<32])), DER.integer(magnitude: Array(signature[32...])))
+          return key.publicKey.isValidSignature(der, for: message)
+        }
+      }
+      for await isValid in group { #expect(isValid) }
+    }
+  }
+
   @Test("A key is written and read again, as PEM and as DER")
   func roundTrips() throws {
     let key = try P256PrivateKey()

@@ -53,7 +53,8 @@ struct ResponderEntrance: Entrance {
     // What is logged here are refusals, of which there are none.
     let sink = LineSink(descriptor: 2)
     responder = GateResponder(
-      gate: fleet.bench.gate, registrar: fleet.bench.registrar, challenges: fleet.bench.challenges, routes: routes,
+      gate: fleet.bench.gate, registrar: fleet.bench.registrar, challenges: fleet.bench.challenges,
+      identities: IdentityIssuer(issuer: "gate", audience: "upstream", keys: fleet.bench.identityKeys), routes: routes,
       logger: Logger(label: "gate-bench") { JSONLineHandler(label: $0, sink: sink) },
       clock: fleet.bench.clock.wallClock)
   }

@@ -16,6 +16,7 @@ public struct GateBench: Sendable {
   public let store: SQLiteStore
   public let authority: TestAuthority
   public let challenges: Challenges
+  public let identityKeys: IdentityKeys
   public let registrar: Registrar
   public let gate: Gate
 
@@ -32,6 +33,7 @@ public struct GateBench: Sendable {
     store = SQLiteStore(path: folder.file("state.db"))
     authority = try Self.sharedAuthority.get()
     challenges = Challenges(ring: .random())
+    identityKeys = IdentityKeys(storage: store, clock: clock.wallClock)
     let apps = try Self.served(apps)
     let registry = registry ?? store
     registrar = Registrar(

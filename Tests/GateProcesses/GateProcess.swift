@@ -15,6 +15,8 @@ public struct GatePlan: Sendable {
   public var challengeTTL = "300s"
   /// `nil` for an SQLite file in the gate's folder.
   public var storeURL: String?
+  /// The value of `admin`, in YAML; `DIR` stands for the gate's folder. `nil` for no admin server.
+  public var admin: String?
 
   public init() {}
 
@@ -32,6 +34,7 @@ public struct GatePlan: Sendable {
         trust: { attestation_root_file: "\(folder.attestationRootPath)", receipt_root_file: "\(folder.receiptRootPath)" }
       routes: [\(routes)]
       store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")" }
+      \(admin.map { "admin: " + $0.replacingOccurrences(of: "DIR", with: folder.path) } ?? "# No admin server.")
 
       """
   }

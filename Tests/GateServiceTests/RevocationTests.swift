@@ -20,7 +20,8 @@ struct RevocationTests {
     bench = try GateBench()
     service = try ServiceBench(bench)
     response = ChangeResponse(
-      registry: bench.store, challenges: bench.challenges, sessions: service.sessions, logger: service.log.logger)
+      registry: bench.store, challenges: bench.challenges, identityKeys: bench.identityKeys,
+      sessions: service.sessions, logger: service.log.logger)
   }
 
   /// What a session was told.

@@ -64,7 +64,7 @@ struct RouteTests {
 
   @Test(
     "The gate's own paths win over every route",
-    arguments: ["/attest", "/attest/", "/attest/verify", "/attest/challenge/x", "/.well-known/sallyport/jwks.json"])
+    arguments: ["/attest", "/attest/", "/attest/verifyx", "/attest/challenge/x", "/.well-known/sallyport/jwks"])
   func reserved(_ path: String) async throws {
     let device = try await service.bench.registeredDevice()
     let headers = try device.fields(over: service.bench.nonce(), count: 1)
@@ -76,7 +76,7 @@ struct RouteTests {
     let bench = service.bench
     let responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges,
-      routes: try #require(RouteTable([])), logger: service.log.logger)
+      identities: service.identities, routes: try #require(RouteTable([])), logger: service.log.logger)
     guard case .respond(let response) = service.dispositionAtOnce(of: .upgrade(), by: responder) else {
       throw ServiceBench.Unexpected.relayed
     }
@@ -116,6 +116,7 @@ struct RouteTests {
     switch await service.disposition(of: .upgrade(headers)) {
     case .relay: #expect(isWelcome)
     case .respond(let response): #expect(!isWelcome && response.headers.first("X-Attest-Error") == "origin_refused")
+    case .forward: Issue.record("the gate forwards no upgrade")
     case .converse: Issue.record("the gate does not converse")
     }
   }
@@ -143,8 +144,8 @@ struct RouteTests {
     let folder = bench.folder.file("later")
     let challenges = Challenges(storage: SQLiteStore(path: folder + "/state.db"))
     let responder = GateResponder(
-      gate: bench.gate, registrar: bench.registrar, challenges: challenges, routes: try #require(RouteTable([])),
-      logger: service.log.logger)
+      gate: bench.gate, registrar: bench.registrar, challenges: challenges, identities: service.identities,
+      routes: try #require(RouteTable([])), logger: service.log.logger)
     let request = Request.plain("GET", "/attest/challenge")
     for isThere in [false, true] {
       if isThere { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false) }

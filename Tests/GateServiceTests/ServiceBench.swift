@@ -18,15 +18,20 @@ struct ServiceBench: Sendable {
   let responder: GateResponder
   let log: LogFile
   let sessions = LiveSessions()
+  let identities: IdentityIssuer
 
   init(_ bench: GateBench, stripHeaders: Set<String> = []) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
     let all = try #require(Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)))
     let game = try #require(Route(path: "/game", upstream: .unix(path: "/run/game.sock")))
-    let routes = try #require(RouteTable([all, game]))
+    let api = try #require(
+      Route(path: "/api", upstream: .webSocket(host: "127.0.0.1", port: 8081), forwarding: .all))
+    let routes = try #require(RouteTable([all, game, api]))
+    identities = IdentityIssuer(issuer: "gate", audience: "upstream", keys: bench.identityKeys)
     responder = GateResponder(
-      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, routes: routes,
+      gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
+      routes: routes,
       sessions: sessions, stripHeaders: stripHeaders, logger: log.logger, clock: bench.clock.wallClock)
   }
 
@@ -64,11 +69,12 @@ struct ServiceBench: Sendable {
     switch await disposition(of: request, from: peer) {
     case .relay(let order, let head): return (order, head)
     case .respond(let response): throw Unexpected.refused(String(decoding: response.body, as: UTF8.self))
+    case .forward: throw Unexpected.forwarded
     case .converse: throw Unexpected.conversed
     }
   }
 
-  enum Unexpected: Error { case relayed, refused(String), conversed }
+  enum Unexpected: Error { case relayed, forwarded, refused(String), conversed }
 }
 
 extension Request {

@@ -61,10 +61,12 @@ struct UpstreamTests {
       ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Sec-WebSocket-Version", "13"), ("X-Custom", "kept"),
       ("Cookie", "a=b"), ("X-Attest-Key-Id", KeyHash(of: device.keyID).text), ("X-Attest-App", GateBench.appID),
       ("X-Attest-Method", "app-attest"), ("X-Request-Id", Request.id), ("X-Forwarded-For", "192.0.2.7"),
+      ("traceparent", "00-\(Request.id)-\(Request.id.suffix(16))-01"),
       ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "gate.example:6200"),
     ]
     for (name, value) in expected { #expect(fields.values(of: name) == [value], "\(name)") }
-    #expect(fields.fields.count == expected.count)
+    #expect(fields.values(of: "X-Attest-Assertion").count == 1)
+    #expect(fields.fields.count == expected.count + 1)
   }
 
   static let spoofs = [
@@ -75,6 +77,7 @@ struct UpstreamTests {
     "X-Original-Forwarded-For", "X-Rewrite-URL", "X-Remote-User", "X-Remote-Addr", "Remote-User", "Remote-Groups",
     "X-Auth-Request-User", "X-Auth-Token", "X-Authenticated-User", "True-Client-IP", "X-Request-Id", "traceparent",
     "tracestate", "X-Internal", "X_Attest_Key_Id", "X-Attest_App", "Remote_User", "Anything_Else", "X_Custom",
+    "X.Attest.Key.Id", "X-Attest~App", "X'Remote'User",
     "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "TE", "Trailer", "Transfer-Encoding", "Content-Length",
   ]
 
@@ -135,10 +138,13 @@ struct UpstreamTests {
 
   @Test("A debug build is announced as such, without a key")
   func certificate() async throws {
-    let certificate = PeerCertificate(der: [1], fingerprint: [2], subject: "CN=MudApp Debug Client")
+    let certificate = PeerCertificate(der: [1, 2, 0xFF], fingerprint: [2], subject: "CN=MudApp Debug Client")
     let peer = Peer(address: .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 1), verifiedCertificate: certificate)
-    let head = try await service.relay(for: .upgrade([("X-Attest-Key-Id", "spoofed")]), from: peer).head
+    let head = try await service.relay(
+      for: .upgrade([("X-Attest-Key-Id", "spoofed"), ("Client-Cert", ":AAAA:")]), from: peer
+    ).head
     let (_, fields) = try parse(head)
+    #expect(fields.values(of: "Client-Cert") == [":AQL/:"])
     #expect(fields.values(of: "X-Attest-Method") == ["mtls"])
     #expect(fields.first("X-Attest-Key-Id") == nil && fields.first("X-Attest-App") == nil)
     #expect(fields.values(of: "X-Forwarded-For") == ["::1"])

@@ -53,6 +53,28 @@ struct JSONLogTests {
     #expect(object?.count == 6)
   }
 
+  @Test("Fields stand in the order in which they were added, and a name of the line's own stands apart")
+  func fields() throws {
+    let sink = sink()
+    var fields = LogFields()
+    fields.append("path", "/a\"b\n")
+    fields.append("code", UInt16(1001))
+    fields.append("bytes", UInt64.max)
+    fields.append("debt", -12)
+    fields.append("app", nil as String?)
+    fields.append("close_code", nil as UInt16?)
+    fields.append("repeated", true)
+    fields.append("level", "debug")
+    logger(sink).log(level: .info, "session closed", fields)
+    sink.flush()
+    #expect(
+      try lines() == [
+        #"{"time":"2023-11-14T22:13:20.123Z","level":"info","logger":"test","message":"session closed","#
+          + #""path":"/a\"b\n","code":1001,"bytes":9223372036854775807,"debt":-12,"repeated":true,"#
+          + #""metadata.level":"debug"}"#
+      ])
+  }
+
   @Test("Metadata cannot pass for the line's own members")
   func reservedNames() throws {
     let sink = sink()

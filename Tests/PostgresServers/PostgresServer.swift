@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Locking
-import TestSupport
+public import TestSupport
 
 /// A PostgreSQL of a test, on a Unix socket in a folder of its own. It ends with the process of the test, however that
 /// ends.
@@ -40,13 +40,60 @@ public final class PostgresServer: Sendable {
   }
 
   /// Makes a cluster in a new folder and starts it.
-  public static func start(options: [String: String] = [:]) async throws -> PostgresServer {
+  ///
+  /// - Parameter files: what to put into the folder first, for the server alone to read; options reach it by `../NAME`.
+  public static func start(
+    options: [String: String] = [:], files: [String: String] = [:]
+  ) async throws -> PostgresServer {
     let folder = try makeFolder()
     let server = PostgresServer(folder: folder, options: options)
+    for (name, content) in files { try server.put(content, name) }
     try await server.runTool(
       "initdb", ["-D", server.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
     try await server.start()
     return server
+  }
+
+  /// Keeps tables that are made from now on in the folder at `path`.
+  public func useTablespace(at path: String) async throws {
+    let own = path + "/tables"
+    guard mkdir(own, 0o700) == 0, chmod(path, 0o711) == 0,
+      chmod((path as NSString).deletingLastPathComponent, 0o711) == 0
+    else { throw PostgresFault("mkdir \(own)") }
+    try Self.giveToServer(own)
+    try await sql("CREATE TABLESPACE small LOCATION '\(own)'")
+    try await sql("ALTER DATABASE postgres SET default_tablespace = 'small'")
+  }
+
+  private func put(_ content: String, _ name: String) throws {
+    let path = folder + "/" + name
+    try content.write(toFile: path, atomically: true, encoding: .utf8)
+    guard chmod(path, 0o600) == 0 else { throw PostgresFault("chmod") }
+    try Self.giveToServer(path)
+  }
+
+  /// A PgBouncer in front of this server, which ends with the value that is given; `nil` where there is none.
+  ///
+  /// - Parameter mode: `session` or `transaction`.
+  /// - Returns: the process, and the URL by which the database is reached through it.
+  public func pooler(mode: String, port: UInt16) async throws -> (process: ChildProcess, url: String)? {
+    guard FileManager.default.isExecutableFile(atPath: "/usr/sbin/pgbouncer") else { return nil }
+    let name = "pgbouncer-\(mode).ini"
+    try put(
+      """
+      [databases]
+      postgres = host=\(folder) user=postgres
+      [pgbouncer]
+      listen_addr = 127.0.0.1
+      listen_port = \(port)
+      unix_socket_dir =
+      auth_type = any
+      pool_mode = \(mode)
+      """, name)
+    let command = try Self.unprivileged("/usr/sbin/pgbouncer", [folder + "/" + name])
+    let process = try ChildProcess(command[0], Array(command.dropFirst()))
+    _ = try await process.errors.first("the pooler's start", within: .seconds(30)) { $0.contains("process up") }
+    return (process, "postgres://postgres@127.0.0.1:\(port)/postgres")
   }
 
   /// Makes a standby of this server and starts it.
@@ -168,10 +215,14 @@ extension PostgresServer {
     let folder = NSTemporaryDirectory() + "sallyport-pg-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
       atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    if geteuid() == 0, let user = getpwnam("postgres") {
-      guard chown(folder, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw PostgresFault("chown") }
-    }
+    try giveToServer(folder)
     return folder
+  }
+
+  /// For root, whose servers run as another user.
+  private static func giveToServer(_ path: String) throws {
+    guard geteuid() == 0, let user = getpwnam("postgres") else { return }
+    guard chown(path, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw PostgresFault("chown") }
   }
 
   /// A program of the newest PostgreSQL: Debian keeps them beside the path.

@@ -114,7 +114,8 @@ struct FaultTests {
       ).changes
     }
     let hold = try await RowHold(good.key.keyID, in: store)
-    async let first = store.admit(Specimen.use(of: good.key, 1))
+    // Whichever of the two comes first.
+    async let first = store.admit(Specimen.use(of: good.key, 1, window: 8))
     async let second = Self.answer(store, Specimen.use(of: bad.key, 1))
     async let third = store.admit(Specimen.use(of: good.key, 2, window: 8))
     await hold.release()

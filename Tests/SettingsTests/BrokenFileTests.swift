@@ -79,6 +79,31 @@ struct BrokenFileTests {
       "a key of a later version", "listen:\n  proxy_protocol: off",
       "2:3: listen.proxy_protocol: not available in this version"),
     Broken(
+      "an admin server for everybody", "admin: { listen: '0.0.0.0:6201', token_file: key.pem }",
+      "1:18: admin.listen: 0.0.0.0 is not a loopback address: only this machine may reach the admin server"),
+    Broken(
+      "an admin server on IPv6 for everybody", "admin: { listen: '[::]:6201', token_file: key.pem }",
+      "1:18: admin.listen: :: is not a loopback address: only this machine may reach the admin server"),
+    Broken(
+      "an admin server by name", "admin: { listen: 'localhost:6201', token_file: key.pem }",
+      "1:18: admin.listen: \"localhost\" is not an IP address (did you mean 127.0.0.1:6201)"),
+    Broken(
+      "an admin server without a port", "admin: { listen: /run/admin.sock }",
+      "1:18: admin.listen: \"/run/admin.sock\" is neither unix:/path nor an address with a port (did you mean unix:/run/admin.sock)"
+    ),
+    Broken(
+      "an admin server on a relative path", "admin: { listen: 'unix:admin.sock' }",
+      "1:18: admin.listen: the path of a Unix socket is absolute: unix:/path"),
+    Broken(
+      "an admin server without a token", "admin: { listen: '127.0.0.1:6201' }",
+      "1:1: admin.token_file: missing: every user of this machine can reach 127.0.0.1:6201"),
+    Broken(
+      "a token for a Unix socket", "admin: { listen: 'unix:/run/admin.sock', token_file: key.pem }",
+      "1:54: admin.token_file: says nothing for a Unix socket, which its mode protects"),
+    Broken(
+      "a token for nothing", "admin: { token_file: key.pem }",
+      "1:22: admin.token_file: says nothing without admin.listen"),
+    Broken(
       "a section of a later version", "limits: { global_sessions: 1 }", "1:1: limits: not available in this version"),
   ]
 
@@ -205,8 +230,8 @@ struct BrokenFileTests {
       "a route with dots", "routes: [{ path: /a/../b, upstream: 'ws://h' }]",
       "1:18: routes[0].path: \"/a/../b\" has a dot segment"),
     Broken(
-      "another kind of forwarding", "routes: [{ upstream: 'ws://h', forward: all }]",
-      "1:41: routes[0].forward: all is not available in this version; there is upgrades"),
+      "another kind of forwarding", "routes: [{ upstream: 'tcp://h:1', forward: all }]",
+      "1:44: routes[0].forward: ordinary requests need an upstream that speaks HTTP, which tcp:// does not"),
     Broken(
       "a database without a name", "store: { url: 'postgres://user:secret@db' }",
       "1:15: store.url: the URL names no database: postgres://user@host/database"),

@@ -5,10 +5,14 @@ import Testing
 
 /// Files of the project that speak about settings.
 enum ProjectFile {
-  static func text(_ path: String) throws -> String {
+  static func path(_ path: String) -> String {
     var root = URL(fileURLWithPath: #filePath)
     for _ in 1...3 { root.deleteLastPathComponent() }
-    return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+    return root.appendingPathComponent(path).path
+  }
+
+  static func text(_ path: String) throws -> String {
+    try String(contentsOfFile: Self.path(path), encoding: .utf8)
   }
 }
 
@@ -31,11 +35,15 @@ struct ExampleTests {
     }
   }
 
+  /// The example with its comments switched on.
+  static func everything() throws -> String {
+    try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.hasPrefix("#  ") || $0.hasPrefix("#debug_mtls") ? $0.dropFirst() : $0 }.joined(separator: "\n")
+  }
+
   @Test("The example with its comments switched on has every key")
   func everyKey() throws {
-    let text = try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
-      .map { $0.hasPrefix("#  ") || $0.hasPrefix("#debug_mtls") ? $0.dropFirst() : $0 }.joined(separator: "\n")
-    let entries = FileLayer.entries(of: text, at: "sallyport.yaml", in: "/")
+    let entries = FileLayer.entries(of: try Self.everything(), at: "sallyport.yaml", in: "/")
     #expect(entries.faults == [])
     // A list without elements is given as well as one with them.
     let given = Set(entries.values.keys.map(\.pattern) + entries.containers.keys.map { $0.pattern + "[]" })
@@ -67,7 +75,7 @@ struct ExampleTests {
 
   /// A key as the README shows it. Without a default the key is off, or required, as its summary says.
   private static func row(_ key: KeyDefinition) -> String {
-    "| `\(key.pattern)` | \(key.form) | \(key.standard.map { "`\($0)`" } ?? "") | \(key.summary) |"
+    "| `\(key.pattern)` | \(key.form) | \(key.standard.map { "`\($0)`" } ?? "") | \(key.meaning) |"
   }
 
   @Test("The README's configuration is sound, and its faults are what a gate says")

@@ -14,6 +14,13 @@ extension StoreLaw {
     StoreLaw("An empty store has one page, without keys and without a next one") { store async throws in
       #expect(try await store.keys(.all, after: nil, limit: 10) == KeyPage([], next: nil))
     },
+    StoreLaw("The keys are counted") { store async throws in
+      #expect(try await store.count() == 0)
+      let keys = try await registeredKeys(3, in: store)
+      #expect(try await store.count() == 3)
+      #expect(try await store.remove([keys[1].keyID], unusedSince: nil) == 1)
+      #expect(try await store.count() == 2)
+    },
     StoreLaw("A selection picks by app, environment and revocation, and by all at once") { store async throws in
       let (one, two) = ("AAABBBCCC1.com.example.one", "AAABBBCCC1.com.example.two")
       let keys = [Specimen.key(of: one), Specimen.key(of: one, in: .development), Specimen.key(of: two)]

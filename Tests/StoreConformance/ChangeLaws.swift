@@ -21,7 +21,7 @@ extension StoreLaw {
       try await store.replaceChallengeKeys(with: .random())
       #expect(try await store.remove([keys[1].keyID], unusedSince: nil) == 1)
       let news = try await store.changes(after: start)
-      #expect(news.changes == [.key(keys[0].keyID), .key(keys[0].keyID), .challengeKeys, .key(keys[1].keyID)])
+      #expect(news.changes == [.key(keys[0].keyID), .key(keys[0].keyID), .sharedKeys, .key(keys[1].keyID)])
       #expect(try await store.changes(after: news.position).changes == [])
     },
     StoreLaw("What changes nothing, and what happens at every socket, is not told") { store async throws in

@@ -14,8 +14,9 @@ public enum Specimen {
   }
 
   public static func key(category: ValidationCategory? = .testFlight, version: String? = "42") -> AttestedKey {
-    AttestedKey(
-      keyID: unwrap(KeyID(bytes: SecureRandom.bytes(32))), publicKey: SecureRandom.bytes(65),
+    let publicKey = SecureRandom.bytes(65)
+    return AttestedKey(
+      keyID: unwrap(KeyID(bytes: SHA256.hash(publicKey))), publicKey: publicKey,
       appID: unwrap(AppID("AAABBBCCC1.com.example.app")), environment: .production, validationCategory: category,
       bundleVersion: version)
   }
@@ -23,8 +24,9 @@ public enum Specimen {
   public static func key(
     of app: String, in environment: AttestEnvironment = .production
   ) -> AttestedKey {
-    AttestedKey(
-      keyID: unwrap(KeyID(bytes: SecureRandom.bytes(32))), publicKey: SecureRandom.bytes(65),
+    let publicKey = SecureRandom.bytes(65)
+    return AttestedKey(
+      keyID: unwrap(KeyID(bytes: SHA256.hash(publicKey))), publicKey: publicKey,
       appID: unwrap(AppID(app)), environment: environment)
   }
 

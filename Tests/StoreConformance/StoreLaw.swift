@@ -16,6 +16,6 @@ public struct StoreLaw: Sendable, CustomStringConvertible {
   }
 
   public static let all =
-    registrations + admissions + counters + races + nonces + challengeKeys + catalog + copies + changes
-    + everythingAtOnce
+    registrations + admissions + counters + races + nonces + challengeKeys + identityKeys + catalog + copies + changes
+    + roster + everythingAtOnce
 }

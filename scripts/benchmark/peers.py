@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures how fast pyattest verifies the attestation that gate-bench verifies.
+"""Measures how fast pyattest and swift-certificates verify the attestation that gate-bench verifies.
 
   swift build -c release --product gate-bench && scripts/benchmark/peers.py
 
 Both verify one simulated attestation again and again, on one thread. pyattest looks at the chain, the nonce, the key
 id, the app, the counter, the environment and the credential id; gate-bench at all of that, the credential's key, and
-the receipt with its own signature and chain. Installs pyattest into .build/peers.
+the receipt with its own signature and chain. swift-certificates, a library for chains alone, is compared with
+gate-bench's chain alone. Installs pyattest into .build/peers and builds swift-certificates in .build/certificates.
 """
 import json
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / ".build/release/gate-bench"
 ENVIRONMENT = ROOT / ".build/peers"
+CERTIFICATES = ROOT / ".build/certificates"
 SECONDS = 5.0
 VERSION = "1.0.5"
 
@@ -29,6 +31,7 @@ def measure(folder: Path) -> dict:
     import resource
     import time
 
+    import cbor2
     from pyattest.attestation import Attestation
     from pyattest.configs.apple import AppleConfig
 
@@ -40,6 +43,9 @@ def measure(folder: Path) -> dict:
         root_ca=(folder / "root.pem").read_bytes(),
     )
     raw, nonce = (folder / "attestation.cbor").read_bytes(), bytes.fromhex(claim["nonce"])
+    # For swift-certificates, which reads no CBOR.
+    for name, der in zip(("leaf", "intermediate"), cbor2.loads(raw)["attStmt"]["x5c"]):
+        (folder / f"{name}.der").write_bytes(der)
 
     def cpu() -> float:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -66,6 +72,14 @@ def install() -> Path:
     return python
 
 
+def swift_certificates(folder: str) -> dict:
+    package = ["--package-path", ROOT / "scripts/benchmark/certificates", "--scratch-path", CERTIFICATES]
+    subprocess.run(
+        ["swift", "build", "-c", "release", *package], check=True, stdout=sys.stderr)
+    command = [CERTIFICATES / "release/certificates", folder, str(SECONDS)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
 def ours(*arguments: str) -> dict:
     command = [BENCH, "verifications", "--json", "--seconds", str(SECONDS), *arguments]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -78,10 +92,12 @@ def compare() -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([BENCH, "mint", folder], check=True)
         output = subprocess.run([python, __file__, folder], check=True, capture_output=True, text=True).stdout
+        chains = swift_certificates(folder)
     rows = {
         "gate, attestation with receipt": ours(),
         "gate, chain alone": ours("--part", "chain"),
         f"pyattest {VERSION}": json.loads(output),
+        "swift-certificates, chain alone": chains,
     }
     print(f"{'verifier':<32}{'per second and core':>20}{'us of CPU':>12}")
     for name, row in rows.items():

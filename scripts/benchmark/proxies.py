@@ -70,7 +70,7 @@ backend echo
 
 GATE = """\
 version: 1
-listen: {{ address: 127.0.0.1, port: {port}, loops: 1 }}
+listen: {{ address: 127.0.0.1, port: {port}, loops: {loops} }}
 tls: {{ cert_file: "{certificate}", key_file: "{key}", min_version: "1.3" }}
 app_attest:
   enforcement: {enforcement}
@@ -114,7 +114,7 @@ class Bench:
         (self.folder / "haproxy.pem").write_text(self.certificate.read_text() + self.key.read_text())
 
     def start(self, name, program=None, **options):
-        """Starts a fresh `nginx`, `haproxy`, `gate` (open to everyone) or `gate-verified`.
+        """Starts a fresh `nginx`, `haproxy`, `gate` (open to everyone), `gate-verified` or `gate-two-loops`.
 
         `program` is the gate's, if it is not the one that was built; the options are those of `Proxy`.
         """
@@ -124,7 +124,8 @@ class Bench:
             folder=self.folder, authority=self.authority, certificate=self.certificate, key=self.key,
             backend=self.backend, port=port, files=self.files,
             half=(self.files - 100) // 2, name=f"{name}-{self.count}",
-            enforcement="enforce" if name == "gate-verified" else "off")
+            enforcement="enforce" if name == "gate-verified" else "off",
+            loops=2 if name == "gate-two-loops" else 1)
         config = self.folder / f"{name}-{self.count}.conf"
         template = {"nginx": NGINX, "haproxy": HAPROXY}.get(name, GATE)
         config.write_text(template.format(**values))
@@ -142,7 +143,8 @@ class Proxy:
         self.name, self.port, self.bench = name, port, bench
         self.url = f"wss://127.0.0.1:{port}/"
         self.process = bench.processes.start(
-            [*wrapper, *command], bench.folder / f"{name}.log", PROXY_CORE, environment=environment)
+            [*wrapper, *command], bench.folder / f"{name}.log", PROXY_CORE if name != "gate-two-loops" else None,
+            environment=environment)
         self.process.wait_for_port(port, patience)
 
     @property

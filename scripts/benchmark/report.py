@@ -45,7 +45,8 @@ def table(results):
 
 def details(result):
     """Further lines of a scenario, of which the table shows one figure."""
-    names = {"p50": "p50 us", "p999": "p99.9 us", "perSecond": "a second", "alone": "of that, without any server"}
+    names = {"p50": "p50 us", "p999": "p99.9 us", "perSecond": "a second", "alone": "of that, without any server",
+             "toOneLoop": "CPU for a message, as a ratio"}
     for key, label in names.items():
         if key in result:
             values = "   ".join(f"{name} {number(value)}" for name, value in result[key].items())

@@ -37,7 +37,7 @@ extension Assembly {
     check(.anything, Keys.challengeKeys)
     warnIfPublic(Keys.challengeKeys)
     guard let enforcement = value(Keys.enforcement), let challengeTTL = value(Keys.challengeTTL),
-      let counterWindow = value(Keys.counterWindow)
+      let rotation = value(Keys.challengeKeyRotation), let counterWindow = value(Keys.counterWindow)
     else { return nil }
     switch enforcement {
     case .off: warn(path(Keys.enforcement), "authentication is OFF: everyone is let through")
@@ -48,7 +48,7 @@ extension Assembly {
     }
     return GateSettings.AppAttest(
       enforcement: enforcement, apps: apps, trust: trust, challengeTTL: challengeTTL,
-      challengeKeysFile: value(Keys.challengeKeys), counterWindow: counterWindow)
+      challengeKeysFile: value(Keys.challengeKeys), challengeKeyRotation: rotation, counterWindow: counterWindow)
   }
 
   private mutating func trust(apps: [GateSettings.App]) -> GateSettings.Trust {

@@ -4,9 +4,23 @@ extension Assembly {
     SettingsTable.keys.filter(\.isAvailable).flatMap { key in
       places(of: key.pattern).map { place in
         let entry = entries.values[place]
+        // A list without elements has no value, and may have been given.
+        let list = place.pattern == key.pattern ? nil : entries.containers[place]
         return EffectiveValue(
-          key: place.text, text: (entry?.text ?? key.standard).map(key.masked), origin: entry?.origin ?? .standard)
+          key: place.text, text: (entry?.text ?? key.standard).map(key.masked),
+          origin: entry?.origin ?? list ?? .standard)
       }
+    } + emptySections()
+  }
+
+  /// Lists of sections that were given without elements: that they are empty is all there is to say of them.
+  private func emptySections() -> [EffectiveValue] {
+    let lists = entries.containers.filter { path, _ in
+      guard case .list = SettingsTable.shape(of: path) else { return false }
+      return entries.indices(of: path).isEmpty && SettingsTable.hasSections(in: path)
+    }
+    return lists.sorted { $0.key.text < $1.key.text }.map {
+      EffectiveValue(key: $0.key.text, text: nil, origin: $0.value)
     }
   }
 

@@ -13,14 +13,17 @@ extension Assembly {
     let routes = routes()
     let session = session()
     let store = store()
-    let strippedHeaders = elements(Keys.strippedHeaders)
-    guard let listen, let tls, let appAttest, let session, let store,
-      let mostWaitingForStore = value(Keys.mostWaitingForStore), let drainTimeout = value(Keys.drainTimeout)
+    let identity = identity()
+    let admin = admin()
+    guard let listen, let tls, let appAttest, let session, let store, let identity,
+      let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
+      let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
-      store: store, mostWaitingForStore: mostWaitingForStore, stateFolder: stateFolder(of: store),
-      strippedHeaders: strippedHeaders, drainTimeout: drainTimeout,
+      store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
+      stateFolder: stateFolder(of: store), identity: identity, admin: admin, unreadyDelay: unreadyDelay,
+      drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }
@@ -33,7 +36,18 @@ extension Assembly {
     }
   }
 
-  private mutating func store() -> GateSettings.Store? {
+  /// A key counts as used when a session begins: one that goes on for longer must not lose its key.
+  private mutating func pruneUnusedAfter(_ session: GateSettings.Session?) -> Duration?? {
+    guard let longest = value(Keys.pruneUnusedAfter) else { return nil }
+    if let longest, let session, session.maxAge.map({ longest <= $0 }) ?? true {
+      refuse(
+        path(Keys.pruneUnusedAfter),
+        "has to be longer than session.max_age, or a session that goes on loses its key")
+    }
+    return longest
+  }
+
+  mutating func store() -> GateSettings.Store? {
     check(.anything, Keys.storePassword)
     warnIfPublic(Keys.storePassword)
     let passwordFile = value(Keys.storePassword)
@@ -61,8 +75,9 @@ extension Assembly {
     check(.certificates, Keys.certificate)
     check(.privateKey, Keys.privateKey)
     warnIfPublic(Keys.privateKey)
-    guard let certificate, let key, let least = value(Keys.leastVersion) else { return nil }
-    return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least)
+    guard let certificate, let key, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload)
+    else { return nil }
+    return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least, reload: reload)
   }
 
   private mutating func debugMTLS(apps: [GateSettings.App]) -> GateSettings.DebugMTLS? {
@@ -84,6 +99,15 @@ extension Assembly {
       }
     }
     return GateSettings.DebugMTLS(clientCAFile: file, allowedSubjects: subjects)
+  }
+
+  private mutating func identity() -> GateSettings.Identity? {
+    let strippedHeaders = elements(Keys.strippedHeaders)
+    guard let issuer = value(Keys.issuer), let audience = value(Keys.audience),
+      let keyLife = value(Keys.identityKeyLife), let keyOverlap = value(Keys.identityKeyOverlap)
+    else { return nil }
+    return GateSettings.Identity(
+      issuer: issuer, audience: audience, keyLife: keyLife, keyOverlap: keyOverlap, strippedHeaders: strippedHeaders)
   }
 
   private mutating func session() -> GateSettings.Session? {

@@ -9,6 +9,9 @@ extension Assembly {
         refuse(path(Keys.routePath, index), "the route \(routePath) is given twice")
       }
       guard let upstream, let forward = value(Keys.forward, index) else { continue }
+      if case .tcp = upstream, forward == .all {
+        refuse(path(Keys.forward, index), "ordinary requests need an upstream that speaks HTTP, which tcp:// does not")
+      }
       routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {

@@ -4,13 +4,14 @@ struct Key<Value: Sendable>: Sendable {
   let definition: KeyDefinition
 
   init(
-    _ pattern: String, _ kind: Kind<Value>, default standard: String? = nil, credential: String? = nil,
-    _ summary: String
+    _ pattern: String, _ kind: Kind<Value>, default standard: String? = nil, isRequired: Bool = false,
+    credential: String? = nil, example: String? = nil, _ summary: String
   ) {
     self.kind = kind
     definition = KeyDefinition(
-      pattern: pattern, kind: kind.name, form: kind.form, standard: standard, credential: credential,
-      summary: summary, isPath: kind.isPath, isAvailable: true, masked: kind.masked
+      pattern: pattern, kind: kind.name, form: kind.form, standard: standard, isRequired: isRequired,
+      credential: credential, example: example ?? standard ?? kind.example, summary: summary, isPath: kind.isPath,
+      isAvailable: true, holdsSecret: kind.masked != nil, schema: kind.schema, masked: kind.masked ?? { $0 }
     ) { text in
       do throws(Misfit) {
         _ = try kind.read(text)
@@ -32,17 +33,31 @@ public struct KeyDefinition: Sendable {
   public let form: String
   /// The value of the key where nobody gives one, as text; `nil` if there is none.
   public let standard: String?
+  /// Whether there has to be a value; elements of lists have one each.
+  public let isRequired: Bool
   /// The name of the file in `$CREDENTIALS_DIRECTORY` that is taken where no file is named.
   public let credential: String?
+  /// A value, for documentation.
+  public let example: String?
   /// What the key does, in a sentence.
   public let summary: String
   let isPath: Bool
   /// Whether this version has it. A key that a later version brings is refused, never ignored.
   public let isAvailable: Bool
+  /// Whether the value may be, or contain, what must not be shown.
+  let holdsSecret: Bool
+  /// What a validator that knows types can tell of the value.
+  let schema: ValueSchema
   /// A value as it may be shown: without the secret that it may hold.
   let masked: @Sendable (_ text: String) -> String
   /// Why `text` cannot be the value; `nil` if it can.
   let misfit: @Sendable (_ text: String) -> Misfit?
+
+  /// What the key does, and whether it has to be given.
+  public var meaning: String { isRequired ? "\(summary) Required." : summary }
+
+  /// The last step of the path, without the brackets of a list: `upstream`.
+  var name: String { pattern.split(separator: ".").last.map { String($0.replacing("[]", with: "")) } ?? pattern }
 
   /// The environment variable that sets the key: `SALLYPORT_ROUTES__0__UPSTREAM` for the first element of a list.
   public var environmentVariable: String {
@@ -52,7 +67,8 @@ public struct KeyDefinition: Sendable {
   /// A key that this version does not have yet.
   static func later(_ pattern: String) -> KeyDefinition {
     KeyDefinition(
-      pattern: pattern, kind: "", form: "", standard: nil, credential: nil, summary: "", isPath: false,
-      isAvailable: false, masked: { $0 }, misfit: { _ in nil })
+      pattern: pattern, kind: "", form: "", standard: nil, isRequired: false, credential: nil, example: nil,
+      summary: "",
+      isPath: false, isAvailable: false, holdsSecret: false, schema: .text, masked: { $0 }, misfit: { _ in nil })
   }
 }

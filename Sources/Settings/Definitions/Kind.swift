@@ -27,8 +27,12 @@ struct Kind<Value: Sendable>: Sendable {
   let form: String
   /// Whether the text is a path, to be taken from the folder of what names it.
   var isPath = false
-  /// The text as it may be shown.
-  var masked: @Sendable (_ text: String) -> String = { $0 }
+  /// The text as it may be shown; `nil` for kinds that hold no secret.
+  var masked: (@Sendable (_ text: String) -> String)?
+  /// What a validator that knows types can tell of it.
+  var schema = ValueSchema.text
+  /// A value, for documentation, where the key has neither an example of its own nor a default.
+  var example: String?
   /// The value that `text` stands for.
   let read: @Sendable (_ text: String) throws(Misfit) -> Value
 }

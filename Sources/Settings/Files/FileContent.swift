@@ -7,14 +7,14 @@
 #endif
 
 /// Why a file could not be had.
-enum FileFault: Error, Hashable {
+package enum FileFault: Error, Hashable {
   /// The system call that failed said so; a value of `errno`.
   case system(Int32)
   case tooLarge(limit: Int)
 
   static let isMissing = FileFault.system(ENOENT)
 
-  var reason: String {
+  package var reason: String {
     switch self {
     case .system(let code): "\(String(cString: strerror(code))) (\(Self.names[code] ?? "errno \(code)"))"
     case .tooLarge(let limit): "it is larger than \(Size.text(limit))"
@@ -28,12 +28,12 @@ enum FileFault: Error, Hashable {
 }
 
 /// Small files, read whole.
-enum FileContent {
+package enum FileContent {
   /// No file of a configuration is larger.
   static let limit = 1 << 20
 
   /// The bytes of the file at `path`, at most `limit`. Pipes are read to their end.
-  static func read(_ path: String) throws(FileFault) -> [UInt8] {
+  package static func read(_ path: String) throws(FileFault) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw .system(errno) }
     defer { close(file) }

@@ -13,7 +13,7 @@ extension Kind where Value == String {
 
   /// The path of a file, absolute by the time that it is read here.
   static var file: Kind {
-    Kind(name: "file", form: "a path", isPath: true) { text throws(Misfit) in
+    Kind(name: "file", form: "a path", isPath: true, example: "file.pem") { text throws(Misfit) in
       guard !text.utf8.contains(0) else { throw Misfit("\(Misfit.quoted(text)) has a NUL") }
       return text
     }
@@ -21,7 +21,9 @@ extension Kind where Value == String {
 
   /// The identifier of an Apple Developer team: exactly ten of A-Z and 0-9.
   static var teamID: Kind {
-    Kind(name: "team id", form: "ten of A-Z and 0-9") { text throws(Misfit) in
+    Kind(
+      name: "team id", form: "ten of A-Z and 0-9", schema: .textOrNumber("^[A-Z0-9]{10}$"), example: "AAABBBCCC1"
+    ) { text throws(Misfit) in
       if isTeamID(text) { return text }
       let reason =
         text.count == 10
@@ -41,7 +43,10 @@ extension Kind where Value == String {
   /// A bundle identifier: letters, digits, hyphens and dots, no empty part, at most 155 characters (Apple's
   /// `CFBundleIdentifier`).
   static var bundleID: Kind {
-    Kind(name: "bundle id", form: "letters, digits, `-` and `.`") { text throws(Misfit) in
+    Kind(
+      name: "bundle id", form: "letters, digits, `-` and `.`",
+      schema: .matching("^[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*$", longest: 155), example: "com.example.app"
+    ) { text throws(Misfit) in
       let parts = text.split(separator: ".", omittingEmptySubsequences: false)
       guard
         text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") })

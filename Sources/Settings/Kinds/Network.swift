@@ -41,7 +41,10 @@ enum NetworkName {
 extension Kind where Value == String {
   /// An address to listen on. Names are refused: what they resolve to may change, or be two addresses.
   static var address: Kind {
-    Kind(name: "address", form: "an IPv4 or IPv6 address; `::` takes both") { text throws(Misfit) in
+    Kind(
+      name: "address", form: "an IPv4 or IPv6 address; `::` takes both", schema: .matching("^[0-9A-Fa-f:.]+$"),
+      example: "127.0.0.1"
+    ) { text throws(Misfit) in
       if NetworkName.isIPv4(text) || NetworkName.isIPv6(text) { return text }
       let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
       let meant = NetworkName.isIPv6(bare) ? bare : ["localhost": "127.0.0.1", "*": "::"][text]
@@ -51,7 +54,10 @@ extension Kind where Value == String {
 
   /// The name in an upstream's certificate.
   static var serverName: Kind {
-    Kind(name: "host name", form: "a host name or an IP address") { text throws(Misfit) in
+    Kind(
+      name: "host name", form: "a host name or an IP address", schema: .matching("^[A-Za-z0-9_.:-]+$"),
+      example: "chat.example.com"
+    ) { text throws(Misfit) in
       guard NetworkName.isIPv6(text) || NetworkName.isHostName(text) else {
         throw Misfit("\(Misfit.quoted(text)) is not a host name")
       }
@@ -62,7 +68,10 @@ extension Kind where Value == String {
   /// The name of a header field (RFC 9110 section 5.1).
   static var fieldName: Kind {
     let others = Set("!#$%&'*+-.^_`|~".utf8)
-    return Kind(name: "header name", form: "the name of a header field") { text throws(Misfit) in
+    return Kind(
+      name: "header name", form: "the name of a header field",
+      schema: .textOrNumber("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), example: "X-Internal-User"
+    ) { text throws(Misfit) in
       guard !text.isEmpty, text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
         throw Misfit("\(Misfit.quoted(text)) is not the name of a header field")
       }
@@ -72,7 +81,10 @@ extension Kind where Value == String {
 
   /// The path of a route, in the one normal form in which requests are matched.
   static var routePath: Kind {
-    Kind(name: "route", form: "`/` or `/segments`, matched by whole segments") { text throws(Misfit) in
+    Kind(
+      name: "route", form: "`/` or `/segments`, matched by whole segments",
+      schema: .matching("^/([^/?#%]+(/[^/?#%]+)*)?$"), example: "/chat"
+    ) { text throws(Misfit) in
       guard text.hasPrefix("/") else {
         throw Misfit("\(Misfit.quoted(text)) does not begin with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
       }

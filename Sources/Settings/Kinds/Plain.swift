@@ -1,7 +1,8 @@
 extension Kind where Value == Bool {
   /// YAML 1.1's other spellings are refused, since half of the tools read them as texts.
   static var boolean: Kind {
-    Kind(name: "boolean", form: "`true` or `false`") { text throws(Misfit) in
+    Kind(name: "boolean", form: "`true` or `false`", schema: .oneOf(["true", "false"]), example: "true") {
+      text throws(Misfit) in
       switch text {
       case "true": return true
       case "false": return false
@@ -21,7 +22,8 @@ extension Kind where Value == Int {
   static func integer(_ range: ClosedRange<Int>) -> Kind {
     let form =
       range.lowerBound == range.upperBound ? "`\(range.lowerBound)`" : "\(range.lowerBound) to \(range.upperBound)"
-    return Kind(name: "integer", form: form) { text throws(Misfit) in
+    return Kind(name: "integer", form: form, schema: .integer(range), example: "\(range.lowerBound)") {
+      text throws(Misfit) in
       guard let value = Digits.value(of: text) else { throw Misfit("\(Misfit.quoted(text)) is not a whole number") }
       guard range.contains(value) else {
         throw Misfit("\(value) is not within \(range.lowerBound) to \(range.upperBound)")
@@ -33,7 +35,8 @@ extension Kind where Value == Int {
   /// A number of bytes.
   static func size(_ range: ClosedRange<Int>) -> Kind {
     let form = "`\(Size.text(range.lowerBound))` to `\(Size.text(range.upperBound))`; units B, KiB, MiB, GiB"
-    return Kind(name: "size", form: form) { text throws(Misfit) in
+    let schema = ValueSchema(types: ["integer", "string"], pattern: "^[0-9]+(B|KiB|MiB|GiB)?$", range: range)
+    return Kind(name: "size", form: form, schema: schema, example: Size.text(range.lowerBound)) { text throws(Misfit) in
       let value = try Size.read(text)
       guard range.contains(value) else {
         throw Misfit("\(text) is not within \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
@@ -47,7 +50,9 @@ extension Kind where Value == Int? {
   /// A count, or `auto`, which is `nil`.
   static func countOrAuto(_ range: ClosedRange<Int>) -> Kind {
     let integer = Kind<Int>.integer(range)
-    return Kind(name: "integer", form: "`auto`, or \(integer.form)") { text throws(Misfit) in
+    return Kind(
+      name: "integer", form: "`auto`, or \(integer.form)", schema: .integer(range, or: "auto"), example: "auto"
+    ) { text throws(Misfit) in
       text == "auto" ? nil : try integer.read(text)
     }
   }
@@ -55,7 +60,7 @@ extension Kind where Value == Int? {
 
 extension Kind where Value == UInt16 {
   static var port: Kind {
-    Kind(name: "port", form: "0 to 65535") { text throws(Misfit) in
+    Kind(name: "port", form: "0 to 65535", schema: .integer(0...65535), example: "6200") { text throws(Misfit) in
       guard let value = Digits.value(of: text), let port = UInt16(exactly: value) else {
         throw Misfit("\(Misfit.quoted(text)) is not a port, 0 to 65535")
       }
@@ -69,7 +74,7 @@ extension Kind where Value: RawRepresentable & CaseIterable, Value.RawValue == S
   static func choice(later: [String] = []) -> Kind {
     let words = Value.allCases.map(\.rawValue)
     let form = words.map { "`\($0)`" }.joined(separator: words.count == 2 ? " or " : ", ")
-    return Kind(name: "choice", form: form) { text throws(Misfit) in
+    return Kind(name: "choice", form: form, schema: .oneOf(words), example: words.first) { text throws(Misfit) in
       if let value = Value(rawValue: text) { return value }
       if later.contains(text) {
         throw Misfit("\(text) is not available in this version; there is \(words.joined(separator: ", "))")

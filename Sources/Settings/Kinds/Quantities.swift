@@ -21,6 +21,7 @@ enum TimeSpan {
 
   /// The shortest text with a whole number: `90s`, `12h`.
   static func text(_ milliseconds: Int) -> String {
+    if milliseconds == 0 { return "0s" }
     let unit = units.first { milliseconds % $0.1 == 0 } ?? ("ms", 1)
     return "\(milliseconds / unit.1)\(unit.0)"
   }
@@ -29,8 +30,10 @@ enum TimeSpan {
 extension Kind where Value == Duration {
   /// A time between two bounds, which are given in milliseconds.
   static func duration(_ range: ClosedRange<Int>) -> Kind {
-    Kind(name: "duration", form: "`\(TimeSpan.text(range.lowerBound))` to `\(TimeSpan.text(range.upperBound))`") {
-      text throws(Misfit) in
+    Kind(
+      name: "duration", form: "`\(TimeSpan.text(range.lowerBound))` to `\(TimeSpan.text(range.upperBound))`",
+      schema: .matching("^[0-9]+(ms|s|m|h|d)$"), example: TimeSpan.text(range.lowerBound)
+    ) { text throws(Misfit) in
       let value = try TimeSpan.milliseconds(text)
       guard range.contains(value) else {
         throw Misfit(
@@ -45,7 +48,10 @@ extension Kind where Value == Duration? {
   /// A time, or `off`, which is `nil`.
   static func durationOrOff(_ range: ClosedRange<Int>) -> Kind {
     let duration = Kind<Duration>.duration(range)
-    return Kind(name: "duration", form: "`off`, or \(duration.form)") { text throws(Misfit) in
+    return Kind(
+      name: "duration", form: "`off`, or \(duration.form)", schema: .matching("^(off|[0-9]+(ms|s|m|h|d))$"),
+      example: "off"
+    ) { text throws(Misfit) in
       text == "off" ? nil : try duration.read(text)
     }
   }

@@ -39,8 +39,10 @@ enum StoreAddress: Sendable, Hashable {
 extension Kind where Value == StoreAddress {
   /// Where keys, counters and spent nonces are kept.
   static var store: Kind {
-    var kind = Kind(name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`") {
-      text throws(Misfit) in
+    var kind = Kind(
+      name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`",
+      schema: .matching("^(sqlite:///[^?#]*[^/?#]|postgres(ql)?://[^ ]+)$")
+    ) { text throws(Misfit) in
       for scheme in ["postgres://", "postgresql://"] where text.hasPrefix(scheme) {
         return try postgres(text, behind: scheme)
       }
@@ -77,5 +79,24 @@ extension Kind where Value == StoreAddress {
       throw Misfit("the URL names no database: \(scheme)user@host/database")
     }
     return .postgres(StoreURL(text))
+  }
+}
+
+extension GateSettings.Store {
+  /// Why a text is not the URL of a store. It shows no password.
+  public struct Malformed: Error, Sendable, Hashable {
+    public let reason: String
+  }
+
+  /// The store that `url` names, as `store.url` takes it. Its password is in the URL, or where libpq looks for it.
+  public init(url: String) throws(Malformed) {
+    do throws(Misfit) {
+      switch try Kind<StoreAddress>.store.read(url) {
+      case .sqlite(let path): self = .sqlite(path: path)
+      case .postgres(let url): self = .postgres(url, passwordFile: nil)
+      }
+    } catch {
+      throw Malformed(reason: error.reason + (error.suggestion.map { " (did you mean \($0))" } ?? ""))
+    }
   }
 }

@@ -11,8 +11,10 @@ struct UpstreamAddress: Sendable, Hashable {
 extension Kind where Value == UpstreamAddress {
   /// Where a route leads: `ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`.
   static var upstream: Kind {
-    Kind(name: "upstream", form: "`ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`") {
-      text throws(Misfit) in
+    Kind(
+      name: "upstream", form: "`ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`",
+      schema: .matching("^(wss?://[^/?#@]+/?|tcp://[^/?#@]+:[0-9]+|unix:/[^/].*)$"), example: "ws://127.0.0.1:8080"
+    ) { text throws(Misfit) in
       if text.hasPrefix("unix:") { return try unix(text) }
       let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
@@ -30,7 +32,7 @@ extension Kind where Value == UpstreamAddress {
     }
   }
 
-  private static func unix(_ text: String) throws(Misfit) -> UpstreamAddress {
+  static func unix(_ text: String) throws(Misfit) -> UpstreamAddress {
     let path = text.dropFirst("unix:".count)
     if path.hasPrefix("//") {
       throw Misfit("\(Misfit.quoted(text)) has an authority", suggestion: "unix:/\(path.drop { $0 == "/" })")

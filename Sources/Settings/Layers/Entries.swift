@@ -45,6 +45,12 @@ struct Entries: Sendable {
 
   mutating func markFaulty(_ path: SettingPath) { faulty.insert(path) }
 
+  /// Refuses a whole file: what it would have said is not known, and so nothing in it is missing.
+  mutating func refuseFile(_ fault: Fault) {
+    refuse(fault)
+    markFaulty(.root)
+  }
+
   /// Puts `layer` over what is here: its values win, faults of both count.
   mutating func overlay(_ layer: Entries) {
     values.merge(layer.values) { _, upper in upper }
@@ -53,8 +59,9 @@ struct Entries: Sendable {
     faults += layer.faults
   }
 
-  /// Whether something at `path`, or above it, was refused.
+  /// Whether something at `path`, or above it, was refused; the root is above everything.
   func isFaulty(_ path: SettingPath) -> Bool {
+    if faulty.contains(.root) { return true }
     var path = path
     while !path.steps.isEmpty {
       if faulty.contains(path) { return true }

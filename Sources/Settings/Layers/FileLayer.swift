@@ -10,7 +10,7 @@ struct FileLayer {
     do throws(YAMLDocument.Malformed) {
       layer.takeRoot(try YAMLDocument.parse(text))
     } catch {
-      layer.refuse(nil, error.reason, at: error.position)
+      layer.entries.refuseFile(Fault(layer.origin(error.position), nil, error.reason))
     }
     return layer.entries
   }
@@ -36,7 +36,8 @@ struct FileLayer {
     switch root.content {
     case .empty: break
     case .section(let members): takeMembers(members, of: .root)
-    case .scalar, .list: refuse(nil, "the file holds no keys, as listen: { port: 6200 }", at: root.position)
+    case .scalar, .list:
+      entries.refuseFile(Fault(origin(root.position), nil, "the file holds no keys, as listen: { port: 6200 }"))
     }
   }
 

@@ -116,6 +116,13 @@ final class ClientChannel: LoopChannel {
     }
   }
 
+  /// Goes to an address that needs no resolution.
+  func connect(to address: SocketAddress, in loop: EventLoop) {
+    addresses = [address]
+    phase = .connection
+    tryNextAddress(in: loop)
+  }
+
   private func tryNextAddress(in loop: EventLoop) {
     while let address = addresses.popFirst() {
       do throws(SystemCallError) {

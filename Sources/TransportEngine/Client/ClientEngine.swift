@@ -38,6 +38,20 @@ public final class ClientEngine: Sendable {
     }
     return connection
   }
+
+  /// Opens a connection, without TLS, to the Unix socket at `path`.
+  public func connect(
+    socket path: String, timeout: Duration = .seconds(10)
+  ) async throws(ClientFault) -> ClientConnection {
+    let channel = ClientChannel(host: path, port: 0, tls: nil, name: path)
+    let connection = ClientConnection(channel: ClientChannelReference(channel), engine: self)
+    try await connection.perform { channel, loop, done in
+      loop.insert(channel)
+      channel.begin(.connection(done), timeout: timeout, in: loop)
+      channel.connect(to: .unix(path), in: loop)
+    }
+    return connection
+  }
 }
 
 /// Why a client's wish was not fulfilled. The texts are for people.

@@ -1,8 +1,15 @@
 /// Undoes the chunked transfer coding (RFC 9112 section 7.1) as the bytes arrive.
 ///
-/// Chunk extensions and trailer fields are refused: nothing here means anything by them, and other readers have been
-/// led astray by both.
+/// Chunk extensions are refused, and so are trailer fields unless they are to be dropped: nothing here means anything by
+/// them, and other readers have been led astray by both.
 struct ChunkedBody: Sendable {
+  /// What is done about trailer fields.
+  enum Trailers: Sendable {
+    case refused
+    /// At most 16 KiB of them are read and forgotten.
+    case dropped
+  }
+
   private enum State: Sendable {
     case size(digits: Int)
     case sizeEnd
@@ -11,21 +18,28 @@ struct ChunkedBody: Sendable {
     case dataEndLineFeed
     case lastEnd
     case lastEndLineFeed
+    case trailer
     case complete
   }
 
   private let limit: Int
+  private let trailers: Trailers
   private var state = State.size(digits: 0)
   /// The size of the current chunk while it is read, then what of its data is missing.
   private var missing = 0
   /// What the body may still grow by, the current chunk already counted.
   private var room: Int
 
+  /// Bytes of trailer fields so far.
+  private var trailerLength = 0
+
   private static let maxDigits = 16
+  private static let maxTrailers = 16 << 10
 
   /// - Parameter limit: the greatest length of the body, without the coding.
-  init(limit: Int) {
+  init(limit: Int, trailers: Trailers = .refused) {
     self.limit = limit
+    self.trailers = trailers
     room = limit
   }
 
@@ -68,8 +82,17 @@ struct ChunkedBody: Sendable {
       try expect(byte, .lineFeed, else: .dataEnd)
       state = .size(digits: 0)
     case .lastEnd:
+      if byte != .carriageReturn, trailers == .dropped {
+        state = .trailer
+        trailerLength += 1
+        return
+      }
       try expect(byte, .carriageReturn, else: .trailer)
       state = .lastEndLineFeed
+    case .trailer:
+      trailerLength += 1
+      if trailerLength > Self.maxTrailers { throw .malformed(.trailer) }
+      if byte == .lineFeed { state = .lastEnd }
     case .lastEndLineFeed:
       try expect(byte, .lineFeed, else: .trailer)
       state = .complete

@@ -29,6 +29,27 @@ enum ResponseWriter {
     return head.ended(with: hasBody && !isForHEAD ? response.body : [])
   }
 
+  /// The head of an upstream's answer, framed anew: a body that ended with the connection is chunked.
+  ///
+  /// `Date` is added unless it is among `fields`; what of these frames the message is left out.
+  static func forwarded(
+    status: Int, fields: HeaderFields, framing: BodyFraming, closes: Bool, isForHEAD: Bool, at time: Timestamp
+  ) throws(HeadWriteFault) -> [UInt8] {
+    guard (200...599).contains(status) else { throw .status }
+    var head = HeadWriter(status: status)
+    if fields.first("Date") == nil { try head.field("Date", HTTPDate.text(for: time)) }
+    try head.fields(fields, except: own)
+    switch framing {
+    case .none: break
+    case .length(let length): try head.field("Content-Length", String(length))
+    case .chunked, .untilClose:
+      // HEAD is answered without a body, and nothing can be said of its length.
+      if !isForHEAD { try head.field("Transfer-Encoding", "chunked") }
+    }
+    if closes { try head.field("Connection", "close") }
+    return head.ended()
+  }
+
   /// `Upgrade`, which a 426 carries, is nothing without being named here (RFC 9110 section 7.8).
   private static func connection(of response: Response, closes: Bool) -> String? {
     switch (response.headers.first("Upgrade") != nil, closes) {

@@ -38,7 +38,7 @@ extension EventLoop {
       destroy(session)
     case .head where session.pointee.exchange?.inbox.isEmpty ?? true:
       bidFarewell(session)
-    case .head, .body, .decision, .answer, .connection, .upstreamHandshake, .upgrade:
+    case .head, .body, .decision, .answer, .connection, .upstreamHandshake, .upgrade, .forward:
       session.pointee.exchange?.closesAfterAnswer = true
     case .farewell:
       break

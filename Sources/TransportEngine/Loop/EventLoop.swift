@@ -19,12 +19,15 @@ final class EventLoop: @unchecked Sendable {
   var slots = SlotTable()
   var random = RandomPool()
   /// What decides, and on which terms. `nil` in a loop that only opens connections.
-  let service: SessionService?
+  var service: SessionService?
   let resolver: Resolver
   /// Sessions, in whatever phase.
   var sessionCount = 0
+  /// What the sessions that are over carried.
+  var ended = EngineTraffic()
   var drain: Drain?
-  var listener: Listener?
+  var keptUpstreams = KeptUpstreams()
+  var listeners: [Listener] = []
 
   private let epoll: Int32
   private let wakeUp: Int32
@@ -97,6 +100,12 @@ final class EventLoop: @unchecked Sendable {
 
   func stop() { isStopping = true }
 
+  /// Accepts nobody from now on but those who have connected already and whom nobody else would accept.
+  func stopListening() {
+    for listener in listeners { listener.leave(in: self) }
+    listeners = []
+  }
+
   private static let wakeUpData = UInt64.max
 
   private func dispatch(_ event: epoll_event) {
@@ -148,7 +157,7 @@ final class EventLoop: @unchecked Sendable {
   }
 
   private func closeEverything() {
-    listener = nil
+    listeners = []
     for slot in 0..<slots.end {
       guard let token = slots.token(in: slot) else { continue }
       if let session = slots.session(token) {
@@ -198,6 +207,8 @@ final class EventLoop: @unchecked Sendable {
 /// What epoll can say, as plain numbers.
 enum Readiness {
   static let input = shim_EPOLLIN
+  /// Of several loops that watch one socket, wakes one and not all.
+  static let exclusive = shim_EPOLLEXCLUSIVE
   static let output = shim_EPOLLOUT
   static let failed = shim_EPOLLERR
   static let hungUp = shim_EPOLLHUP

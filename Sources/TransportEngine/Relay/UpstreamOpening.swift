@@ -14,7 +14,12 @@ extension EventLoop {
     session.pointee.order = order
     session.pointee.phase = .connection
     schedule(session, after: order.limits.connectTimeout)
-    switch order.upstream {
+    reach(session, order.upstream)
+  }
+
+  /// Connects to `upstream`, for whatever the session wants of it.
+  func reach(_ session: SessionRef, _ upstream: Upstream) {
+    switch upstream {
     case .unix(let path):
       connect(session, to: [.unix(path)])
     case .webSocket(let host, let port), .secureWebSocket(let host, let port, _), .tcp(let host, let port):
@@ -75,10 +80,13 @@ extension EventLoop {
   }
 
   private func established(_ session: SessionRef) {
-    guard let order = session.pointee.order, let service else { return }
+    guard let service else { return }
+    guard let destination = session.pointee.order?.upstream ?? session.pointee.exchange?.forward?.order.upstream else {
+      return
+    }
     let upstream = session.pointee.ends + 1
-    switch order.upstream {
-    case .webSocket, .unix: askForUpgrade(session)
+    switch destination {
+    case .webSocket, .unix: speak(session)
     case .tcp: openBridge(session)
     case .secureWebSocket(let host, _, let tls):
       do throws(ServerTLS.Fault) {
@@ -106,7 +114,11 @@ extension EventLoop {
       return
     }
     updateInterest(session, .upstream)
-    if upstream.pointee.link.isHandshakeDone { askForUpgrade(session) }
+    if upstream.pointee.link.isHandshakeDone { speak(session) }
+  }
+
+  private func speak(_ session: SessionRef) {
+    if session.pointee.exchange?.forward == nil { askForUpgrade(session) } else { sendForward(session) }
   }
 
   private func askForUpgrade(_ session: SessionRef) {
@@ -200,6 +212,10 @@ extension EventLoop {
 
   /// The client gets an answer instead of its 101.
   func upstreamFailed(_ session: SessionRef, _ fault: UpstreamFault) {
+    if let forward = session.pointee.exchange?.forward {
+      forwardFailed(session, forward, fault)
+      return
+    }
     guard let order = session.pointee.order else { return }
     session.pointee.order = nil
     setInterest(session, .upstream, 0)

@@ -8,10 +8,14 @@ final class Listener: LoopChannel {
   let fd: Int32
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
   private var isPaused = false
+  /// Whether others listen on the same socket: other loops, the one who made it, or a process that succeeds this one.
+  /// They are to go on when this listener stops.
+  private var isShared: Bool
 
   /// Takes over `fd`.
-  init(fd: Int32) {
+  init(fd: Int32, isShared: Bool = false) {
     self.fd = fd
+    self.isShared = isShared
     timer.initialize(to: TimerNode())
   }
 
@@ -23,13 +27,27 @@ final class Listener: LoopChannel {
   func start(in loop: EventLoop) {
     loop.insert(self)
     timer.pointee.slot = token.slot
-    loop.watch(fd, events: Readiness.input, data: EventLoop.data(token))
+    watch(in: loop)
   }
 
-  /// Stops listening: connections that the kernel has not handed over yet are refused.
-  func stop(in loop: EventLoop) {
+  private func watch(in loop: EventLoop) {
+    let events = isShared ? Readiness.input | Readiness.exclusive : Readiness.input
+    loop.watch(fd, events: events, data: EventLoop.data(token))
+  }
+
+  /// From now on others listen here as well.
+  func share() { isShared = true }
+
+  /// Stops listening. Who has connected and is not accepted yet waits for those who share the socket; if nobody does, it
+  /// is accepted to be bidden farewell, and later ones are refused.
+  func leave(in loop: EventLoop) {
+    if !isShared { ready(Readiness.input, in: loop) }
+    stop(in: loop)
+  }
+
+  private func stop(in loop: EventLoop) {
     loop.timers.cancel(timer)
-    shutdown(fd, Int32(SHUT_RDWR))
+    if !isShared { shutdown(fd, Int32(SHUT_RDWR)) }
     loop.unwatch(fd)
     loop.remove(self)
   }
@@ -65,7 +83,7 @@ final class Listener: LoopChannel {
 
   override func expired(in loop: EventLoop) {
     isPaused = false
-    loop.watch(fd, events: Readiness.input, data: EventLoop.data(token))
+    watch(in: loop)
   }
 }
 
@@ -75,7 +93,6 @@ extension Listener {
   /// Nobody else may be listening at the address, not even another gate of the same user, although the sockets share
   /// the port among themselves.
   static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
-    if case .unix = address { return [try openOne(address, sharesPort: false)] }
     close(try openOne(address, sharesPort: false))
     var sockets = [try openOne(address, sharesPort: true)]
     let bound = Socket.localAddress(of: sockets[0])

@@ -8,6 +8,7 @@ extension EventLoop {
     session.pointee.phase = .head
     exchange.head = nil
     exchange.body = nil
+    exchange.isBodyPending = false
     exchange.requestID = makeRequestID()
     let isIdle = exchange.answered > 0 && exchange.inbox.isEmpty
     schedule(session, after: isIdle ? service.limits.keepAliveTimeout : service.limits.headTimeout)
@@ -101,6 +102,12 @@ extension EventLoop {
       refuse(session, fault)
       return
     }
+    if hasStreamedBody(head, exchange, service) {
+      exchange.isBodyPending = true
+      exchange.inbox = Array(rest)
+      decide(session, exchange, head, body: [])
+      return
+    }
     do throws(BodyFault) {
       let body = try BodyReader(head.framing, limit: service.limits.maxBody)
       guard !body.isComplete else {
@@ -117,6 +124,11 @@ extension EventLoop {
     } catch {
       refuse(session, error.requestFault)
     }
+  }
+
+  private func hasStreamedBody(_ head: RequestHead, _ exchange: Exchange, _ service: SessionService) -> Bool {
+    guard case .none = head.upgrade, head.framing != .none, head.framing != .length(0) else { return false }
+    return service.responder.streamsBody(of: Request(head, id: exchange.requestID))
   }
 
   private func bodyArrived(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
@@ -142,9 +154,7 @@ extension EventLoop {
     // A client that asked for an upgrade believes that frames may follow.
     exchange.closesAfterAnswer =
       head.wantsClose || intent != nil || drain != nil || exchange.answered + 1 >= service.limits.maxRequests
-    let request = Request(
-      id: exchange.requestID, method: head.method, target: head.target, path: head.path, headers: head.headers,
-      body: body, upgrade: intent)
+    let request = Request(head, id: exchange.requestID, body: body, upgrade: intent)
     let peer = exchange.peer
     session.pointee.phase = .decision
     let token = session.pointee.token
@@ -162,15 +172,27 @@ extension EventLoop {
     guard let exchange = session.pointee.exchange else { return }
     switch disposition {
     case .respond(let response):
+      // What may still come of the body must not be taken for a request.
+      if exchange.isBodyPending { exchange.closesAfterAnswer = true }
       answer(session, response)
+    case .forward(let order, let head) where exchange.upgrade == nil:
+      openForward(session, exchange, order, head: head)
     case .relay(let order, let upgradeHead) where exchange.upgrade != nil:
       exchange.upgradeHead = upgradeHead
       openUpstream(session, exchange, order)
     case .converse(let conversation) where exchange.upgrade != nil:
       openConversation(session, exchange, conversation)
-    case .relay, .converse:
+    case .relay, .converse, .forward:
       // The responder's mistake, not the client's.
       answer(session, Response(status: 500, closes: true))
     }
+  }
+}
+
+extension Request {
+  fileprivate init(_ head: RequestHead, id: String, body: [UInt8] = [], upgrade: UpgradeIntent? = nil) {
+    self.init(
+      id: id, method: head.method, target: head.target, path: head.path, headers: head.headers, body: body,
+      upgrade: upgrade)
   }
 }

@@ -54,6 +54,8 @@ enum Phase {
   case upstreamHandshake
   /// The upstream: its 101, or its refusal.
   case upgrade
+  /// Both: bodies of an ordinary request and its answer.
+  case forward
   /// Both: frames.
   case relay
   /// Both: frames from the client, bytes from the upstream.
@@ -124,6 +126,7 @@ struct RelayBounds {
 /// What a session knows while it speaks HTTP.
 final class Exchange {
   let address: SocketAddress
+  let acceptedAt: Milliseconds
   var peer: Peer
   /// Plaintext from the client that nobody has parsed.
   var inbox: [UInt8] = []
@@ -134,6 +137,10 @@ final class Exchange {
   var upgrade: UpgradeIntent?
   /// What asks for it.
   var upgradeHead: [UInt8] = []
+  /// The body has not been read: it is to be handed on as it comes.
+  var isBodyPending = false
+  /// The ordinary request that is under way to an upstream.
+  var forward: Forward?
   /// Where the upstream may be, and which of these is next.
   var addresses: ArraySlice<SocketAddress> = []
   var lastConnectError = ""
@@ -145,8 +152,9 @@ final class Exchange {
   /// Requests that were answered on this connection.
   var answered = 0
 
-  init(address: SocketAddress) {
+  init(address: SocketAddress, acceptedAt: Milliseconds) {
     self.address = address
+    self.acceptedAt = acceptedAt
     peer = Peer(address: address)
   }
 }

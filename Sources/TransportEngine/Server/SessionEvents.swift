@@ -24,7 +24,7 @@ extension EventLoop {
     session.initialize(to: Session())
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
-    session.pointee.exchange = Exchange(address: address)
+    session.pointee.exchange = Exchange(address: address, acceptedAt: now)
     let client = session.pointee.ends
     client.pointee.link.fd = fd
     client.pointee.link.tls = tls
@@ -59,6 +59,7 @@ extension EventLoop {
     switch session.pointee.phase {
     case .relay: settle(session)
     case .bridge, .conversation: settleEndpoint(session)
+    case .forward: forwardWritable(session)
     case .answer: answerFlushed(session)
     case .farewell: continueFarewell(session)
     case .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
@@ -76,6 +77,7 @@ extension EventLoop {
     switch (session.pointee.phase, side) {
     case (.relay, _): relay(session, from: side)
     case (.bridge, _), (.conversation, _): endpointReadable(session, side)
+    case (.forward, _): forwardReadable(session, side)
     case (.handshake, .client): handshakeReadable(session)
     case (.head, .client), (.body, .client): requestReadable(session)
     case (.farewell, .client): continueFarewell(session)
@@ -102,6 +104,7 @@ extension EventLoop {
     case .body: refuse(session, .tooSlow)
     case .decision, .answer, .farewell: destroy(session)
     case .connection, .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
+    case .forward: forwardExpired(session)
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
     }
@@ -121,6 +124,7 @@ extension EventLoop {
     guard client.pointee.link.isHandshakeDone else { return }
     if let tls = client.pointee.link.tls, let exchange = session.pointee.exchange {
       exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
+      service?.report(.handshakeCompleted(.milliseconds(now - exchange.acceptedAt)))
     }
     startRequest(session)
     requestReceived(session, reception)
@@ -165,9 +169,11 @@ extension EventLoop {
     timers.cancel(session.pointee.timer)
     slots.remove(session.pointee.token.slot)
     if session.pointee.end == nil, let lost { session.pointee.end = .lost(lost.0.name, lost.1) }
+    session.pointee.exchange?.forward?.finish(now: now)
     let order = session.pointee.order
     let endpoint = session.pointee.endpoint
     let summary = summary(of: session)
+    if let summary { ended.add(summary) }
     session.pointee.deallocate()
     session.deinitialize(count: 1)
     session.deallocate()

@@ -53,12 +53,12 @@ public final class ServerTLS: Sendable {
     guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
       throw Fault(file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
     }
+    let mismatch = Fault(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
     guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
+      if ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH { throw mismatch }
       throw Fault(file: keyFile, reason: OpenSSLError("holds no usable unencrypted PEM private key").description)
     }
-    guard SSL_CTX_check_private_key(context) == 1 else {
-      throw Fault(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
-    }
+    guard SSL_CTX_check_private_key(context) == 1 else { throw mismatch }
     ERR_clear_error()
   }
 

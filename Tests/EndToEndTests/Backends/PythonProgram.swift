@@ -5,6 +5,7 @@ import TestSupport
 enum PythonProgram: String {
   case backend
   case dial
+  case origin
   case witness
 
   private var path: String {

@@ -21,10 +21,15 @@ struct RunningGate: Sendable {
     (self.process, self.folder, self.port) = (process, folder, port)
   }
 
+  /// Writes what a gate in `folder` needs to start.
+  static func prepare(_ folder: String, _ configuration: GateConfiguration = GateConfiguration()) throws {
+    try AuthorityFolder(path: folder).save(authority.get())
+    try configuration.yaml(in: folder).write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
+  }
+
   /// Starts a gate in `folder`, which keeps its state: a gate that starts there again has the memory of the first.
   init(_ configuration: GateConfiguration = GateConfiguration(), in folder: String) async throws {
-    try AuthorityFolder(path: folder).save(Self.authority.get())
-    try configuration.yaml(in: folder).write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
+    try Self.prepare(folder, configuration)
     if let keys = configuration.challengeKeys {
       try keys.write(toFile: folder + "/challenge.keys", atomically: true, encoding: .utf8)
     }

@@ -1,0 +1,84 @@
+internal import AppAttest
+internal import ByteCoding
+
+/// What a gate does now and then so that the store does not grow for ever and no secret grows old.
+///
+/// Spent nonces are forgotten once they are too old for any node to accept them; the keys of nonces are replaced; keys
+/// that nobody has used for long are removed, if that was asked for.
+public struct Housekeeping: Sendable {
+  /// What is done beyond forgetting nonces.
+  public struct Plan: Sendable, Hashable {
+    /// The age at which the key that issues nonces gives way to a new one; `nil` for never.
+    public var rotation: Duration?
+    /// How long a key may stay unused before it is removed; `nil` for ever.
+    public var longestUnused: Duration?
+
+    public init(rotation: Duration? = nil, longestUnused: Duration? = nil) {
+      self.rotation = rotation
+      self.longestUnused = longestUnused
+    }
+  }
+
+  /// What a round did, where it is worth a line in the log.
+  public struct Report: Sendable, Hashable {
+    public var ring: RingChange?
+    public var removedKeys = 0
+
+    public init(ring: RingChange? = nil, removedKeys: Int = 0) {
+      self.ring = ring
+      self.removedKeys = removedKeys
+    }
+  }
+
+  private let store: any KeyRegistry & KeyCatalog & GateRoster
+  private let challenges: Challenges
+  private let plan: Plan
+  private let clock: WallClock
+
+  public init(
+    store: any KeyRegistry & KeyCatalog & GateRoster, challenges: Challenges, plan: Plan = Plan(),
+    clock: WallClock = .system
+  ) {
+    self.store = store
+    self.challenges = challenges
+    self.plan = plan
+    self.clock = clock
+  }
+
+  /// One round; `nil` if another gate is at it. A fault is not fatal: the next round does what this one left.
+  public func run() async throws(StoreError) -> Report? {
+    guard try await store.beginHousekeeping() else { return nil }
+    do throws(StoreError) {
+      let report = try await round()
+      try await store.endHousekeeping()
+      return report
+    } catch {
+      try? await store.endHousekeeping()
+      throw error
+    }
+  }
+
+  private func round() async throws(StoreError) -> Report {
+    let now = clock.now()
+    try await store.forgetNonces(issuedBy: now.advanced(by: .zero - challenges.greatestAge))
+    var report = Report(ring: try await challenges.tend(at: now, every: plan.rotation))
+    if let longest = plan.longestUnused {
+      report.removedKeys = try await removeKeys(unusedSince: now.advanced(by: .zero - longest))
+    }
+    return report
+  }
+
+  /// In pages, so that no admission waits for long. A key that is used meanwhile stays.
+  private func removeKeys(unusedSince instant: Timestamp) async throws(StoreError) -> Int {
+    var count = 0
+    var cursor: KeyID?
+    repeat {
+      let page = try await store.keys(KeySelection(unusedSince: instant), after: cursor, limit: 200)
+      if !page.records.isEmpty {
+        count += try await store.remove(page.records.map(\.key.keyID), unusedSince: instant)
+      }
+      cursor = page.next
+    } while cursor != nil && !Task.isCancelled
+    return count
+  }
+}

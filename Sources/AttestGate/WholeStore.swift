@@ -1,0 +1,80 @@
+public import ByteCoding
+
+/// A store as a whole: brought to this version, copied while gates work on it, replaced while nobody does.
+///
+/// For commands of an operator. Calls block the thread that makes them, for as long as the store is large.
+public protocol WholeStore: Sendable {
+  /// What the store is and where: without user and password.
+  var place: String { get }
+
+  /// How far the tables have come. Changes nothing.
+  ///
+  /// - Throws: `.unreachable` if a newer version has been here.
+  func schema() throws(StoreError) -> SchemaState
+
+  /// Makes the tables, or brings them to this version; says what was done. Of several at once one does it.
+  ///
+  /// - Throws: `.unreachable` if a newer version has been here.
+  func migrate() throws(StoreError) -> SchemaChange
+
+  /// Hands all keys to `take`, in the order of their ids, as they were at one instant. Gates go on meanwhile.
+  ///
+  /// - Throws: `StoreError`, and what `take` throws.
+  func copyOut(_ take: ([KeyEntry]) throws -> Void) throws
+
+  /// Puts the keys that `feed` hands out into the place of everything that is stored: all of it, or, when anything
+  /// throws, nothing.
+  ///
+  /// - Returns: where the store is kept that was replaced; `nil` if nowhere.
+  /// - Throws: `StoreInUse`, `StoreError`, and what `feed` throws.
+  func replace(with start: NewBeginning, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void) throws -> String?
+}
+
+/// Somebody works on a store that is to be replaced.
+public struct StoreInUse: Error, Sendable, Hashable {
+  public init() {}
+}
+
+/// What a store begins with, beside its keys, that takes the place of another.
+///
+/// It holds fewer spent nonces than were spent. So no nonce that was issued before may be good: neither by its key nor by
+/// its time.
+public struct NewBeginning: Sendable, Hashable {
+  /// Takes the place of all keys of nonces.
+  public let ring: ChallengeKeyRing
+  /// Nonces that were issued at or before this instant are refused, whatever key made them: also where the keys are in
+  /// a file that nobody replaced.
+  public let instant: Timestamp
+
+  public init(at instant: Timestamp) {
+    ring = .random(madeAt: instant)
+    self.instant = instant
+  }
+}
+
+/// Which of the steps that lead to this version's tables a store has seen.
+public struct SchemaState: Sendable, Hashable {
+  /// 0 for a store that is not there.
+  public let version: Int
+  /// The version of this program.
+  public let newest: Int
+
+  public init(version: Int, newest: Int) {
+    self.version = version
+    self.newest = newest
+  }
+
+  public var isCurrent: Bool { version == newest }
+}
+
+/// What a migration did.
+public struct SchemaChange: Sendable, Hashable {
+  public let before: SchemaState
+  /// What each step brought, in the order in which they were done; empty if there was nothing to do.
+  public let steps: [String]
+
+  public init(from before: SchemaState, _ steps: [String]) {
+    self.before = before
+    self.steps = steps
+  }
+}

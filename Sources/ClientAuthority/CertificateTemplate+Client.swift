@@ -1,0 +1,58 @@
+internal import ByteCoding
+internal import Cryptography
+
+/// From when to when a certificate is good.
+struct Lifetime: Sendable {
+  var start: Timestamp
+  var end: Timestamp
+
+  /// From a day before `instant`, since clocks differ.
+  init(from instant: Timestamp, days: Int64) {
+    start = instant.advanced(by: .seconds(-86400))
+    end = instant.advanced(by: .seconds(days * 86400))
+  }
+}
+
+/// What the certificates of a client authority say.
+extension CertificateTemplate {
+  static func clientAuthority(
+    _ subject: DistinguishedName, _ key: ECPrivateKey, _ lifetime: Lifetime
+  ) -> CertificateTemplate {
+    var template = CertificateTemplate(
+      subject: subject, subjectPublicKeyInfo: key.spki, notBefore: lifetime.start, notAfter: lifetime.end)
+    template.extensions = [
+      .basicConstraints(isAuthority: true, pathLength: 0),
+      .subjectKeyIdentifier(keyIdentifier(of: key.spki)),
+      .keyUsage([.keyCertSign, .crlSign]),
+    ]
+    return template
+  }
+
+  static func client(
+    _ subject: DistinguishedName, _ key: ECPrivateKey, under issuer: Certificate, _ lifetime: Lifetime
+  ) -> CertificateTemplate {
+    var template = CertificateTemplate(
+      subject: subject, subjectPublicKeyInfo: key.spki, notBefore: lifetime.start, notAfter: lifetime.end)
+    template.extensions = [
+      .basicConstraints(isAuthority: false),
+      .subjectKeyIdentifier(keyIdentifier(of: key.spki)),
+      .keyUsage([.digitalSignature]),
+      .extendedKeyUsage([.tlsClient]),
+    ]
+    // An authority that openssl made names its key in its own way, and an identifier that differs rules it out.
+    if let identifier = issuer.subjectKeyIdentifier {
+      template.extensions.append(.authorityKeyIdentifier(identifier))
+    }
+    return template
+  }
+}
+
+extension Certificate {
+  /// The key's name in the certificate (RFC 5280 section 4.2.1.2): an OCTET STRING of fewer than 128 bytes.
+  fileprivate var subjectKeyIdentifier: [UInt8]? {
+    guard let value = extensionValue(oid: "2.5.29.14"), value.count > 2, value[0] == 0x04,
+      Int(value[1]) == value.count - 2
+    else { return nil }
+    return Array(value.dropFirst(2))
+  }
+}

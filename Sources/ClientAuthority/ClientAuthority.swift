@@ -1,0 +1,142 @@
+public import ByteCoding
+public import Cryptography
+
+/// A folder with an authority of client certificates for debug builds: `ca.pem` and `ca.key`, and for each client
+/// `NAME.crt` and `NAME.key`, as the guide for app developers lays them out. Keys are on P-256, in files of mode 0600.
+///
+/// It lets in whoever has a certificate of its, so it is for a developer's own machine: it is no public authority, keeps
+/// no list of what it issued, and revokes nothing.
+public struct ClientAuthority: Sendable, Hashable {
+  public let folder: String
+
+  public init(folder: String) { self.folder = folder }
+
+  public var certificatePath: String { "\(folder)/ca.pem" }
+  public var keyPath: String { "\(folder)/ca.key" }
+  public func certificatePath(of client: String) -> String { "\(folder)/\(client).crt" }
+  public func keyPath(of client: String) -> String { "\(folder)/\(client).key" }
+
+  /// Makes the authority: a self-signed certificate of version 3 that may issue clients' and nothing above them.
+  ///
+  /// - Parameters:
+  ///   - subject: its name.
+  ///   - days: how long it is valid, from a day before `instant`, so that clocks may differ.
+  ///   - isReplacing: whether files that are there give way.
+  /// - Returns: the paths of the certificate and the key.
+  public func make(
+    _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
+  ) throws(ClientAuthorityFault) -> [String] {
+    let files = Files(certificate: certificatePath, key: keyPath)
+    if !isReplacing { try refuseExisting(files) }
+    let (certificate, key) = try cryptographically { () throws(CryptographyError) in
+      let key = try ECPrivateKey(.p256)
+      let template = CertificateTemplate.clientAuthority(subject, key, Lifetime(from: instant, days: days))
+      return (try template.selfSigned(with: key), key)
+    }
+    try NewFile.makeFolder(folder)
+    try save(certificate, key, at: files, isReplacing: isReplacing)
+    return [files.certificate, files.key]
+  }
+
+  /// Issues a client's certificate, which ends with the authority's at the latest.
+  ///
+  /// - Returns: the paths of the certificate and the key.
+  public func issue(
+    _ client: String, _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
+  ) throws(ClientAuthorityFault) -> [String] {
+    try Self.check(client)
+    let authority = try identity(certificatePath, keyPath)
+    let files = Files(certificate: certificatePath(of: client), key: keyPath(of: client))
+    if !isReplacing { try refuseExisting(files) }
+    let (certificate, key) = try cryptographically { () throws(CryptographyError) in
+      let key = try ECPrivateKey(.p256)
+      var lifetime = Lifetime(from: instant, days: days)
+      lifetime.end = min(lifetime.end, authority.certificate.notAfter)
+      let template = CertificateTemplate.client(subject, key, under: authority.certificate, lifetime)
+      return (try template.signed(by: authority.certificate, key: authority.key), key)
+    }
+    try save(certificate, key, at: files, isReplacing: isReplacing)
+    return [files.certificate, files.key]
+  }
+
+  /// The certificate and the key that were issued to `client`.
+  func identity(of client: String) throws(ClientAuthorityFault) -> ClientIdentity {
+    try Self.check(client)
+    return try identity(certificatePath(of: client), keyPath(of: client))
+  }
+
+  func authorityCertificate() throws(ClientAuthorityFault) -> Certificate { try certificate(certificatePath) }
+
+  // MARK: Files
+
+  private static func check(_ client: String) throws(ClientAuthorityFault) {
+    let isWord = client.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        true
+      default: false
+      }
+    }
+    guard isWord, !client.isEmpty, client != "ca" else { throw .unusableName(client) }
+  }
+
+  /// The two files of an identity.
+  private struct Files {
+    let certificate: String
+    let key: String
+  }
+
+  private func refuseExisting(_ files: Files) throws(ClientAuthorityFault) {
+    for path in [files.certificate, files.key] where NewFile.exists(path) { throw .exists(path) }
+  }
+
+  /// The key first: a certificate without its key would look like a whole identity.
+  private func save(
+    _ certificate: Certificate, _ key: ECPrivateKey, at files: Files, isReplacing: Bool
+  ) throws(ClientAuthorityFault) {
+    let (pem, secret) = try cryptographically { () throws(CryptographyError) in (try certificate.pem, try key.pkcs8PEM)
+    }
+    for (path, text, mode) in [(files.key, secret, UInt32(0o600)), (files.certificate, pem, 0o644)] {
+      try NewFile.write(Array(text.utf8), to: path, mode: mode, isReplacing: isReplacing)
+    }
+  }
+
+  private func identity(_ certificatePath: String, _ keyPath: String) throws(ClientAuthorityFault) -> ClientIdentity {
+    let certificate = try certificate(certificatePath)
+    let text = String(decoding: try NewFile.read(keyPath), as: UTF8.self)
+    do throws(CryptographyError) {
+      let key = try ECPrivateKey(pkcs8PEM: text)
+      guard certificate.subjectPublicKeyInfo == key.spki else {
+        throw .malformedPrivateKey("not the key of \(certificatePath)")
+      }
+      return ClientIdentity(certificate: certificate, key: key)
+    } catch {
+      throw .malformed(keyPath, reason: "\(error)")
+    }
+  }
+
+  private func certificate(_ path: String) throws(ClientAuthorityFault) -> Certificate {
+    let text = String(decoding: try NewFile.read(path), as: UTF8.self)
+    do throws(CryptographyError) {
+      // One is there: that there are none is an error.
+      guard let first = try Certificate.certificates(pem: text).first else { throw .malformedPEM("no certificate") }
+      return first
+    } catch {
+      throw .malformed(path, reason: "\(error)")
+    }
+  }
+}
+
+/// A certificate together with its private key.
+struct ClientIdentity: Sendable {
+  let certificate: Certificate
+  let key: ECPrivateKey
+}
+
+/// Runs `body` and says what OpenSSL had against it.
+func cryptographically<Value>(
+  _ body: () throws(CryptographyError) -> Value
+) throws(ClientAuthorityFault) -> Value {
+  do throws(CryptographyError) { return try body() } catch { throw .cryptography("\(error)") }
+}

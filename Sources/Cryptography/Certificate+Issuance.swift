@@ -1,0 +1,19 @@
+internal import COpenSSL
+
+extension Certificate {
+  /// Why `issuer` did not sign this certificate, or may not have; `nil` if it did. Times play no part.
+  public func issuanceFault(by issuer: Certificate) -> String? {
+    do throws(CryptographyError) {
+      return try X509Handle(self).signatureFault(under: X509Handle(issuer))
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  /// Whether the certificate may issue others: by its basic constraints, or as a self-signed one of version 1, which has
+  /// none.
+  public var isAuthority: Bool {
+    guard let handle = try? X509Handle(self) else { return false }
+    return X509_check_ca(handle.pointer) != 0
+  }
+}

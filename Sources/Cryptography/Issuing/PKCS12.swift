@@ -1,0 +1,57 @@
+internal import COpenSSL
+
+/// A private key, its certificate and the certificates above it in one file under a password (RFC 7292).
+public struct PKCS12: Sendable {
+  public enum Encryption: Sendable, Hashable, CaseIterable {
+    /// AES-256 and SHA-256 (RFC 8018): what OpenSSL 3 writes, and iOS and macOS read since 2022.
+    case modern
+    /// Triple DES and SHA-1, for readers that know nothing else.
+    case legacy
+  }
+
+  public var certificate: Certificate
+  public var key: ECPrivateKey
+  /// In any order, without `certificate`.
+  public var authorities: [Certificate]
+  /// What a key chain calls it.
+  public var friendlyName: String
+
+  public init(certificate: Certificate, key: ECPrivateKey, authorities: [Certificate], friendlyName: String) {
+    self.certificate = certificate
+    self.key = key
+    self.authorities = authorities
+    self.friendlyName = friendlyName
+  }
+
+  // As many rounds as OpenSSL takes by itself for legacy files; a short password is not saved by more.
+  private static let rounds: Int32 = 2048
+
+  /// The file, encrypted with `password`, which may be empty and has no NUL in it.
+  public func encoded(password: String, encryption: Encryption) throws(CryptographyError) -> [UInt8] {
+    OpenSSLErrors.clear()
+    let own = try X509Handle(certificate)
+    let others = try authorities.map { certificate throws(CryptographyError) in try X509Handle(certificate) }
+    let stack = OPENSSL_sk_new_null()
+    defer { OPENSSL_sk_free(stack) }
+    for other in others {
+      guard OPENSSL_sk_push(stack, UnsafeRawPointer(other.pointer)) > 0 else { throw Self.failure() }
+    }
+    let cipher = encryption == .modern ? 0 : NID_pbe_WithSHA1And3_Key_TripleDES_CBC
+    // The MAC is made below, with the digest that goes with the cipher.
+    guard
+      let file = PKCS12_create(
+        password, friendlyName, key.key.handle, own.pointer, stack, cipher, cipher, Self.rounds, -1, 0)
+    else { throw Self.failure() }
+    defer { PKCS12_free(file) }
+    let digest = encryption == .modern ? EVP_sha256() : EVP_sha1()
+    let target = try MemoryBIO()
+    guard PKCS12_set_mac(file, password, -1, nil, 0, Self.rounds, digest) == 1,
+      i2d_PKCS12_bio(target.handle, file) == 1
+    else { throw Self.failure() }
+    return target.take()
+  }
+
+  private static func failure() -> CryptographyError {
+    .operationFailed("PKCS #12 encoding", reason: OpenSSLErrors.take())
+  }
+}

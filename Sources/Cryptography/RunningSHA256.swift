@@ -1,0 +1,33 @@
+internal import COpenSSL
+
+/// A SHA-256 of what comes piece by piece (FIPS 180-4).
+public final class RunningSHA256 {
+  private let context: OpaquePointer
+
+  public init() {
+    // Fails for want of memory only, without which Swift does not go on either.
+    guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, DigestAlgorithm.sha256.method, nil) == 1 else {
+      fatalError("no digest: \(OpenSSLErrors.take())")
+    }
+    self.context = context
+  }
+
+  deinit { EVP_MD_CTX_free(context) }
+
+  public func update(_ bytes: [UInt8]) {
+    // Hashing bytes in memory needs nothing that could be missing.
+    guard EVP_DigestUpdate(context, bytes, bytes.count) == 1 else {
+      fatalError("no digest: \(OpenSSLErrors.take())")
+    }
+  }
+
+  /// The digest of all that was given, 32 bytes. Nothing may be given afterwards.
+  public func finish() -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: SHA256.digestSize) { output, count in
+      guard EVP_DigestFinal_ex(context, output.baseAddress, nil) == 1 else {
+        fatalError("no digest: \(OpenSSLErrors.take())")
+      }
+      count = SHA256.digestSize
+    }
+  }
+}

@@ -1,0 +1,28 @@
+internal import COpenSSL
+
+/// An `EVP_PKEY_CTX` that signs digests with one key.
+///
+/// Whoever holds it uses it alone: `P256PrivateKey` hands it to one caller at a time.
+final class SigningContext: @unchecked Sendable {
+  private let handle: OpaquePointer
+
+  /// `nil` if OpenSSL cannot make one.
+  init?(of key: PKey) {
+    guard let handle = EVP_PKEY_CTX_new(key.handle, nil) else { return nil }
+    self.handle = handle
+    guard EVP_PKEY_sign_init(handle) == 1 else { return nil }
+  }
+
+  deinit { EVP_PKEY_CTX_free(handle) }
+
+  /// The DER of an ECDSA signature of `digest`; `nil` if OpenSSL makes none.
+  func signature(of digest: [UInt8]) -> [UInt8]? {
+    // The longest DER of two integers below the order of P-256.
+    let longest = 72
+    var size = longest
+    let signature = [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
+      count = EVP_PKEY_sign(handle, buffer.baseAddress, &size, digest, digest.count) == 1 ? size : 0
+    }
+    return signature.isEmpty ? nil : signature
+  }
+}

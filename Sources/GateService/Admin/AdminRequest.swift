@@ -1,0 +1,89 @@
+public import Transport
+
+/// A request to the admin server whose path and parameters are ones that the operation knows.
+public struct AdminRequest: Sendable {
+  /// As in `X-Request-Id` and the log.
+  public let id: String
+  public let headers: HeaderFields
+  /// Never longer than the engine lets it be; empty for operations that are not POST or PUT.
+  public let body: [UInt8]
+  private let values: [String: String]
+  private let parameters: [String: String]
+
+  init(
+    _ request: Request, values: [String: String], parameters known: [String]
+  ) throws(AdminFault) {
+    id = request.id
+    headers = request.headers
+    body = request.body
+    self.values = values
+    parameters = try Self.parameters(in: request.target, known: known)
+  }
+
+  /// What the path has in the place of `{name}`; empty if the operation's path has no such place.
+  public func value(_ name: String) -> String { values[name] ?? "" }
+
+  /// The parameter `name`; `nil` if it is absent.
+  public func parameter(_ name: String) -> String? { parameters[name] }
+
+  /// Whether the parameter `name` stands there, as `?name` or `?name=true`.
+  public func flag(_ name: String) throws(AdminFault) -> Bool {
+    switch parameters[name] {
+    case nil, "false": false
+    case "", "true": true
+    default: throw .malformedParameter(name, rule: "is true, false, or has no value")
+    }
+  }
+
+  /// The most elements of a page: 100 unless `limit` says something from 1 to 1000.
+  public func limit() throws(AdminFault) -> Int {
+    guard let text = parameters["limit"] else { return 100 }
+    guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let limit = Int(text),
+      (1...1000).contains(limit)
+    else { throw .malformedParameter("limit", rule: "is a number from 1 to 1000") }
+    return limit
+  }
+
+  /// Whether the client wants JSON where there is text as well.
+  public var wantsJSON: Bool { Accept.namesJSON(in: headers) }
+
+  private static func parameters(in target: String, known: [String]) throws(AdminFault) -> [String: String] {
+    guard let mark = target.firstIndex(of: "?") else { return [:] }
+    var parameters: [String: String] = [:]
+    for part in target[target.index(after: mark)...].split(separator: "&") {
+      let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = halves.first.flatMap(PercentEncoding.decode), known.contains(name) else {
+        throw .unknownParameter(known: known)
+      }
+      guard let value = PercentEncoding.decode(halves.count == 2 ? halves[1] : "") else {
+        throw .malformedParameter(name, rule: "is percent-encoded UTF-8")
+      }
+      guard parameters.updateValue(value, forKey: name) == nil else {
+        throw .malformedParameter(name, rule: "may come once")
+      }
+    }
+    return parameters
+  }
+}
+
+/// Texts in queries (RFC 3986 section 2.1).
+enum PercentEncoding {
+  /// What `text` stands for; `nil` for a broken escape, or if it is not UTF-8.
+  static func decode(_ text: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else { return nil }
+      bytes.append(high << 4 | low)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func digit(_ character: UInt8) -> UInt8? {
+    Character(Unicode.Scalar(character)).hexDigitValue.map(UInt8.init)
+  }
+}

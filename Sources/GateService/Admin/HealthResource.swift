@@ -1,0 +1,76 @@
+public import AttestGate
+internal import ByteCoding
+internal import Transport
+
+/// Whether one thing that the gate needs is there.
+public struct ReadinessCheck: Sendable {
+  public enum Outcome: Sendable, Hashable {
+    case ready(String)
+    case unready(String)
+  }
+
+  public let name: String
+  let outcome: @Sendable () -> Outcome
+
+  /// - Parameter outcome: what is known, with a text for people; asks nobody, since whoever watches asks often.
+  public init(_ name: String, outcome: @escaping @Sendable () -> Outcome) {
+    self.name = name
+    self.outcome = outcome
+  }
+
+  /// Whether the store's last calls succeeded. The gate makes one at least every few seconds.
+  public static func store(_ store: any GateStore) -> ReadinessCheck {
+    ReadinessCheck("store") {
+      switch store.health {
+      case .untried: .unready("not opened yet")
+      case .healthy: .ready("ok")
+      case .failing(let since, let error): .unready("failing since \(since): \(error.step)")
+      }
+    }
+  }
+}
+
+/// `/livez` and `/readyz`, for whoever starts, restarts and balances gates.
+public struct HealthResource: AdminResource {
+  private let checks: [ReadinessCheck]
+
+  public init(_ checks: [ReadinessCheck]) { self.checks = checks }
+
+  public var operations: [AdminOperation] {
+    [
+      AdminOperation("GET", "/livez", "Says that the process works.") { request throws(AdminFault) in
+        request.wantsJSON ? .json(["live": true]) : .text("ok\n")
+      },
+      AdminOperation(
+        "GET", "/readyz", "Says whether new sessions can be let in; upstreams are not asked.", parameters: ["verbose"]
+      ) { request throws(AdminFault) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
+    ]
+  }
+
+  private struct Report: Encodable {
+    struct Check: Encodable {
+      let name: String
+      let ready: Bool
+      let detail: String
+    }
+    let ready: Bool
+    var checks: [Check]?
+  }
+
+  private func readiness(isVerbose: Bool, inJSON: Bool) -> Response {
+    let checks = checks.map { check in
+      switch check.outcome() {
+      case .ready(let detail): Report.Check(name: check.name, ready: true, detail: detail)
+      case .unready(let detail): Report.Check(name: check.name, ready: false, detail: detail)
+      }
+    }
+    let isReady = checks.allSatisfy(\.ready)
+    let status = isReady ? 200 : 503
+    if inJSON {
+      let report = Report(ready: isReady, checks: isVerbose ? checks : nil)
+      return .text(AdminJSON.text(of: report) + "\n", status: status, type: "application/json")
+    }
+    let lines = isVerbose ? checks.map { "\($0.ready ? "[+]" : "[-]") \($0.name): \($0.detail)\n" } : []
+    return .text(lines.joined() + (isReady ? "ready\n" : "not ready\n"), status: status)
+  }
+}

@@ -1,0 +1,156 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+public import Logging
+internal import Transport
+
+/// `/v1/keys`: what operators do with the keys that are registered.
+public struct KeyResource: AdminResource {
+  private let store: any GateStore
+  private let sessions: LiveSessions?
+  private let logger: Logger
+  private let clock: WallClock
+
+  /// - Parameters:
+  ///   - sessions: those of this gate; `nil` where there is only a store.
+  ///   - logger: gets a line for each change.
+  public init(store: any GateStore, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system) {
+    self.store = store
+    self.sessions = sessions
+    self.logger = logger
+    self.clock = clock
+  }
+
+  public var operations: [AdminOperation] {
+    [
+      AdminOperation(
+        "GET", "/v1/keys", "Lists keys, in the order of their ids.",
+        parameters: ["after", "limit", "app", "state", "prefix"]
+      ) { request throws(AdminFault) in .json(try await list(request)) },
+      AdminOperation("GET", "/v1/keys/{key}", "Tells all about a key.") { request throws(AdminFault) in
+        .json(description(of: try await record(named: request.value("key"))))
+      },
+      AdminOperation("POST", "/v1/keys/{key}/revoke", "Ends a key and its sessions.") {
+        request throws(AdminFault) in .json(try await revoke(request))
+      },
+      AdminOperation("POST", "/v1/keys/{key}/restore", "Takes a revocation back.") {
+        request throws(AdminFault) in .json(try await restore(request))
+      },
+      AdminOperation("DELETE", "/v1/keys/{key}", "Removes a key: its device has to attest a new one.") {
+        request throws(AdminFault) in .json(try await remove(request))
+      },
+    ]
+  }
+
+  // MARK: Looking
+
+  private func list(_ request: AdminRequest) async throws(AdminFault) -> KeyListing {
+    let limit = try request.limit()
+    let selection = try Self.selection(request)
+    guard let prefix = request.parameter("prefix") else {
+      let cursor = try Self.cursor(request)
+      let page = try await asking { () throws(StoreError) in
+        try await store.keys(selection, after: cursor, limit: limit)
+      }
+      return KeyListing(
+        keys: page.records.map(KeyDescription.init), next: page.next.map { Base64URL.encode($0.bytes) })
+    }
+    guard let name = KeyName(prefix) else {
+      throw .malformedParameter("prefix", rule: "has 6 to 43 characters of base64url")
+    }
+    guard request.parameter("after") == nil else {
+      throw .malformedParameter("after", rule: "says nothing beside prefix, which has one page")
+    }
+    let records = try await asking { () throws(StoreError) in
+      try await store.keys(hashPrefix: name.text, limit: limit)
+    }
+    return KeyListing(keys: records.filter(selection.picks).map(KeyDescription.init), next: nil)
+  }
+
+  private static func selection(_ request: AdminRequest) throws(AdminFault) -> KeySelection {
+    var selection = KeySelection()
+    if let text = request.parameter("app") {
+      guard let app = AppID(text) else { throw .malformedParameter("app", rule: "is TEAMID.bundle.id") }
+      selection.appID = app
+    }
+    switch request.parameter("state") {
+    case nil: break
+    case "active": selection.isRevoked = false
+    case "revoked": selection.isRevoked = true
+    default: throw .malformedParameter("state", rule: "is active or revoked")
+    }
+    return selection
+  }
+
+  private static func cursor(_ request: AdminRequest) throws(AdminFault) -> KeyID? {
+    guard let text = request.parameter("after") else { return nil }
+    guard let cursor = Base64URL.decode(text).flatMap(KeyID.init(bytes:)) else {
+      throw .malformedParameter("after", rule: "is what the page before gave as next")
+    }
+    return cursor
+  }
+
+  private func description(of record: KeyRecord) -> KeyDescription {
+    KeyDescription(whole: record, sessions: sessions?.count(of: record.key.keyID))
+  }
+
+  /// The one key that is called `text`.
+  private func record(named text: String) async throws(AdminFault) -> KeyRecord {
+    guard let name = KeyName(text) else { throw .malformedKey }
+    let records = try await asking { () throws(StoreError) in try await store.keys(hashPrefix: name.text, limit: 2) }
+    guard let record = records.first else { throw .unknownKey }
+    guard records.count == 1 else { throw .ambiguousKey }
+    return record
+  }
+
+  // MARK: Changing
+
+  private func revoke(_ request: AdminRequest) async throws(AdminFault) -> KeyDescription {
+    let now = clock.now()
+    return try await change(request, "an operator revoked a key") { keyID throws(StoreError) in
+      try await store.revoke(keyID, at: now)
+    }
+  }
+
+  private func restore(_ request: AdminRequest) async throws(AdminFault) -> KeyDescription {
+    try await change(request, "an operator restored a key") { keyID throws(StoreError) in
+      try await store.restore(keyID)
+    }
+  }
+
+  private func change(
+    _ request: AdminRequest, _ event: Logger.Message, _ body: (KeyID) async throws(StoreError) -> Bool
+  ) async throws(AdminFault) -> KeyDescription {
+    let keyID = try await record(named: request.value("key")).key.keyID
+    let isThere = try await asking { () throws(StoreError) in try await body(keyID) }
+    guard isThere, let record = try await asking({ () throws(StoreError) in try await store.record(of: keyID) }) else {
+      // Somebody removed it meanwhile.
+      throw .unknownKey
+    }
+    log(event, keyID, request)
+    return description(of: record)
+  }
+
+  private func remove(_ request: AdminRequest) async throws(AdminFault) -> KeyRemoval {
+    let keyID = try await record(named: request.value("key")).key.keyID
+    let count = try await asking { () throws(StoreError) in try await store.remove([keyID], unusedSince: nil) }
+    guard count == 1 else { throw .unknownKey }
+    log("an operator removed a key", keyID, request)
+    return KeyRemoval(key: KeyHash(of: keyID).text, removed: true)
+  }
+
+  private func log(_ event: Logger.Message, _ keyID: KeyID, _ request: AdminRequest) {
+    logger.notice(event, metadata: ["key": "\(KeyHash(of: keyID).short)", "request_id": "\(request.id)"])
+  }
+
+  private func asking<Value>(_ body: () async throws(StoreError) -> Value) async throws(AdminFault) -> Value {
+    do throws(StoreError) { return try await body() } catch { throw .storeUnavailable(error) }
+  }
+}
+
+extension KeySelection {
+  /// Whether `record` is among those that are to be listed by app and revocation.
+  fileprivate func picks(_ record: KeyRecord) -> Bool {
+    (appID == nil || appID == record.key.appID) && (isRevoked == nil || isRevoked == (record.revokedAt != nil))
+  }
+}

@@ -1,0 +1,21 @@
+public import Metrics
+internal import Transport
+
+/// `/metrics`, for Prometheus.
+public struct MetricsResource: AdminResource {
+  private let registry: MetricsRegistry
+
+  public init(_ registry: MetricsRegistry) { self.registry = registry }
+
+  public var operations: [AdminOperation] {
+    [
+      AdminOperation("GET", "/metrics", "Everything that is counted, in Prometheus' text format.") {
+        _ throws(AdminFault) in
+        Response(
+          status: 200,
+          headers: HeaderFields([.init(name: "Content-Type", value: "text/plain; version=0.0.4; charset=utf-8")]),
+          body: await registry.exposition())
+      }
+    ]
+  }
+}

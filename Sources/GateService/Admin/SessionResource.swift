@@ -1,0 +1,56 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+public import Logging
+internal import Transport
+
+/// `/v1/sessions`: the sessions that are open at this gate. It works without the store.
+public struct SessionResource: AdminResource {
+  private let sessions: LiveSessions
+  private let logger: Logger
+  private let clock: WallClock
+
+  public init(_ sessions: LiveSessions, logger: Logger, clock: WallClock = .system) {
+    self.sessions = sessions
+    self.logger = logger
+    self.clock = clock
+  }
+
+  public var operations: [AdminOperation] {
+    [
+      AdminOperation(
+        "GET", "/v1/sessions", "Lists open sessions, the oldest first.", parameters: ["after", "limit", "key"]
+      ) { request throws(AdminFault) in .json(try list(request)) },
+      AdminOperation("DELETE", "/v1/sessions/{id}", "Closes a session with 1001; its device may open another one.") {
+        request throws(AdminFault) in .json(try close(request))
+      },
+    ]
+  }
+
+  private func list(_ request: AdminRequest) throws(AdminFault) -> SessionListing {
+    var start: UInt64 = 0
+    if let text = request.parameter("after") {
+      guard let place = UInt64(text) else {
+        throw .malformedParameter("after", rule: "is what the page before gave as next")
+      }
+      start = place
+    }
+    var selects: (@Sendable (KeyID) -> Bool)?
+    if let text = request.parameter("key") {
+      guard let name = KeyName(text) else { throw .malformedKey }
+      selects = { KeyHash(of: $0).text.hasPrefix(name.text) }
+    }
+    let page = sessions.page(where: selects, after: start, limit: try request.limit())
+    let now = clock.now()
+    return SessionListing(
+      sessions: page.records.map { SessionDescription($0, at: now) }, next: page.next.map(String.init))
+  }
+
+  // 1001 and not 3003: nothing was revoked, and a client that is told so would give its key up.
+  private func close(_ request: AdminRequest) throws(AdminFault) -> SessionClosing {
+    let id = request.value("id")
+    guard sessions.close(id: id, .goingAway, reason: "closed by an operator") else { throw .unknownSession }
+    logger.notice("an operator closed a session", metadata: ["session": "\(id)", "request_id": "\(request.id)"])
+    return SessionClosing(id: id, closed: true)
+  }
+}

@@ -1,0 +1,55 @@
+internal import AttestGate
+internal import JSONLog
+internal import Logging
+internal import Transport
+
+/// The answers of `/attest/verify`, by which another proxy asks whether to let a request through.
+///
+/// They overwrite every field that the gate speaks by: what the proxy copies from the answer leaves nothing of what the
+/// client said under the same name.
+enum ForwardAuth {
+  /// The request that the proxy asks about may pass, as `identity`'s.
+  ///
+  /// - Parameter status: 204, unless the proxy takes no other than 200 for a yes.
+  static func allowed(_ identity: UpstreamIdentity, status: Int = 204, id: String) -> Response {
+    var fields = HeaderFields()
+    UpstreamIdentity.appendAll(of: identity, to: &fields)
+    fields.append("X-Attest-Error", "")
+    fields.append("Cache-Control", "no-store")
+    fields.append("X-Request-Id", id)
+    return Response(status: status, headers: fields)
+  }
+
+  /// The request may not pass. `refusal` is what a client of the gate's own would be told.
+  ///
+  /// Proxies pass 401 and 403 on and take other statuses for a fault of the gate's, so what the client did wrong becomes
+  /// one of these two; what the gate cannot do now stays a fault.
+  static func denied(_ refusal: Response) -> Response {
+    var fields = refusal.headers
+    UpstreamIdentity.appendAll(of: nil, to: &fields)
+    let status = (400..<500).contains(refusal.status) && refusal.status != 403 ? 401 : refusal.status
+    return Response(status: status, headers: fields, body: refusal.body)
+  }
+}
+
+extension GateResponder {
+  /// Admits the request that another proxy asks about, by its assertion headers alone.
+  ///
+  /// Like every admission it spends the nonce and moves the counter: to ask twice about one request refuses it. What the
+  /// proxy says about the request (`X-Original-*`, `X-Forwarded-*`) means nothing here, since an assertion is bound to
+  /// none of it. The certificate of the connection, if it has one, is the proxy's and not the client's.
+  func verify(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
+    let claim = AdmissionClaim(request, certificate: nil)
+    do throws(Denial) {
+      let (admission, identity) = try await admitted(claim, request, from: peer)
+      context.logger.log(
+        level: .info, "let through for another proxy",
+        context.fields(app: admission.principal.appID, key: admission.principal.keyHash))
+      // Envoy puts the path that it asks about behind ours, and takes 200 alone for a yes.
+      return ForwardAuth.allowed(identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id)
+    } catch {
+      metrics.refusedAdmission(error.code.rawValue)
+      return ForwardAuth.denied(context.refuse(.denied(error), key: claim.assertion.claimedKey))
+    }
+  }
+}

@@ -1,0 +1,53 @@
+internal import AttestGate
+internal import JSONLog
+internal import Logging
+internal import Transport
+
+/// An admitted ordinary request on its way to an upstream.
+struct ForwardedRequest: ForwardOrder {
+  let upstream: Upstream
+  let limits: ForwardLimits
+
+  private let context: RequestContext
+  private let principal: Principal
+  private let route: String
+  private let session: LiveSession
+
+  /// There is no request without an admission: that is what it is for.
+  init(
+    _ admission: Admission, to route: Route, context: RequestContext, limits: ForwardLimits = ForwardLimits(),
+    session: LiveSession
+  ) {
+    upstream = route.upstream
+    self.limits = limits
+    self.context = context
+    principal = admission.principal
+    self.route = route.path
+    self.session = session
+  }
+
+  func opened(_ control: SessionControl) { session.opened(control) }
+
+  func answerFields(from upstream: HeaderFields) -> HeaderFields {
+    var fields = HeaderHygiene.cleaned(fromUpstream: upstream, keepsDate: true)
+    fields.append("X-Request-Id", context.id)
+    return fields
+  }
+
+  func response(to fault: UpstreamFault) -> Response {
+    context.refuse(.upstreamUnavailable(fault), key: principal.keyHash)
+  }
+
+  func finished(_ summary: ForwardSummary) {
+    session.end()
+    var fields = context.fields(app: principal.appID, key: principal.keyHash)
+    fields.append("method", principal.method)
+    fields.append("route", route)
+    fields.append("status", summary.status)
+    fields.append("complete", summary.isComplete)
+    fields.append("bytes_from_client", summary.bytesFromClient)
+    fields.append("bytes_from_upstream", summary.bytesFromUpstream)
+    fields.append("duration_ms", summary.duration.milliseconds)
+    context.logger.log(level: .info, "request forwarded", fields)
+  }
+}

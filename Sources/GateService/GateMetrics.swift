@@ -1,0 +1,110 @@
+public import AttestGate
+internal import ByteCoding
+internal import Locking
+public import Metrics
+
+/// What the gate counts. No label holds what a client sent: no key, no address, no path.
+public final class GateMetrics: Sendable {
+  public let registry: MetricsRegistry
+
+  private let challenges: Counter
+  private let registrations: CounterFamily
+  private let admissions: CounterFamily
+  private let refusals: CounterFamily
+  private let closes: CounterFamily
+  private let verifications: HistogramFamily
+  private let storeCalls: HistogramFamily
+  private let upstreams: HistogramFamily
+  private let handshakes: Histogram
+  private let failedHandshakes: Counter
+  private let pauses: Counter
+  private let reloads: CounterFamily
+  private let lastReload = Guarded<(succeeded: Bool, lastSuccess: Timestamp)>((true, .now()))
+  /// At hand, since they are counted for each connection.
+  private let admitted: [String: Counter]
+  private let works: [Stopwatch.Work: Histogram]
+
+  public init(registry: MetricsRegistry = MetricsRegistry()) {
+    self.registry = registry
+    challenges = registry.counters("sallyport_challenges_total", "Nonces that were issued.").counter()
+    registrations = registry.counters(
+      "sallyport_registrations_total", "Answered requests to register a key.", labels: ["result", "code"])
+    admissions = registry.counters(
+      "sallyport_admissions_total", "Decided requests to be let in.", labels: ["result", "method", "code"])
+    refusals = registry.counters(
+      "sallyport_refusals_total", "Requests of any kind that were refused.", labels: ["code", "status"])
+    closes = registry.counters(
+      "sallyport_session_closes_total", "Sessions that are over, by who ended them.", labels: ["end"])
+    verifications = registry.histograms(
+      "sallyport_verification_duration_seconds", "CPU-bound verification.", labels: ["kind"])
+    storeCalls = registry.histograms(
+      "sallyport_store_duration_seconds", "Calls of the store, until their result is durable.", labels: ["operation"])
+    upstreams = registry.histograms(
+      "sallyport_upstream_handshake_duration_seconds", "From the admission to the upstream's 101.", labels: ["route"])
+    handshakes = registry.histograms(
+      "sallyport_tls_handshake_duration_seconds", "From the accepted connection to the end of its TLS handshake."
+    ).histogram()
+    failedHandshakes = registry.counters(
+      "sallyport_tls_handshake_failures_total", "TLS handshakes that did not succeed."
+    ).counter()
+    pauses = registry.counters(
+      "sallyport_accept_pauses_total", "Times that connections could not be accepted for want of descriptors or memory."
+    ).counter()
+    reloads = registry.counters(
+      "sallyport_reloads_total", "Attempts to read the configuration or a changed certificate anew.",
+      labels: ["result"])
+    let (admissions, verifications, storeCalls) = (admissions, verifications, storeCalls)
+    admitted = Dictionary(
+      uniqueKeysWithValues: Principal.methods.map { ($0, admissions.counter("admitted", $0, "")) })
+    works = Dictionary(
+      uniqueKeysWithValues: Stopwatch.Work.allCases.map { work in
+        switch work {
+        case .assertion, .attestation: (work, verifications.histogram(work.rawValue))
+        case .admit, .register, .lookup: (work, storeCalls.histogram(work.rawValue))
+        }
+      })
+    registerReloadState()
+  }
+
+  private func registerReloadState() {
+    registry.values("sallyport_config_last_reload_successful", "Whether the last attempt succeeded.") {
+      [lastReload] in [Sample(lastReload.withLock(\.succeeded) ? 1 : 0)]
+    }
+    registry.values("sallyport_config_last_reload_success_timestamp_seconds", "When an attempt last succeeded.") {
+      [lastReload] in [Sample(Double(lastReload.withLock(\.lastSuccess).seconds))]
+    }
+  }
+
+  /// The configuration, or a certificate, was read anew or was to be.
+  public func reloaded(_ outcome: ReloadOutcome) {
+    let isDone = if case .done = outcome { true } else { false }
+    reloads.counter(isDone ? "done" : "refused").add()
+    lastReload.withLock { last in
+      last.succeeded = isDone
+      if isDone { last.lastSuccess = .now() }
+    }
+  }
+
+  /// For the rules and the registrar.
+  public var stopwatch: Stopwatch {
+    Stopwatch { [works] work, duration in works[work]?.observe(duration) }
+  }
+
+  func issuedChallenge() { challenges.add() }
+
+  func registered(isRepetition: Bool) { registrations.counter(isRepetition ? "repeated" : "registered", "").add() }
+  func refusedRegistration(_ code: String) { registrations.counter("refused", code).add() }
+
+  func admitted(by method: String) { admitted[method]?.add() }
+  func refusedAdmission(_ code: String) { admissions.counter("refused", "", code).add() }
+
+  func refused(_ code: String, status: Int) { refusals.counter(code, String(status)).add() }
+
+  func opened(on route: String, after duration: Duration) { upstreams.histogram(route).observe(duration) }
+  func closed(_ end: String) { closes.counter(end).add() }
+
+  /// To be told of by the engine.
+  public func handshakeCompleted(in duration: Duration) { handshakes.observe(duration) }
+  public func handshakeFailed() { failedHandshakes.add() }
+  public func acceptPaused() { pauses.add() }
+}

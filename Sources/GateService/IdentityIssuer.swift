@@ -1,0 +1,150 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+internal import Cryptography
+internal import Transport
+
+/// Signs what the gate tells an upstream about a client, so that the upstream need not trust the network in between.
+public struct IdentityIssuer: Sendable {
+  /// How long an assertion is good: as long as an upstream takes to look at the head that it came in.
+  static let life = Duration.seconds(60)
+
+  private let keys: IdentityKeys
+  /// The claims that are the same in each assertion, from the opening brace on.
+  private let prefix: [UInt8]
+
+  /// - Parameters:
+  ///   - issuer: `iss`, the name of the gate.
+  ///   - audience: `aud`, the name of those that the assertions are for.
+  ///   - keys: the keys that sign.
+  public init(issuer: String, audience: String, keys: IdentityKeys) {
+    self.keys = keys
+    prefix = Array("{\"iss\":\(JSONText.quote(issuer)),\"aud\":\(JSONText.quote(audience))".utf8)
+  }
+
+  /// Whether there are keys.
+  var isReady: Bool { keys.isReady }
+
+  /// Makes sure that there are keys: costs nothing once there are.
+  func prepare() async throws(StoreError) { try await keys.prepare() }
+
+  /// The keys by which upstreams verify, as a JWK Set (RFC 7517 section 5).
+  func keySet(at now: Timestamp) -> String {
+    "{\"keys\":[" + keys.published(at: now).map { JSONWebKey($0.privateKey.publicKey).text }.joined(separator: ",")
+      + "]}"
+  }
+
+  /// What `X-Attest-Assertion` says about `subject`: a JWT (RFC 7519), signed with ES256, good for 60 seconds.
+  ///
+  /// - Throws: `.failed` if there are no keys yet or OpenSSL makes no signature.
+  func assertion(of subject: IdentitySubject, at now: Timestamp) throws(StoreError) -> String {
+    guard let key = keys.signing(at: now) else { throw .failed(reason: "no identity keys") }
+    // In base64url `.` does not occur: what is signed is the text itself.
+    let text = Self.header(kid: key.kid) + "." + Base64URL.encode(claims(of: subject, at: now))
+    do throws(CryptographyError) {
+      return text + "." + Base64URL.encode(try key.privateKey.es256Signature(for: Array(text.utf8)))
+    } catch {
+      throw .failed(reason: "\(error)")
+    }
+  }
+
+  private static func header(kid: String) -> String {
+    Base64URL.encode(Array(#"{"alg":"ES256","typ":"JWT","kid":"\#(kid)"}"#.utf8))
+  }
+
+  /// The claims in JSON. Those that do not apply are absent, never empty.
+  private func claims(of subject: IdentitySubject, at now: Timestamp) -> [UInt8] {
+    var claims = ClaimWriter(prefix: prefix)
+    if case .device(let device) = subject.proof { claims.text("sub", KeyHash(of: device.keyID).text) }
+    claims.text("jti", Base64URL.encode(SecureRandom.bytes(16)))
+    claims.number("iat", now.seconds)
+    claims.number("exp", now.seconds + Self.life.components.seconds)
+    claims.text("method", subject.method)
+    switch subject.proof {
+    case .device(let device):
+      claims.text("app", device.appID.text)
+      claims.text("env", device.environment.rawValue)
+      claims.number("counter", Int64(device.counter.value))
+      if let category = device.category { claims.text("category", category.name) }
+    case .certificate(let certificate):
+      // All debug builds share the certificate: whoever looks at the environment alone must not take it for a device.
+      claims.text("env", "debug")
+      claims.object("cnf", "x5t#S256", Base64URL.encode(certificate.fingerprint))
+    }
+    claims.text("sid", subject.session)
+    if let address = subject.address { claims.text("client_ip", address) }
+    return claims.ended()
+  }
+}
+
+/// Whom an assertion is about.
+struct IdentitySubject: Sendable {
+  enum Proof: Sendable {
+    case device(DevicePrincipal)
+    case certificate(VerifiedCertificate)
+  }
+
+  let proof: Proof
+  /// See `Principal.method`.
+  let method: String
+  /// The request's id, by which the log and the list of sessions know the session.
+  let session: String
+  /// The client's address; `nil` where it has none.
+  let address: String?
+
+  /// `nil` for someone who proved nothing: about nobody there is nothing to be signed.
+  init?(_ admission: Admission, session: String, from peer: Peer) {
+    switch admission.principal {
+    case .device(let device): proof = .device(device)
+    case .certificate(let certificate): proof = .certificate(certificate)
+    case .anyone: return nil
+    }
+    method = admission.principal.method
+    self.session = session
+    address =
+      switch peer.address {
+      case .ipv4, .ipv6: peer.address.host
+      case .unix: nil
+      }
+  }
+}
+
+/// Writes the members of a JSON object. Names are ours and need no escapes.
+private struct ClaimWriter {
+  private var bytes: [UInt8]
+
+  /// - Parameter prefix: an object's beginning, with one member at least.
+  init(prefix: [UInt8]) {
+    bytes = []
+    bytes.reserveCapacity(512)
+    bytes += prefix
+  }
+
+  mutating func text(_ name: String, _ value: String) {
+    begin(name)
+    JSONText.append(value, to: &bytes)
+  }
+
+  mutating func number(_ name: String, _ value: Int64) {
+    begin(name)
+    bytes += String(value).utf8
+  }
+
+  /// An object with one member.
+  mutating func object(_ name: String, _ member: String, _ value: String) {
+    begin(name)
+    bytes += "{\"".utf8
+    bytes += member.utf8
+    bytes += "\":".utf8
+    JSONText.append(value, to: &bytes)
+    bytes.append(UInt8(ascii: "}"))
+  }
+
+  consuming func ended() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
+
+  private mutating func begin(_ name: String) {
+    bytes += ",\"".utf8
+    bytes += name.utf8
+    bytes += "\":".utf8
+  }
+}

@@ -1,0 +1,149 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+
+/// Merges an export into a store. Again is the same as once, so an import that was interrupted is begun anew.
+public struct KeyImport: Sendable {
+  /// What became of the keys of an export.
+  public struct Summary: Codable, Sendable, Hashable {
+    /// Keys that the store did not have.
+    public var new = 0
+    /// Keys that it had and that the export told something stricter of.
+    public var updated = 0
+    /// Keys that it had, as they were or stricter.
+    public var unchanged = 0
+
+    public init() {}
+
+    public var count: Int { new + updated + unchanged }
+  }
+
+  private struct Item {
+    let entry: KeyEntry
+    let line: Int
+    var id: [UInt8] { entry.record.key.keyID.bytes }
+  }
+
+  /// Keys that are merged in one transaction.
+  static let batch = 500
+
+  private let store: any GateStore
+
+  public init(into store: any GateStore) { self.store = store }
+
+  /// Whether the export is whole, told by its trailer; nothing is stored. A pipe can be read once, so ask only of files.
+  public static func verify(_ lines: LineReader) throws(ImportFault) {
+    let reader = try ExportReader(lines)
+    while try reader.next() != nil {}
+  }
+
+  /// Merges every key of an export.
+  ///
+  /// - Parameters:
+  ///   - summary: what has been done, up to the fault if there is one.
+  ///   - progress: told how many keys were looked at, of about how many.
+  public func run(
+    _ lines: LineReader, summary: inout Summary, progress: (_ count: Int, _ total: Int) -> Void = { _, _ in }
+  ) async throws(ImportFault) {
+    let reader = try ExportReader(lines)
+    var items: [Item] = []
+    while let (bytes, line) = try reader.next() {
+      items.append(try Self.item(bytes, line))
+      guard items.count == Self.batch else { continue }
+      try await merge(items, &summary)
+      items = []
+      progress(summary.count, max(reader.expected, summary.count))
+    }
+    try await merge(items, &summary)
+    progress(summary.count, max(reader.expected, summary.count))
+  }
+
+  private static func item(_ bytes: [UInt8], _ line: Int) throws(ImportFault) -> Item {
+    guard let keyLine = LineJSON.value(KeyLine.self, in: bytes) else {
+      throw .malformed(line: line, "is not what an export says of a key")
+    }
+    do throws(MalformedMember) {
+      return Item(entry: try keyLine.entry(), line: line)
+    } catch {
+      throw .malformed(line: line, "has a malformed \(error.name)")
+    }
+  }
+
+  private func merge(_ items: [Item], _ summary: inout Summary) async throws(ImportFault) {
+    guard let first = items.first else { return }
+    let known = try await asking(at: first.line) { () throws(StoreError) -> [[UInt8]: KeyEntry] in
+      try await self.known(among: items)
+    }
+    var wanted: [KeyEntry] = []
+    var unchanged = 0
+    for item in items {
+      guard let stored = known[item.id] else {
+        wanted.append(item.entry)
+        continue
+      }
+      try Self.refuseConflict(stored, item)
+      if stored.covers(item.entry) { unchanged += 1 } else { wanted.append(item.entry) }
+    }
+    summary.unchanged += unchanged
+    guard !wanted.isEmpty else { return }
+    let new = try await asking(at: first.line) { [wanted] () throws(StoreError) -> Int in
+      try await store.merge(wanted)
+    }
+    summary.new += new
+    summary.updated += wanted.count - new
+  }
+
+  private func asking<Value>(
+    at line: Int, _ body: () async throws(StoreError) -> Value
+  ) async throws(ImportFault) -> Value {
+    do throws(StoreError) { return try await body() } catch { throw .store(error, line: line) }
+  }
+
+  private static func refuseConflict(_ stored: KeyEntry, _ item: Item) throws(ImportFault) {
+    let (former, latter) = (stored.record.key, item.entry.record.key)
+    guard former.publicKey == latter.publicKey, former.appID == latter.appID,
+      former.environment == latter.environment
+    else { throw .conflict(line: item.line, key: KeyHash(of: latter.keyID)) }
+  }
+
+  /// What the store has of `items`. An export is in the order of the ids, and so is the store: where this import was
+  /// interrupted, one call finds a whole batch.
+  private func known(among items: [Item]) async throws(StoreError) -> [[UInt8]: KeyEntry] {
+    let sorted = items.map(\.id).sorted { $0.lexicographicallyPrecedes($1) }
+    var known: [[UInt8]: KeyEntry] = [:]
+    var rest = sorted[...]
+    while let first = rest.first {
+      // A store that is much larger would be read from end to end: after the first page, key by key.
+      let limit = rest.count == sorted.count ? sorted.count : 1
+      let entries = try await store.entries(after: first.predecessor.flatMap(KeyID.init(bytes:)), limit: limit)
+      for entry in entries { known[entry.record.key.keyID.bytes] = entry }
+      guard entries.count == limit, let last = entries.last?.record.key.keyID.bytes else { break }
+      // With a page of one, an entry behind `first` says that there is none until there.
+      rest = rest.drop { !last.lexicographicallyPrecedes($0) }
+    }
+    return known
+  }
+}
+
+extension KeyEntry {
+  /// Whether merging `other`, which is of the same key, would change nothing.
+  fileprivate func covers(_ other: KeyEntry) -> Bool {
+    let isCounted =
+      record.counter > other.record.counter
+      || record.counter == other.record.counter && usedCounters | other.usedCounters == usedCounters
+    let isRevoked = other.record.revokedAt.map { instant in record.revokedAt.map { $0 <= instant } ?? false } ?? true
+    let isSeen = other.record.lastSeenAt.map { instant in record.lastSeenAt.map { $0 >= instant } ?? false } ?? true
+    return isCounted && isRevoked && isSeen
+  }
+}
+
+extension [UInt8] {
+  /// The number before this one, as many bytes; `nil` before zero.
+  fileprivate var predecessor: [UInt8]? {
+    guard let place = lastIndex(where: { $0 != 0 }) else { return nil }
+    var bytes = self
+    bytes[place] -= 1
+    for index in indices[(place + 1)...] { bytes[index] = 0xFF }
+    return bytes
+  }
+}

@@ -1,0 +1,53 @@
+internal import Glibc
+
+/// The lines of a file, one at a time.
+public final class LineReader {
+  /// Bytes of a line. A receipt has a few thousand.
+  static let longest = 1 << 20
+
+  private let descriptor: Int32
+  private var buffer: [UInt8] = []
+  private var start = 0
+  private var hasEnded = false
+  /// The number of the line that was given last, from 1.
+  private(set) var number = 0
+
+  /// - Parameter descriptor: stays open, and the caller's.
+  public init(descriptor: Int32) { self.descriptor = descriptor }
+
+  /// The next line with its end; `nil` behind the last one.
+  func next() throws(ImportFault) -> [UInt8]? {
+    var searched = start
+    while true {
+      if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+        defer { start = end + 1 }
+        number += 1
+        return Array(buffer[start...end])
+      }
+      guard buffer.count - start <= Self.longest else {
+        throw .malformed(line: number + 1, "is longer than \(Self.longest) bytes")
+      }
+      if hasEnded {
+        // Every line of an export has an end: what has none was cut.
+        if start < buffer.count { throw .truncated(afterLine: number) }
+        return nil
+      }
+      buffer.removeFirst(start)
+      start = 0
+      searched = buffer.count
+      try fill()
+    }
+  }
+
+  private func fill() throws(ImportFault) {
+    var chunk = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw .unreadable(String(cString: strerror(errno))) }
+      buffer += chunk[..<count]
+      hasEnded = count == 0
+      return
+    }
+  }
+}

@@ -1,0 +1,40 @@
+internal import Locking
+internal import Synchronization
+
+/// A number that only rises. To add to it takes no lock.
+public final class Counter: Sendable {
+  private let count = Atomic<UInt64>(0)
+
+  init() {}
+
+  public var value: UInt64 { count.load(ordering: .relaxed) }
+
+  public func add(_ amount: UInt64 = 1) { count.wrappingAdd(amount, ordering: .relaxed) }
+}
+
+/// Counters of one name.
+public final class CounterFamily: MetricFamily {
+  let description: FamilyDescription
+  private let counters = Guarded<[[String]: Counter]>([:])
+
+  init(description: FamilyDescription) { self.description = description }
+
+  /// The counter with these values of the family's labels; it is there from the first call on.
+  ///
+  /// Hold on to it where it is used for each connection. The values must be few: words of this program, never what a
+  /// client sends.
+  public func counter(_ labels: String...) -> Counter {
+    counters.withLock { counters in
+      if let counter = counters[labels] { return counter }
+      let counter = Counter()
+      counters[labels] = counter
+      return counter
+    }
+  }
+
+  func write(to writer: inout ExpositionWriter) {
+    for (labels, counter) in counters.withLock(\.self).sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+      writer.sample(description.name, zip(description.labels, labels), Double(counter.value))
+    }
+  }
+}

@@ -1,0 +1,72 @@
+internal import AppAttest
+public import AttestGate
+internal import ByteCoding
+
+/// The PostgreSQL database as a whole, for commands of an operator.
+public struct PostgresArchive: WholeStore {
+  private let parameters: ConnectionParameters
+  private let dialer: Dialer
+
+  public init(_ parameters: ConnectionParameters) {
+    self.parameters = parameters
+    dialer = Dialer(parameters: parameters, limits: .patient)
+  }
+
+  public var place: String { "postgres://\(parameters.place)" }
+
+  public func schema() throws(StoreError) -> SchemaState { try Schema.state(dialer.connect()) }
+
+  public func migrate() throws(StoreError) -> SchemaChange {
+    let connection = try dialer.connect()
+    let before = try Schema.state(connection)
+    try StoreClaim.share(on: connection)
+    try Schema.migrate(connection)
+    return SchemaChange(from: before, Schema.migrations.dropFirst(before.version).map(\.title))
+  }
+
+  public func copyOut(_ take: ([KeyEntry]) throws -> Void) throws {
+    let connection = try dialer.connect()
+    _ = try connection.ask(Call("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+    var page = try CatalogStatements.entries(after: nil, limit: Self.pageSize, on: connection)
+    while let last = page.last {
+      try take(page)
+      page = try CatalogStatements.entries(after: last.record.key.keyID, limit: Self.pageSize, on: connection)
+    }
+    _ = try connection.ask(Call("COMMIT"))
+  }
+
+  private static let pageSize = 500
+
+  public func replace(
+    with start: NewBeginning, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
+  ) throws -> String? {
+    let connection = try dialer.connect()
+    guard try StoreClaim.takeAlone(on: connection) else { throw StoreInUse() }
+    try Schema.migrate(connection)
+    var feedFault: (any Error)?
+    _ = try connection.transaction { connection throws(StoreError) -> Bool? in
+      _ = try connection.ask(Self.emptying.map { Call($0) })
+      do {
+        try feed { entries in
+          _ = try connection.ask(entries.flatMap(CatalogStatements.mergeCalls))
+        }
+      } catch {
+        feedFault = error
+        return nil
+      }
+      _ = try connection.ask(
+        [
+          // A gap in the positions: who has read up to one of before is told that everything may have changed.
+          Call("UPDATE change_position SET position = position + 1 WHERE id = 1"), Call("DELETE FROM changes"),
+          Call("UPDATE nonce_watermark SET issued_at = $1 WHERE id = 1", Parameter(start.instant.milliseconds)),
+        ] + ChallengeKeyStatements.replacement(by: start.ring))
+      return true
+    }
+    if let feedFault { throw feedFault }
+    return nil
+  }
+
+  // Not TRUNCATE, for which a role would have to own the tables.
+  private static let emptying = ["receipts", "attested_keys", "spent_nonces", "challenge_keys"]
+    .map { "DELETE FROM \($0)" }
+}

@@ -1,0 +1,26 @@
+public import AttestGate
+
+extension PostgresStore {
+  /// A connection of its own, which ends with the call. It takes as long as libpq's `connect_timeout` for each host.
+  public func survey() async throws(StoreError) -> StoreSurvey {
+    let result = await withCheckedContinuation {
+      (continuation: CheckedContinuation<Result<StoreSurvey, StoreError>, Never>) in
+      let parameters = parameters
+      let isStarted = Worker.start {
+        continuation.resume(returning: Result { () throws(StoreError) in try Self.look(parameters) })
+      }
+      if !isStarted { continuation.resume(returning: .failure(.unreachable(reason: "no thread can be started"))) }
+    }
+    return try result.get()
+  }
+
+  private static func look(_ parameters: ConnectionParameters) throws(StoreError) -> StoreSurvey {
+    let connection = try Connection(parameters, patience: .seconds(3))
+    let missing = Schema.migrations.count - (try Schema.version(connection))
+    switch missing {
+    case 0: return .current
+    case Schema.migrations.count: return .absent
+    default: return .outdated(migrations: missing)
+    }
+  }
+}

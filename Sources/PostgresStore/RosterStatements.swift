@@ -1,0 +1,67 @@
+internal import AttestGate
+
+/// What gates say to one another: who lives, and who cleans up.
+enum RosterStatements {
+  /// By the server's clock. What is long gone is forgotten by whoever comes by.
+  static func report(_ gate: GateNumber, life: Duration, on connection: Connection) throws(StoreError) -> Int {
+    let seconds = Parameter("\(life.components.seconds) seconds")
+    let results: [QueryResult]
+    do throws(TransactionFault) {
+      results = try connection.transaction([
+        Call(enter, Parameter(gate.bytes)), Call(forget, seconds), Call(count, seconds),
+      ])
+    } catch {
+      throw error.storeError
+    }
+    return try StoreError.onMalformed("live_gates") { () throws(MalformedColumn) in
+      try results.last?.rows.first?.read("gates") { Int($0 as Int64) } ?? 1
+    }
+  }
+
+  static func leave(_ gate: GateNumber, on connection: Connection) throws(StoreError) {
+    do throws(TransactionFault) {
+      _ = try connection.transaction([Call("DELETE FROM live_gates WHERE gate = $1", Parameter(gate.bytes))])
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  private static let enter = Statement(
+    "enter_gate",
+    """
+    INSERT INTO live_gates (gate, seen_at) VALUES ($1, clock_timestamp())
+    ON CONFLICT (gate) DO UPDATE SET seen_at = excluded.seen_at
+    """)
+
+  // Rows that another gate is at are left to it: nobody waits, and so nobody waits in a circle.
+  private static let forget = Statement(
+    "forget_gates",
+    """
+    DELETE FROM live_gates WHERE gate IN (
+      SELECT gate FROM live_gates WHERE seen_at < clock_timestamp() - CAST($1 AS TEXT)::interval * 10
+      FOR UPDATE SKIP LOCKED
+    )
+    """)
+
+  private static let count = Statement(
+    "count_gates",
+    "SELECT COUNT(*) AS gates FROM live_gates WHERE seen_at >= clock_timestamp() - CAST($1 AS TEXT)::interval")
+
+  // MARK: Housekeeping
+
+  /// Any number, the same in every version: with the schema it names the lock of the one that cleans up.
+  private static let lock = "1935763571, hashtext(current_schema())"
+
+  static func beginHousekeeping(on connection: Connection) throws(StoreError) -> Bool {
+    let answer = try connection.ask(
+      Call(Statement("begin_housekeeping", "SELECT pg_try_advisory_lock(\(lock)) AS taken")))
+    return try StoreError.onMalformed("pg_locks") { () throws(MalformedColumn) in
+      try answer.rows.first?.read("taken") { $0 as Bool } ?? false
+    }
+  }
+
+  // Of a lock that went with its connection the server says that there is none, which is as good.
+  static func endHousekeeping(on connection: Connection) throws(StoreError) {
+    _ = try connection.ask(Call(Statement("end_housekeeping", "SELECT pg_advisory_unlock(\(lock))")))
+  }
+}

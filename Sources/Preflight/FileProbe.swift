@@ -1,0 +1,157 @@
+internal import AttestGate
+internal import ByteCoding
+internal import Cryptography
+internal import Glibc
+internal import Settings
+internal import TransportEngine
+
+/// Whether the files that are named hold what they should.
+struct FileProbe {
+  let settings: GateSettings
+  let instant: Timestamp
+
+  func run() -> [ProbeResult] {
+    var report = ProbeReport(settings)
+    probeServer(&report)
+    if let mtls = settings.debugMTLS { probeClientAuthority(mtls.clientCAFile, &report) }
+    let trust = settings.appAttest.trust
+    for (key, file) in [
+      ("app_attest.trust.attestation_root_file", trust.attestationRootFile),
+      ("app_attest.trust.receipt_root_file", trust.receiptRootFile),
+    ] {
+      guard let file, let roots = certificates(in: file, for: key, &report) else { continue }
+      if judgeTimes(of: roots, as: key, &report) { report.pass(key, Self.summary(of: roots)) }
+    }
+    if let file = settings.appAttest.challengeKeysFile { probeChallengeKeys(file, &report) }
+    return report.results
+  }
+
+  // MARK: The server's certificate
+
+  private func probeServer(_ report: inout ProbeReport) {
+    let (certificateFile, keyFile) = (settings.tls.certificateFile, settings.tls.keyFile)
+    do throws(ServerTLS.Fault) {
+      _ = try ServerTLS(certificateFile: certificateFile, keyFile: keyFile)
+      probePermissions(of: keyFile, &report)
+    } catch {
+      let key = error.file == keyFile ? "tls.key_file" : "tls.cert_file"
+      report.fail(
+        key, error.description,
+        hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
+    }
+    guard let chain = certificates(in: certificateFile, for: "tls.cert_file", &report) else { return }
+    let isInTime = judgeTimes(of: chain, as: "tls.cert_file", &report)
+    if isInOrder(chain, &report), isInTime { report.pass("tls.cert_file", Self.summary(of: chain)) }
+  }
+
+  private func isInOrder(_ chain: [Certificate], _ report: inout ProbeReport) -> Bool {
+    for (number, (subject, issuer)) in zip(chain, chain.dropFirst()).enumerated() {
+      guard let fault = subject.issuanceFault(by: issuer) else { continue }
+      report.fail(
+        "tls.cert_file",
+        "certificate \(number + 2) (\(issuer.subject)) did not issue certificate \(number + 1) (\(subject.subject)): \(fault)",
+        hint: "the chain begins with the server's certificate, and each one is followed by its issuer's")
+      return false
+    }
+    return true
+  }
+
+  private func probePermissions(of file: String, _ report: inout ProbeReport) {
+    let key = "tls.key_file"
+    var status = stat()
+    guard stat(file, &status) == 0 else { return }
+    let mode = "0" + String(status.st_mode & 0o777, radix: 8)
+    if status.st_mode & 0o022 != 0 {
+      report.warn(key, "others than its owner can write \(file) (mode \(mode))", hint: "chmod 600 \(file)")
+    } else if status.st_uid != 0 && status.st_uid != geteuid() {
+      report.warn(key, "\(file) belongs to neither root nor this user, but to user \(status.st_uid)")
+    } else {
+      report.pass(key, "belongs to the certificate (mode \(mode))")
+    }
+  }
+
+  // MARK: Other files
+
+  private func probeClientAuthority(_ file: String, _ report: inout ProbeReport) {
+    let key = "debug_mtls.client_ca_file"
+    guard let authorities = certificates(in: file, for: key, &report) else { return }
+    var isSound = judgeTimes(of: authorities, as: key, &report)
+    for certificate in authorities where !certificate.isAuthority {
+      isSound = false
+      report.fail(
+        key, "\(certificate.subject) is no authority: nothing that it issued is accepted",
+        hint: "name the authority's certificate, not a client's; `sallyport ca init` makes one")
+    }
+    if isSound { report.pass(key, Self.summary(of: authorities)) }
+  }
+
+  private func probeChallengeKeys(_ file: String, _ report: inout ProbeReport) {
+    let key = "app_attest.challenge_keys_file"
+    guard let bytes = content(of: file, for: key, &report) else { return }
+    do throws(ChallengeKeyRing.FileFault) {
+      let ring = try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
+      report.pass(key, "\(file) holds \(ring.keys.count) keys")
+    } catch {
+      report.fail(
+        key, "\(file): \(error)",
+        hint: "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32")
+    }
+  }
+}
+
+// MARK: - Certificates
+
+extension FileProbe {
+  /// How long before its end a certificate is warned of.
+  private static let notice: Duration = .seconds(14 * 86400)
+
+  private func certificates(in file: String, for key: String, _ report: inout ProbeReport) -> [Certificate]? {
+    guard let bytes = content(of: file, for: key, &report) else { return nil }
+    do throws(CryptographyError) {
+      return try Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
+    } catch {
+      // What ServerTLS has said of the same file need not be said twice.
+      if !report.results.contains(where: { $0.key == key && $0.outcome == .failed }) {
+        report.fail(key, "\(file): \(error)", hint: "name a PEM file of certificates")
+      }
+      return nil
+    }
+  }
+
+  private func content(of file: String, for key: String, _ report: inout ProbeReport) -> [UInt8]? {
+    do throws(FileFault) {
+      return try FileContent.read(file)
+    } catch {
+      report.fail(key, "\(file): \(error.reason)", hint: "name a file that the gate's user may read")
+      return nil
+    }
+  }
+
+  /// Whether all of `certificates` are good now, and for some time.
+  private func judgeTimes(of certificates: [Certificate], as key: String, _ report: inout ProbeReport) -> Bool {
+    var areGood = true
+    for certificate in certificates {
+      let name = certificate.subject
+      if instant < certificate.notBefore {
+        report.fail(key, "\(name) is not valid before \(certificate.notBefore)", hint: "see the clock of this machine")
+      } else if instant > certificate.notAfter {
+        report.fail(key, "\(name) expired on \(certificate.notAfter)", hint: "renew the certificate")
+      } else if certificate.notAfter.since(instant) < Self.notice {
+        let days = certificate.notAfter.since(instant).components.seconds / 86400
+        report.warn(
+          key, "\(name) expires in \(days) days, on \(certificate.notAfter)", hint: "renew the certificate")
+      } else {
+        continue
+      }
+      areGood = false
+    }
+    return areGood
+  }
+
+  private static func summary(of certificates: [Certificate]) -> String {
+    let names = certificates.prefix(1).map(\.subject).joined()
+    let others = certificates.count > 1 ? " and \(certificates.count - 1) more" : ""
+    let end = certificates.map(\.notAfter).min().map { ", valid until \($0)" } ?? ""
+    return "\(names)\(others)\(end)"
+  }
+}

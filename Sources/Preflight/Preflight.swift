@@ -1,0 +1,121 @@
+public import AttestGate
+public import ByteCoding
+public import Settings
+internal import Transport
+internal import TransportEngine
+
+/// Tries what a gate with these settings would need: files, store, upstreams, and the address to listen at.
+///
+/// Nothing is changed: no file is made, no migration, and the address is let go again at once. What holds now may not
+/// hold when the gate starts.
+public struct Preflight: Sendable {
+  private let settings: GateSettings
+  private let store: (any GateStore)?
+  private let instant: Timestamp
+
+  /// How long an upstream may take to accept a connection, TLS included.
+  public static let patience = Duration.seconds(2)
+
+  /// - Parameters:
+  ///   - store: the one that the settings name, not opened; `nil` leaves it out.
+  ///   - instant: when certificates are judged.
+  public init(_ settings: GateSettings, store: (any GateStore)?, at instant: Timestamp) {
+    self.settings = settings
+    self.store = store
+    self.instant = instant
+  }
+
+  /// All results, in the order of the keys.
+  public func run() async -> [ProbeResult] {
+    async let upstreams = UpstreamProbe(settings: settings).run()
+    async let surveyed = surveyStore()
+    let listener = ListenerProbe(settings: settings).run()
+    let files = FileProbe(settings: settings, instant: instant).run()
+    return await listener + files + upstreams + surveyed
+  }
+
+  private func surveyStore() async -> [ProbeResult] {
+    guard let store else { return [] }
+    return await StoreProbe(settings: settings, store: store).run()
+  }
+}
+
+/// Whether the gate could listen.
+struct ListenerProbe {
+  let settings: GateSettings
+
+  func run() -> [ProbeResult] {
+    var report = ProbeReport(settings)
+    let (host, port) = (settings.listen.address, settings.listen.port)
+    guard let address = SocketAddress(literal: host, port: port) else {
+      report.fail("listen.address", "\(host) is no address")
+      return report.results
+    }
+    do throws(Engine.StartFault) {
+      try Engine.tryListening(at: address)
+      report.pass("listen.port", "\(address) is free")
+    } catch {
+      if error.isAddressInUse {
+        report.warn(
+          "listen.port", "\(address) is held by another process",
+          hint: "if that is the gate that runs, all is well; otherwise stop it, or set listen.port to another one")
+      } else {
+        report.fail("listen.address", "cannot listen at \(error)", hint: "see listen.address and listen.port")
+      }
+    }
+    return report.results
+  }
+}
+
+/// Whether the upstreams are there.
+struct UpstreamProbe {
+  let settings: GateSettings
+
+  func run() async -> [ProbeResult] {
+    var report = ProbeReport(settings)
+    let client: ClientEngine
+    do throws(ClientFault) {
+      client = try ClientEngine()
+    } catch {
+      report.fail("routes", "no upstream can be tried: \(error)")
+      return report.results
+    }
+    let faults = await withTaskGroup(of: (Int, ClientFault?).self) { group in
+      for (index, route) in settings.routes.enumerated() {
+        group.addTask { (index, await Self.fault(of: route.upstream, from: client)) }
+      }
+      return await group.reduce(into: [Int: ClientFault]()) { $0[$1.0] = $1.1 }
+    }
+    for index in settings.routes.indices {
+      let key = "routes[\(index)].upstream"
+      let name = settings.effective.first { $0.key == key }?.text ?? "the upstream"
+      if let fault = faults[index] {
+        report.fail(key, "\(name) cannot be reached: \(fault)", hint: "start the upstream, or correct its URL")
+      } else {
+        report.pass(key, "\(name) accepts connections")
+      }
+    }
+    return report.results
+  }
+
+  private static func fault(of upstream: GateSettings.Upstream, from client: ClientEngine) async -> ClientFault? {
+    do throws(ClientFault) {
+      try await client.tryConnecting(to: upstream.transport, within: Preflight.patience)
+      return nil
+    } catch {
+      return error
+    }
+  }
+}
+
+extension GateSettings.Upstream {
+  fileprivate var transport: Upstream {
+    switch self {
+    case .webSocket(let host, let port): .webSocket(host: host, port: port)
+    case .secureWebSocket(let host, let port, let caFile, let serverName):
+      .secureWebSocket(host: host, port: port, tls: UpstreamTLS(caFile: caFile, serverName: serverName))
+    case .unix(let path): .unix(path: path)
+    case .tcp(let host, let port): .tcp(host: host, port: port)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+internal import AttestGate
+internal import Glibc
+internal import Settings
+
+/// Whether the store could be opened.
+struct StoreProbe {
+  let settings: GateSettings
+  let store: any GateStore
+
+  func run() async -> [ProbeResult] {
+    var report = ProbeReport(settings)
+    if let folder = settings.stateFolder, access(folder, F_OK) != 0 {
+      lookAbove(folder, &report)
+      return report.results
+    }
+    do throws(StoreError) {
+      switch try await store.survey() {
+      case .absent: report.pass("store.url", "\(store.place) is empty: the first start makes its tables")
+      case .current: report.pass("store.url", "\(store.place) can be opened")
+      case .outdated(let count):
+        report.pass("store.url", "\(store.place) can be opened; the next start makes \(count) migrations")
+      }
+    } catch {
+      report.fail("store.url", "\(store.place) cannot be used: \(error)", hint: Self.hint(for: error))
+    }
+    return report.results
+  }
+
+  /// The gate makes the state folder if nobody named another place, so it has to be able to.
+  private func lookAbove(_ folder: String, _ report: inout ProbeReport) {
+    var above = folder[...]
+    while access(above.isEmpty ? "/" : String(above), F_OK) != 0, let slash = above.lastIndex(of: "/") {
+      above = above[..<slash]
+    }
+    let parent = above.isEmpty ? "/" : String(above)
+    if access(parent, W_OK | X_OK) == 0 {
+      report.pass("store.url", "\(folder) is not there yet: the first start makes it")
+    } else {
+      report.fail(
+        "store.url", "\(folder) is not there, and \(parent) cannot be written: \(String(cString: strerror(errno)))",
+        hint: "make the folder for the user of the gate, or name another place with store.url")
+    }
+  }
+
+  private static func hint(for error: StoreError) -> String {
+    switch error {
+    case .unreachable: "see that it is there, and that the gate's user may read and write it"
+    case .corrupt: "name another file, or restore a backup"
+    case .readOnly, .full, .locked, .overloaded, .closed, .inDoubt, .failed: "see the store's own log and disk"
+    }
+  }
+}

@@ -1,0 +1,90 @@
+public import AttestGate
+internal import ByteCoding
+internal import GRDB
+internal import Glibc
+
+/// The SQLite file as a whole, for commands of an operator.
+public struct SQLiteArchive: WholeStore {
+  public let path: String
+  private let busyTimeout: Double
+
+  /// - Parameter busyTimeout: how long another process may hold the file, in seconds.
+  public init(path: String, busyTimeout: Double = 10) {
+    self.path = path
+    self.busyTimeout = busyTimeout
+  }
+
+  public var place: String { "sqlite://\(path)" }
+
+  public func schema() throws(StoreError) -> SchemaState {
+    guard access(path, F_OK) == 0 else {
+      return SchemaState(version: 0, newest: Schema.migrator.migrations.count)
+    }
+    do { return try open().read(Schema.state) } catch { throw StoreError(error) }
+  }
+
+  public func migrate() throws(StoreError) -> SchemaChange {
+    let before = try schema()
+    let file = DatabaseFile(path: path, busyTimeout: busyTimeout)
+    defer { file.close() }
+    do { _ = try file.connections() } catch { throw StoreError(error) }
+    return SchemaChange(from: before, Array(Schema.migrator.migrations.dropFirst(before.version)))
+  }
+
+  public func copyOut(_ take: ([KeyEntry]) throws -> Void) throws {
+    guard access(path, F_OK) == 0 else { throw StoreError(systemError: errno) }
+    // No restore meanwhile. What a restore left that was cut off is not worth a copy either.
+    let use = try FileUse(of: path, .shared)
+    try withExtendedLifetime(use) {
+      try KeyPages.read(queue: open(), fault: { StoreError($0) }, take)
+    }
+  }
+
+  public func replace(
+    with start: NewBeginning, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
+  ) throws -> String? {
+    let use: FileUse
+    do throws(StoreError) {
+      use = try FileUse(of: path, .exclusive)
+    } catch {
+      if error == .locked { throw StoreInUse() }
+      throw error
+    }
+    return try withExtendedLifetime(use) {
+      let file = try NewStoreFile(at: path)
+      file.takeOwner(of: path)
+      try feed { try file.append($0) }
+      try file.write { db in
+        try ChallengeKeyStatements(db: db).replace(with: start.ring)
+        try db.execute(
+          sql: "UPDATE nonce_watermark SET issued_at = ? WHERE id = 1", arguments: [start.instant.milliseconds])
+      }
+      var kept: String?
+      try file.place {
+        try use.begin()
+        kept = setAside()
+      }
+      try use.finish()
+      return kept
+    }
+  }
+
+  /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none.
+  private func setAside() -> String? {
+    guard access(path, F_OK) == 0 else { return nil }
+    let kept = path + ".replaced"
+    // The last connection that closes empties the log. A file that is too much damaged for that goes without it.
+    try? open().close()
+    unlink(kept)
+    let isKept = link(path, kept) == 0
+    // A log that is found beside another file would be taken for that one's.
+    for companion in ["-wal", "-shm", "-journal"] { unlink(path + companion) }
+    return isKept ? kept : nil
+  }
+
+  private func open() throws -> DatabaseQueue {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(busyTimeout)
+    return try DatabaseQueue(path: path, configuration: configuration)
+  }
+}

@@ -1,0 +1,61 @@
+/// The JSON Schema (draft 2020-12) of the configuration file, for editors.
+///
+/// It knows the names, the types and the grammar of single values. What a key means beside another one, and what is in
+/// the files that are named, only `sallyport check` can tell. An element of a list that lacks a required key is refused,
+/// although a variable of the environment could add it.
+public enum ConfigurationSchema {
+  /// The document, with a line break at its end.
+  public static var text: String {
+    let root: [(String, JSONNode)] =
+      [
+        ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
+        ("title", .text("Configuration of sallyport")),
+      ] + section(steps: [])
+    return JSONNode.object(root).written() + "\n"
+  }
+
+  private static let keys = SettingsTable.keys.filter(\.isAvailable).map { key in
+    (steps: SettingPath(pattern: key.pattern, indices: []).steps, key: key)
+  }
+
+  /// The members of the schema of what stands at `steps`.
+  private static func schema(of steps: [String]) -> [(String, JSONNode)] {
+    if let key = keys.first(where: { $0.steps == steps })?.key { return value(key) }
+    let below = keys.filter { $0.steps.starts(with: steps) }
+    guard below.first?.steps[steps.count] == "[]" else { return section(steps: steps) }
+    let isOfValues = below.first?.steps.count == steps.count + 1
+    return [("type", .text("array")), ("items", .object(schema(of: steps + ["[]"])))]
+      + (isOfValues ? [("uniqueItems", .literal("true"))] : [])
+  }
+
+  private static func section(steps: [String]) -> [(String, JSONNode)] {
+    var names: [String] = []
+    for key in keys where key.steps.count > steps.count && key.steps.starts(with: steps) {
+      if !names.contains(key.steps[steps.count]) { names.append(key.steps[steps.count]) }
+    }
+    let properties = names.map { ($0, JSONNode.object(schema(of: steps + [$0]))) }
+    // A section may be empty, and an element of a list may not.
+    let isElement = steps.last == "[]"
+    let required = keys.filter {
+      isElement && $0.key.isRequired && $0.steps.count == steps.count + 1 && $0.steps.starts(with: steps)
+    }
+    return [
+      ("type", isElement ? .text("object") : .list([.text("object"), .text("null")])),
+      ("additionalProperties", .literal("false")),
+      ("properties", .object(properties)),
+    ] + (required.isEmpty ? [] : [("required", .list(required.map { .text($0.key.name) }))])
+  }
+
+  private static func value(_ key: KeyDefinition) -> [(String, JSONNode)] {
+    var members = [
+      ("description", JSONNode.text("\(key.meaning) \(key.form.prefix(1).uppercased())\(key.form.dropFirst())."))
+    ]
+    members += key.schema.members
+    // The default of an element is not what a list without elements means.
+    if let standard = key.standard, !key.pattern.hasSuffix("[]") {
+      members.append(("default", key.schema.value(standard)))
+    }
+    if let example = key.example { members.append(("examples", .list([key.schema.value(example)]))) }
+    return members
+  }
+}

@@ -1,0 +1,132 @@
+extension GateSettings {
+  /// The settings in force as a configuration file that means the same, wherever it stands: paths are absolute. Behind
+  /// each value stands where it comes from, and secrets are masked. Keys without a value are comments.
+  public var effectiveYAML: String {
+    let lines = EffectiveYAML.section(effective.compactMap(EffectiveYAML.Row.init), indentation: "")
+    let width = min(lines.filter { $0.origin != nil }.map(\.text.unicodeScalars.count).max() ?? 0, 60)
+    let rendered = lines.map { line in
+      let padding = String(repeating: " ", count: max(0, width - line.text.unicodeScalars.count) + 2)
+      return line.origin.map { "\(line.text)\(padding)# \($0)" } ?? line.text
+    }
+    return rendered.joined(separator: "\n") + "\n"
+  }
+}
+
+/// Writes effective values as nested sections and lists.
+private enum EffectiveYAML {
+  /// A value, and the steps to it that are still to be written: a name, or `[]` with an index.
+  struct Row {
+    var steps: ArraySlice<String>
+    let value: EffectiveValue
+
+    init?(_ value: EffectiveValue) {
+      guard let path = SettingPath(text: value.key) else { return nil }
+      var indices = path.indices[...]
+      steps = path.steps.map { $0 == "[]" ? "[\(indices.popFirst() ?? 0)]" : $0 }[...]
+      self.value = value
+    }
+  }
+
+  struct Line {
+    var text: String
+    var origin: String?
+    var isComment = false
+  }
+
+  static func section(_ rows: [Row], indentation: String) -> [Line] {
+    groups(rows).flatMap { name, rows -> [Line] in
+      if let row = rows.first, row.steps.isEmpty { return value(row.value, named: name, indentation) }
+      let deeper = indentation + "  "
+      let isList = rows.first?.steps.first?.hasPrefix("[") == true
+      let lines = isList ? list(rows, indentation: deeper) : section(rows, indentation: deeper)
+      return [Line(text: "\(indentation)\(name):")] + lines
+    }
+  }
+
+  private static func list(_ rows: [Row], indentation: String) -> [Line] {
+    groups(rows).flatMap { _, rows -> [Line] in
+      if let row = rows.first, row.steps.isEmpty, let text = row.value.text {
+        return [Line(text: "\(indentation)- \(scalar(text))", origin: row.value.origin.label)]
+      }
+      var lines = section(rows, indentation: indentation + "  ")
+      if let first = lines.firstIndex(where: { !$0.isComment }) {
+        lines[first].text = "\(indentation)- " + lines[first].text.dropFirst(indentation.count + 2)
+      }
+      return lines
+    }
+  }
+
+  /// The rows by their first step, which is taken off; in the order in which the steps first appear.
+  private static func groups(_ rows: [Row]) -> [(name: String, rows: [Row])] {
+    var groups: [(name: String, rows: [Row])] = []
+    for var row in rows {
+      guard let name = row.steps.popFirst() else { continue }
+      if let index = groups.firstIndex(where: { $0.name == name }) {
+        groups[index].rows.append(row)
+      } else {
+        groups.append((name, [row]))
+      }
+    }
+    return groups
+  }
+
+  private static func value(_ value: EffectiveValue, named name: String, _ indentation: String) -> [Line] {
+    let start = "\(indentation)\(name):"
+    let origin = value.origin.label
+    let isList = SettingPath(text: value.key).map { path in
+      if case .list = SettingsTable.shape(of: path) { true } else { false }
+    }
+    switch (isList == true, value.text) {
+    case (false, let text?): return [Line(text: "\(start) \(scalar(text))", origin: origin)]
+    case (true, let text?): return [Line(text: start), Line(text: "\(indentation)  - \(scalar(text))", origin: origin)]
+    case (true, nil) where value.origin != .standard: return [Line(text: "\(start) []", origin: origin)]
+    case (_, nil): return [Line(text: "\(indentation)# \(name): not set", isComment: true)]
+    }
+  }
+
+  /// `text` as a scalar of YAML, bare where no reader could take it for anything else.
+  static func scalar(_ text: String) -> String {
+    let isBare =
+      text.unicodeScalars.first.map(isOpening) == true && text.unicodeScalars.allSatisfy(isInner)
+      && !text.hasSuffix(":") && !["null", "true", "false", "yes", "no", "on", "y", "n"].contains(text.lowercased())
+    return isBare || ["true", "false", "off"].contains(text) ? text : quoted(text)
+  }
+
+  private static func isOpening(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || scalar == "/")
+  }
+
+  private static func isInner(_ scalar: Unicode.Scalar) -> Bool {
+    isOpening(scalar) || scalar.isASCII && "._:@+=&?-".unicodeScalars.contains(scalar)
+  }
+
+  /// In double quotes, with everything that YAML does not print escaped.
+  private static func quoted(_ text: String) -> String {
+    let escaped = text.unicodeScalars.map { scalar -> String in
+      switch scalar {
+      case "\"", "\\": return "\\\(scalar)"
+      case " "..."~", "\u{A0}"..."\u{2027}", "\u{202A}"..."\u{D7FF}", "\u{E000}"..."\u{FEFE}", "\u{FF00}"..."\u{FFFD}":
+        return String(scalar)
+      default:
+        let digits = String(scalar.value, radix: 16)
+        return "\\U" + String(repeating: "0", count: 8 - digits.count) + digits
+      }
+    }
+    return "\"" + escaped.joined() + "\""
+  }
+}
+
+extension Origin {
+  /// Where a value comes from, in a word or two, on one line.
+  public var label: String {
+    let text =
+      switch self {
+      case .standard: "default"
+      case .dotenv(_, let variable): "\(self) \(variable)"
+      case .credential(let path): "credential \(path)"
+      case .file, .environment, .flag: description
+      }
+    return String(
+      String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
+  }
+}

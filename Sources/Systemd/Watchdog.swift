@@ -1,0 +1,29 @@
+internal import Glibc
+
+/// Tells systemd, in half the time that it waits, that the service is alive (`WatchdogSec=`).
+public struct Watchdog: Sendable {
+  /// After which systemd takes the service for dead.
+  public let timeout: Duration
+  private let socket: NotifySocket
+
+  /// `nil` unless `$WATCHDOG_USEC` is set, for this process.
+  public init?(environment: [String: String], socket: NotifySocket) {
+    guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0 else { return nil }
+    if let id = environment["WATCHDOG_PID"], id != String(getpid()) { return nil }
+    timeout = .microseconds(microseconds)
+    self.socket = socket
+  }
+
+  /// Sends a sign of life twice in each `timeout`, as long as `isAlive` answers, until the task is cancelled.
+  ///
+  /// - Parameter isAlive: goes through whatever has to work for the service to work. While it does not return, nothing
+  ///   is sent; what answers `false` is not told of either.
+  public func run(
+    clock: some Clock<Duration> = ContinuousClock(), isAlive: @Sendable () async -> Bool
+  ) async {
+    while !Task.isCancelled {
+      if await isAlive() { socket.send(.watchdog) }
+      try? await clock.sleep(for: timeout / 2)
+    }
+  }
+}

@@ -1,0 +1,31 @@
+internal import Glibc
+public import Transport
+
+extension ClientEngine {
+  /// Connects to `upstream` as a gate would, TLS handshake included, and lets go again.
+  ///
+  /// - Throws: why it cannot be reached within `timeout`, or is not whom it should be.
+  public func tryConnecting(to upstream: Upstream, within timeout: Duration) async throws(ClientFault) {
+    switch upstream {
+    case .webSocket(let host, let port), .tcp(let host, let port):
+      _ = try await connect(host: host, port: port, tls: nil, timeout: timeout)
+    case .secureWebSocket(let host, let port, let tls):
+      let context: ClientTLS
+      do throws(ServerTLS.Fault) {
+        context = try ClientTLS(authorityFile: tls.caFile)
+      } catch {
+        throw .untrusted(error.description)
+      }
+      _ = try await connect(host: host, port: port, tls: context, verifying: tls.serverName, timeout: timeout)
+    case .unix(let path):
+      do throws(SystemCallError) {
+        // The kernel answers at once: a Unix socket has no network to wait for.
+        let socket = try Socket.make(for: .unix(path))
+        defer { close(socket) }
+        _ = try Socket.connect(socket, to: .unix(path))
+      } catch {
+        throw .unreachable("\(path): \(error)")
+      }
+    }
+  }
+}

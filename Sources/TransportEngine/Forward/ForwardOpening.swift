@@ -1,0 +1,94 @@
+internal import Transport
+
+/// From the decision to the request's head on its way.
+extension EventLoop {
+  /// - Parameter head: from request line to the last field.
+  func openForward(_ session: SessionRef, _ exchange: Exchange, _ order: any ForwardOrder, head: [UInt8]) {
+    guard let request = exchange.head else { return }
+    if case .tcp = order.upstream {
+      // The responder's mistake, not the client's.
+      answer(session, Response(status: 500, closes: true))
+      return
+    }
+    do throws(BodyFault) {
+      exchange.forward = try Forward(order, head: head, of: request, now: now)
+    } catch {
+      refuse(session, error.requestFault)
+      return
+    }
+    if exchange.forward?.isRepeatable == true, takeKeptUpstream(session, order.upstream) {
+      exchange.forward?.isOnKeptConnection = true
+      sendForward(session)
+    } else {
+      connectForward(session, order)
+    }
+  }
+
+  private func connectForward(_ session: SessionRef, _ order: any ForwardOrder) {
+    session.pointee.phase = .connection
+    schedule(session, after: order.limits.connectTimeout)
+    reach(session, order.upstream)
+  }
+
+  /// Only a request that may be repeated is sent on a connection that may have died without saying so.
+  private func takeKeptUpstream(_ session: SessionRef, _ upstream: Upstream) -> Bool {
+    while let kept = keptUpstreams.take(upstream) {
+      guard let link = kept.end(in: self) else { continue }
+      session.pointee.ends[1].link = link
+      return true
+    }
+    return false
+  }
+
+  /// The upstream is connected.
+  func sendForward(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
+    session.pointee.phase = .forward
+    exchange.upstreamInbox = []
+    schedule(session, after: forward.order.limits.idleTimeout)
+    forward.head.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+    if !forward.isSent {
+      forward.isSent = true
+      let (token, id) = (session.pointee.token, exchange.requestID)
+      forward.order.opened(
+        // Weak: whoever keeps the handle must not keep the loop.
+        SessionControl { [weak self] _, _ in
+          self?.execute { loop in
+            guard let session = loop.slots.session(token), let exchange = session.pointee.exchange,
+              exchange.forward != nil, exchange.requestID == id
+            else { return }
+            loop.destroy(session)
+          }
+        })
+      // A client that waits to be told has sent nothing of its body yet.
+      if exchange.head?.expectsContinue == true, exchange.inbox.isEmpty { sendToClient(session, ResponseWriter.goOn) }
+    }
+    let early = exchange.inbox
+    exchange.inbox = []
+    early.withUnsafeBufferPointer { forwardFromClient(session, exchange, forward, $0) }
+  }
+
+  /// The connection was kept, and dead: once more on a new one, and only once.
+  func repeatForward(_ session: SessionRef, _ forward: Forward) -> Bool {
+    guard forward.isOnKeptConnection, forward.isRepeatable, session.pointee.exchange?.upstreamInbox.isEmpty == true
+    else { return false }
+    forward.isOnKeptConnection = false
+    setInterest(session, .upstream, 0)
+    session.pointee.ends[1].link.close()
+    connectForward(session, forward.order)
+    return true
+  }
+
+  /// The exchange is over on the upstream's side: another request may have the connection, if it is in order.
+  func keepUpstream(_ session: SessionRef, _ forward: Forward) {
+    setInterest(session, .upstream, 0)
+    let link = session.pointee.ends[1].link
+    guard forward.keepsConnection, drain == nil, link.failure == nil, !link.hasEnded, link.outbox.isEmpty else {
+      session.pointee.ends[1].link.close()
+      return
+    }
+    session.pointee.ends[1].link = Link()
+    let kept = KeptUpstream(link, to: forward.order.upstream)
+    if keptUpstreams.add(kept) { kept.wait(in: self) }
+  }
+}

@@ -1,0 +1,220 @@
+internal import ByteCoding
+internal import COpenSSL
+internal import Transport
+
+/// Bodies there and back. What one end does not take, the other is not asked for: nothing grows.
+extension EventLoop {
+  func forwardReadable(_ session: SessionRef, _ side: Side) {
+    guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
+    let end = session.pointee.ends + side.index
+    guard end.pointee.link.isOpen else { return }
+    let reception = end.pointee.link.receive(into: plain.start, through: window)
+    let bytes = UnsafeBufferPointer(
+      start: plain.start.assumingMemoryBound(to: UInt8.self), count: reception.count)
+    if reception.count > 0 { schedule(session, after: forward.order.limits.idleTimeout) }
+    let token = session.pointee.token
+    switch side {
+    case .client: forwardFromClient(session, exchange, forward, bytes)
+    case .upstream: forwardFromUpstream(session, exchange, forward, bytes)
+    }
+    guard reception.ended, slots.session(token) != nil, exchange.forward === forward,
+      session.pointee.phase == .forward
+    else { return }
+    switch side {
+    // Whoever leaves before all was asked, or heard, wants nothing.
+    case .client: destroy(session)
+    case .upstream: upstreamLeft(session, exchange, forward)
+    }
+  }
+
+  func forwardWritable(_ session: SessionRef) {
+    guard let forward = session.pointee.exchange?.forward else { return }
+    schedule(session, after: forward.order.limits.idleTimeout)
+    settleForward(session, forward)
+  }
+
+  // MARK: From the client
+
+  func forwardFromClient(
+    _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
+  ) {
+    do throws(BodyFault) {
+      var output: [UInt8] = []
+      let taken = try forward.request.feed(bytes, into: &output)
+      // What follows is the next request, and waits.
+      exchange.inbox.append(contentsOf: bytes[taken...])
+      output.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
+      settleForward(session, forward)
+    } catch {
+      // The upstream sees its request cut off, never an end that the client did not mean.
+      guard forward.response == nil else {
+        destroy(session)
+        return
+      }
+      endForward(session, forward)
+      refuse(session, error.requestFault)
+    }
+  }
+
+  // MARK: From the upstream
+
+  private func forwardFromUpstream(
+    _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
+  ) {
+    guard forward.response == nil else {
+      answerArrived(session, forward, bytes)
+      return
+    }
+    exchange.upstreamInbox.append(contentsOf: bytes)
+    while forward.response == nil {
+      switch exchange.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      case .incomplete:
+        return
+      case .fault(let fault):
+        forwardFailed(session, forward, .misbehaved("the answer is malformed: \(fault.rawValue)"))
+        return
+      case .head(let head, let length):
+        exchange.upstreamInbox.removeFirst(length)
+        // Nobody asked for another protocol. Other interim answers end here: the gate has told the client to go on.
+        if head.status == 101 {
+          forwardFailed(session, forward, .misbehaved("it switched protocols unasked"))
+          return
+        }
+        if head.status < 200 { continue }
+        guard beginAnswer(session, exchange, forward, head) else { return }
+      }
+    }
+    let rest = exchange.upstreamInbox
+    exchange.upstreamInbox = []
+    rest.withUnsafeBufferPointer { answerArrived(session, forward, $0) }
+  }
+
+  /// Sends the client the head of the answer; `false` if that was not to be done.
+  private func beginAnswer(
+    _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ head: ResponseHead
+  ) -> Bool {
+    let framing = forward.isForHEAD ? .none : head.framing
+    // Before the whole request was read: what is left of it must not be taken for another one.
+    if !forward.request.isComplete { exchange.closesAfterAnswer = true }
+    do {
+      forward.response = try BodyPipe(framing, trailers: .dropped)
+      forward.status = head.status
+      forward.keepsConnection = !head.wantsClose && forward.request.isComplete
+      sendToClient(
+        session,
+        try ResponseWriter.forwarded(
+          status: head.status, fields: forward.order.answerFields(from: head.endToEndFields), framing: head.framing,
+          closes: exchange.closesAfterAnswer, isForHEAD: forward.isForHEAD, at: .now()))
+      return true
+    } catch {
+      forward.response = nil
+      forwardFailed(session, forward, .misbehaved("its answer cannot be handed on: \(error)"))
+      return false
+    }
+  }
+
+  private func answerArrived(_ session: SessionRef, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>) {
+    var output: [UInt8] = []
+    do throws(BodyFault) {
+      let taken = try forward.response?.feed(bytes, into: &output) ?? 0
+      // Bytes that belong to no answer: whatever they are, they are not the next one's.
+      if taken < bytes.count { forward.keepsConnection = false }
+      sendToClient(session, output)
+      settleForward(session, forward)
+    } catch {
+      destroy(session)
+    }
+  }
+
+  private func upstreamLeft(_ session: SessionRef, _ exchange: Exchange, _ forward: Forward) {
+    forward.keepsConnection = false
+    guard forward.response != nil else {
+      if repeatForward(session, forward) { return }
+      let reason = session.pointee.ends[1].link.failure ?? "the connection was closed before the answer"
+      forwardFailed(session, forward, .misbehaved(reason))
+      return
+    }
+    var output: [UInt8] = []
+    do throws(BodyFault) {
+      // An end that anybody on the way could have made is none.
+      guard session.pointee.ends[1].link.endedInOrder else { throw .endedEarly }
+      try forward.response?.connectionEnded(into: &output)
+      sendToClient(session, output)
+      settleForward(session, forward)
+    } catch {
+      // The client has to see that something is missing.
+      destroy(session)
+    }
+  }
+
+  // MARK: What follows
+
+  private func settleForward(_ session: SessionRef, _ forward: Forward) {
+    let (client, upstream) = (session.pointee.ends, session.pointee.ends + 1)
+    guard client.pointee.link.failure == nil else {
+      destroy(session)
+      return
+    }
+    guard forward.response?.isComplete != true else {
+      answerForwarded(session, forward)
+      return
+    }
+    updateInterest(
+      session, .client,
+      reads: !forward.request.isComplete && upstream.pointee.link.outbox.isEmpty
+        && upstream.pointee.link.failure == nil)
+    updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
+  }
+
+  private func answerForwarded(_ session: SessionRef, _ forward: Forward) {
+    guard let exchange = session.pointee.exchange, let service else { return }
+    keepUpstream(session, forward)
+    forward.finish(now: now)
+    exchange.forward = nil
+    exchange.answered += 1
+    if drain != nil { exchange.closesAfterAnswer = true }
+    if exchange.closesAfterAnswer { exchange.inbox = [] }
+    session.pointee.phase = .answer
+    schedule(session, after: service.limits.decisionTimeout)
+    answerFlushed(session)
+  }
+
+  /// There is no answer from the upstream: the client gets one of the gate's.
+  func forwardFailed(_ session: SessionRef, _ forward: Forward, _ fault: UpstreamFault) {
+    let isRead = forward.request.isComplete
+    endForward(session, forward)
+    if !isRead { session.pointee.exchange?.closesAfterAnswer = true }
+    answer(session, forward.order.response(to: fault))
+  }
+
+  private func endForward(_ session: SessionRef, _ forward: Forward) {
+    setInterest(session, .upstream, 0)
+    session.pointee.ends[1].link.close()
+    forward.finish(now: now)
+    session.pointee.exchange?.forward = nil
+  }
+
+  /// Nothing has moved for too long.
+  func forwardExpired(_ session: SessionRef) {
+    guard let forward = session.pointee.exchange?.forward else { return }
+    guard forward.response == nil else {
+      destroy(session)
+      return
+    }
+    guard forward.request.isComplete || !session.pointee.ends[1].link.outbox.isEmpty else {
+      endForward(session, forward)
+      refuse(session, .tooSlow)
+      return
+    }
+    forwardFailed(session, forward, .timedOut)
+  }
+}
+
+extension Link {
+  /// Whether the peer's end is its own wish: with TLS only its close_notify says so, since anybody can send a FIN.
+  fileprivate var endedInOrder: Bool {
+    guard hasEnded, failure == nil else { return false }
+    guard let tls else { return true }
+    return SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN != 0
+  }
+}

@@ -1,0 +1,95 @@
+/// Takes a body out of one message's framing, as it arrives, and puts it into another's. Keeps nothing.
+struct BodyPipe: Sendable {
+  private enum Source: Sendable {
+    /// What is missing.
+    case counted(Int)
+    case chunked(ChunkedBody)
+    case untilClose
+    case ended
+  }
+
+  /// How the body is framed where it goes.
+  enum Target: Sendable, Hashable {
+    /// As it is: its length has been told.
+    case plain
+    case chunked
+  }
+
+  private var source: Source
+  private let target: Target
+  private let limit: Int
+  /// Bytes of the body so far, without any coding.
+  private(set) var count = 0
+
+  /// - Parameters:
+  ///   - limit: the greatest length of the body; one that says it is longer is refused before it is read.
+  ///   - trailers: what is done about trailer fields behind a chunked body.
+  init(
+    _ framing: BodyFraming, limit: Int = .max, trailers: ChunkedBody.Trailers = .refused
+  ) throws(BodyFault) {
+    self.limit = limit
+    switch framing {
+    case .none, .length(0): (source, target) = (.ended, .plain)
+    case .length(let length):
+      if length > limit { throw .tooLarge(limit: limit) }
+      (source, target) = (.counted(length), .plain)
+    case .chunked: (source, target) = (.chunked(ChunkedBody(limit: limit, trailers: trailers)), .chunked)
+    case .untilClose: (source, target) = (.untilClose, .chunked)
+    }
+  }
+
+  var isComplete: Bool { if case .ended = source { true } else { false } }
+
+  /// Appends to `output` what of `bytes` belongs to the body, framed anew, and gives how many bytes that took: all, until
+  /// the body is complete.
+  mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) throws(BodyFault) -> Int {
+    switch source {
+    case .ended:
+      return 0
+    case .counted(let missing):
+      let taken = min(missing, bytes.count)
+      write(Array(bytes[..<taken]), into: &output)
+      source = taken == missing ? .ended : .counted(missing - taken)
+      return taken
+    case .chunked(var decoder):
+      var data: [UInt8] = []
+      let taken = try decoder.feed(bytes, into: &data)
+      write(data, into: &output)
+      source = .chunked(decoder)
+      if decoder.isComplete { end(&output) }
+      return taken
+    case .untilClose:
+      if bytes.count > limit - count { throw .tooLarge(limit: limit) }
+      write(Array(bytes), into: &output)
+      return bytes.count
+    }
+  }
+
+  /// The connection has ended in good form: completes a body that ends with it, and is a fault inside any other.
+  mutating func connectionEnded(into output: inout [UInt8]) throws(BodyFault) {
+    switch source {
+    case .ended: return
+    case .untilClose: end(&output)
+    case .counted, .chunked: throw .endedEarly
+    }
+  }
+
+  private mutating func write(_ data: [UInt8], into output: inout [UInt8]) {
+    // A chunk without data would be the last one.
+    guard !data.isEmpty else { return }
+    count += data.count
+    guard target == .chunked else {
+      output += data
+      return
+    }
+    output += String(data.count, radix: 16).utf8
+    output += [.carriageReturn, .lineFeed]
+    output += data
+    output += [.carriageReturn, .lineFeed]
+  }
+
+  private mutating func end(_ output: inout [UInt8]) {
+    source = .ended
+    if target == .chunked { output += "0\r\n\r\n".utf8 }
+  }
+}

@@ -1,0 +1,70 @@
+internal import Glibc
+internal import Transport
+
+/// Sockets that listen, dealt out to loops.
+struct ListeningSockets {
+  /// Where they listen; that of the first, if there are several.
+  let address: SocketAddress
+  /// The descriptors of each loop.
+  let each: [[Int32]]
+  /// Whether anybody else, another loop included, may hold one of them.
+  let isShared: Bool
+  /// Of a Unix socket that this process has made.
+  let file: UnixSocketFile?
+
+  /// One Unix socket, for one loop.
+  init(_ socket: (fd: Int32, file: UnixSocketFile)) {
+    each = [[socket.fd]]
+    isShared = false
+    file = socket.file
+    address = .unix(socket.file.path)
+  }
+
+  /// - Parameter each: not empty, and every loop has a socket.
+  init(each: [[Int32]], isShared: Bool) {
+    self.each = each
+    self.isShared = isShared
+    file = nil
+    address = each.first?.first.map { Socket.localAddress(of: $0) } ?? .unix("")
+  }
+
+  /// Takes over `descriptors`, which may be anything that a parent process left open.
+  ///
+  /// Every socket goes to one loop if there are enough of them; otherwise every loop gets a copy of each.
+  ///
+  /// - Throws: without having closed any, if one of them is not a listening stream socket, or none is given.
+  init(inheriting descriptors: [Int32], loops: Int) throws(SystemCallError) {
+    guard !descriptors.isEmpty else { throw SystemCallError("listen", number: EBADF) }
+    for fd in descriptors { try Self.prepare(fd) }
+    if descriptors.count >= loops {
+      let dealt = (0..<loops).map { loop in
+        stride(from: loop, to: descriptors.count, by: loops).map { descriptors[$0] }
+      }
+      self.init(each: dealt, isShared: true)
+    } else {
+      var each = [descriptors]
+      while each.count < loops {
+        var copies: [Int32] = []
+        for fd in descriptors { copies.append(try attempt("fcntl") { fcntl(fd, F_DUPFD_CLOEXEC, 3) }) }
+        each.append(copies)
+      }
+      self.init(each: each, isShared: true)
+    }
+  }
+
+  /// What `Socket.make` sets when a socket is our own.
+  private static func prepare(_ fd: Int32) throws(SystemCallError) {
+    var isListening: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    _ = try attempt("getsockopt") { getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &length) }
+    guard isListening == 1 else { throw SystemCallError("accept", number: EINVAL) }
+    let flags = try attempt("fcntl") { fcntl(fd, F_GETFL) }
+    _ = try attempt("fcntl") { fcntl(fd, F_SETFL, flags | O_NONBLOCK) }
+    _ = try attempt("fcntl") { fcntl(fd, F_SETFD, FD_CLOEXEC) }
+  }
+
+  func close() {
+    for fd in each.joined() { Glibc.close(fd) }
+    file?.remove()
+  }
+}

@@ -1,0 +1,94 @@
+internal import FoundationEssentials
+internal import Preflight
+internal import Settings
+
+/// What a check has found, for people and for programs.
+struct CheckReport {
+  let examination: Examination
+  /// Empty if nothing was tried.
+  let probes: [ProbeResult]
+
+  /// What the command ends with: 78 for a fault, 1 for a probe that failed, else 0.
+  var status: Int32 {
+    if examination.settings == nil { return CommandFailure.Status.configuration.rawValue }
+    return probes.contains { $0.outcome == .failed } ? CommandFailure.Status.problemsFound.rawValue : 0
+  }
+
+  // MARK: For people
+
+  /// Lines `error:`, then `warning:`, then a line `hint:` for each different hint.
+  var complaints: String {
+    let failures = probes.filter { $0.outcome == .failed }
+    let doubts = probes.filter { $0.outcome == .warning }
+    var hints: [String] = []
+    for hint in examination.faults.compactMap(\.hint) + (failures + doubts).compactMap(\.hint)
+    where !hints.contains(hint) { hints.append(hint) }
+    let lines =
+      examination.faults.map { "error: \($0)" } + failures.map { "error: \($0)" }
+      + examination.warnings.map { "warning: \($0)" } + doubts.map { "warning: \($0)" } + hints.map { "hint: \($0)" }
+    return lines.joined(separator: "\n")
+  }
+
+  /// Lines `ok:`, and a last one that says how it stands.
+  var findings: String {
+    let passed = probes.filter { $0.outcome == .passed }.map { "ok: \($0.key): \($0.text)" }
+    let failed = probes.count { $0.outcome == .failed }
+    let warnings = examination.warnings.count + probes.count { $0.outcome == .warning }
+    let parts = [
+      "the configuration is sound", failed == 0 ? nil : "\(failed) of \(probes.count) probes failed",
+      warnings == 0 ? nil : warnings == 1 ? "1 warning" : "\(warnings) warnings",
+    ]
+    return (passed + [parts.compactMap(\.self).joined(separator: "; ")]).joined(separator: "\n")
+  }
+
+  // MARK: For programs
+
+  /// `{"effective", "faults", "probes", "status", "warnings"}`
+  func json(withEffective: Bool) -> String {
+    var report: [String: JSONValue] = [
+      "status": .number(Int(status)),
+      "faults": .array(examination.faults.map(Self.value)),
+      "warnings": .array(examination.warnings.map(Self.value)),
+      "probes": .array(probes.map(Self.value)),
+    ]
+    if withEffective, let settings = examination.settings {
+      report["effective"] = .array(settings.effective.map(Self.value))
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    // Texts, numbers and booleans can always be encoded.
+    return (try? encoder.encode(JSONValue.object(report))).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+  }
+
+  private static func value(_ fault: Fault) -> JSONValue {
+    object(
+      fault.origin,
+      [("key", fault.key), ("reason", fault.reason), ("suggestion", fault.suggestion), ("hint", fault.hint)])
+  }
+
+  private static func value(_ warning: Settings.Warning) -> JSONValue {
+    object(warning.origin, [("key", warning.key), ("text", warning.text)])
+  }
+
+  private static func value(_ probe: ProbeResult) -> JSONValue {
+    object(
+      probe.origin,
+      [("outcome", probe.outcome.rawValue), ("key", probe.key), ("text", probe.text), ("hint", probe.hint)])
+  }
+
+  private static func value(_ value: EffectiveValue) -> JSONValue {
+    object(value.origin, [("key", value.key), ("value", value.text)])
+  }
+
+  /// `members` that there are, and where it all comes from: a place in the file as three members.
+  private static func object(_ origin: Origin, _ members: [(String, String?)]) -> JSONValue {
+    var object: [String: JSONValue] = ["origin": .text(origin.label)]
+    if case .file(let name, let line, let column) = origin {
+      object["file"] = .text(name)
+      object["line"] = .number(line)
+      object["column"] = .number(column)
+    }
+    for (name, text) in members { object[name] = text.map(JSONValue.text) }
+    return .object(object)
+  }
+}

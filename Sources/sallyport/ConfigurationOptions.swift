@@ -1,0 +1,24 @@
+internal import ArgumentParser
+internal import Settings
+
+/// Where a command takes its configuration from.
+struct ConfigurationOptions: ParsableArguments {
+  @Option(name: [.short, .customLong("config")], help: "The configuration file (YAML).")
+  var config: String?
+
+  @Option(name: .customLong("set"), help: "A setting by its key, as listen.port=6201. May be repeated.")
+  var settings: [String] = []
+
+  func loader() throws(CommandFailure) -> SettingsLoader {
+    var flags: [FlagSetting] = []
+    for setting in settings {
+      let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2 else {
+        throw CommandFailure(
+          .configuration, error: "--set \(setting): no value", hint: "write --set KEY=VALUE, as --set listen.port=6201")
+      }
+      flags.append(FlagSetting(flag: "--set", key: String(parts[0]), text: String(parts[1])))
+    }
+    return SettingsLoader(file: config, flags: flags)
+  }
+}

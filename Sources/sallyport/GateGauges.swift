@@ -1,0 +1,88 @@
+internal import AttestGate
+internal import ByteCoding
+internal import Cryptography
+internal import FoundationEssentials
+internal import Glibc
+internal import Metrics
+internal import Settings
+internal import TransportEngine
+
+/// What metrics tell of a gate's state, read when they are.
+enum GateGauges {
+  static func register(in registry: MetricsRegistry, for house: GateHouse) {
+    let started = Timestamp.now()
+    registry.values("sallyport_build_info", "The version that runs.", labels: ["version"]) {
+      [Sample(1, Version.text)]
+    }
+    registry.values("sallyport_start_time_seconds", "When the gate was started.") { [Sample(Double(started.seconds))] }
+    registerTraffic(in: registry, of: house.engine)
+    registry.values("sallyport_store_up", "Whether the last calls of the store succeeded.") {
+      [store = house.memory.store] in
+      if case .healthy = store.health { [Sample(1)] } else { [Sample(0)] }
+    }
+    registry.values(
+      "sallyport_certificate_expiry_timestamp_seconds", "When the certificate of a file ends.", labels: ["file"]
+    ) { [weak house] in await house?.certificateEnds ?? [] }
+    ProcessGauges.register(in: registry)
+  }
+
+  private static func registerTraffic(in registry: MetricsRegistry, of engine: Engine) {
+    registry.values("sallyport_connections_active", "Open connections of clients, in whatever phase.") {
+      [Sample(Double(await engine.traffic().connections))]
+    }
+    registry.values("sallyport_sessions_active", "Open sessions.") { [Sample(Double(await engine.traffic().sessions))] }
+    registry.values(
+      "sallyport_session_bytes_total", "WebSocket bytes that were relayed, frame headers included.", kind: .counter,
+      labels: ["from"]
+    ) {
+      let traffic = await engine.traffic()
+      return [
+        Sample(Double(traffic.bytesFromClients), "client"), Sample(Double(traffic.bytesFromUpstreams), "upstream"),
+      ]
+    }
+  }
+}
+
+extension GateHouse {
+  fileprivate var certificateEnds: [Sample] {
+    let settings = generation.assembly.settings
+    let files = [("server", settings.tls.certificateFile), ("client_ca", settings.debugMTLS?.clientCAFile)]
+    return files.compactMap { name, file in
+      guard let file, let bytes = try? Data(contentsOf: URL(filePath: file)),
+        let first = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)).first
+      else { return nil }
+      return Sample(Double(first.notAfter.seconds), name)
+    }
+  }
+}
+
+/// What Prometheus' own clients tell of every process.
+private enum ProcessGauges {
+  static func register(in registry: MetricsRegistry) {
+    registry.values("process_cpu_seconds_total", "CPU of the process, in user and kernel.", kind: .counter) {
+      var usage = rusage()
+      getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+      return [Sample(seconds(usage.ru_utime) + seconds(usage.ru_stime))]
+    }
+    registry.values("process_resident_memory_bytes", "Memory of the process that is in RAM.") {
+      let pages = fields(of: "/proc/self/statm").dropFirst().first ?? 0
+      return [Sample(pages * Double(sysconf(Int32(_SC_PAGESIZE))))]
+    }
+    registry.values("process_open_fds", "Open descriptors.") {
+      let count = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+      return [Sample(Double(count))]
+    }
+    registry.values("process_max_fds", "The most descriptors that may be open.") {
+      var limit = rlimit()
+      guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return [] }
+      return [Sample(Double(limit.rlim_cur))]
+    }
+  }
+
+  private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+
+  private static func fields(of file: String) -> [Double] {
+    guard let bytes = try? Data(contentsOf: URL(filePath: file)) else { return [] }
+    return String(decoding: bytes, as: UTF8.self).split(separator: " ").compactMap { Double($0) }
+  }
+}

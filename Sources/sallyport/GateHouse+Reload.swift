@@ -1,0 +1,118 @@
+internal import Cryptography
+internal import FoundationEssentials
+internal import GateService
+internal import Logging
+internal import Settings
+internal import TransportEngine
+
+extension GateHouse {
+  /// Reads the configuration anew and serves by it from then on; open sessions do not notice.
+  ///
+  /// All or nothing: whatever is wrong with the new one, the old one stays and the log says why. What a running process
+  /// cannot change stays as it was and is named. Reloads are made one after the other.
+  func reload(because reason: String) async -> ReloadOutcome {
+    let outcome = await tryReload()
+    switch outcome {
+    case .done(let unchanged):
+      logger.notice("configuration reloaded", metadata: ["reason": "\(reason)"])
+      if !unchanged.isEmpty {
+        logger.warning(
+          "these settings need a restart", metadata: ["settings": "\(unchanged.joined(separator: ", "))"])
+      }
+    case .refused(let fault):
+      logger.error(
+        "configuration not reloaded: the old one stays", metadata: ["reason": "\(reason)", "fault": "\(fault)"])
+    }
+    memory.metrics.reloaded(outcome)
+    return outcome
+  }
+
+  private func tryReload() async -> ReloadOutcome {
+    do throws(CommandFailure) {
+      var settings = try RunCommand.load(loader)
+      let unchanged = settings.keepWhatNeedsRestart(of: generation.assembly.settings)
+      let assembly = try GateAssembly(settings, memory: memory)
+      let next = Generation(
+        assembly: assembly, responder: try assembly.responder(logger: logger),
+        certificates: CertificateFiles(of: settings))
+      try await changeOver(to: next)
+      return .done(needingRestart: unchanged)
+    } catch {
+      return .refused(error.lines)
+    }
+  }
+
+  private func changeOver(to next: Generation) async throws(CommandFailure) {
+    try await serve(next, tls: try next.assembly.tls())
+    GateHouse.announce(next.assembly.settings, with: logger)
+    let old = generation.background
+    generation = next
+    // Before the old one ends: no change of the store goes unseen.
+    generation.background = background(of: next.assembly)
+    old?.cancel()
+  }
+
+  /// Has new connections begin with `tls`, and requests be decided by `next`.
+  private func serve(_ next: Generation, tls: ServerTLS) async throws(CommandFailure) {
+    do throws(ServerTLS.Fault) {
+      try await engine.replace(
+        responder: next.responder, tls: tls, upstreams: next.assembly.settings.routes.map(\.upstream.upstream))
+    } catch {
+      throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
+    }
+  }
+
+  // MARK: Certificates
+
+  /// Serves renewed certificates: files that have changed are read anew, once they have rested for a round, so that a
+  /// certificate is not read together with the key of another one.
+  func watchCertificates() async {
+    var seen = generation.certificates
+    while !Task.isCancelled {
+      try? await Task.sleep(for: .seconds(2))
+      guard !Task.isCancelled, generation.assembly.settings.tls.reload == .auto else { continue }
+      let now = CertificateFiles(of: generation.assembly.settings)
+      defer { seen = now }
+      if now != generation.certificates, now == seen { await renewCertificates(now) }
+    }
+  }
+
+  private func renewCertificates(_ files: CertificateFiles) async {
+    // Whatever comes of it: what is broken is not read again until it has changed again.
+    generation.certificates = files
+    do throws(CommandFailure) {
+      try await serve(generation, tls: try generation.assembly.tls())
+      logger.notice("new certificate served", metadata: ["file": "\(generation.assembly.settings.tls.certificateFile)"])
+      memory.metrics.reloaded(.done(needingRestart: []))
+    } catch {
+      logger.error("the changed certificate cannot be used: the old one stays", metadata: ["fault": "\(error.lines)"])
+      memory.metrics.reloaded(.refused(error.lines))
+    }
+  }
+}
+
+extension GateSettings {
+  /// Sets back to `old` what a running process cannot change, and names the keys that differed.
+  fileprivate mutating func keepWhatNeedsRestart(of old: GateSettings) -> [String] {
+    var changed: [String] = []
+    if listen != old.listen { changed.append("listen") }
+    if store != old.store || mostWaitingForStore != old.mostWaitingForStore { changed.append("store") }
+    if admin != old.admin { changed.append("admin") }
+    (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
+    return changed
+  }
+}
+
+/// The files that TLS is set up from, as they are at a moment: to be compared.
+struct CertificateFiles: Sendable, Hashable {
+  private let contents: [[UInt8]?]
+
+  /// - Parameter settings: whose certificate, key and client authority are read; some kilobytes. Their contents and not
+  ///   their dates: those say nothing where a folder is swapped as a whole.
+  init(of settings: GateSettings) {
+    let files = [settings.tls.certificateFile, settings.tls.keyFile, settings.debugMTLS?.clientCAFile]
+    contents = files.map { file in
+      file.flatMap { try? Data(contentsOf: URL(filePath: $0)) }.map { SHA256.hash(Array($0)) }
+    }
+  }
+}

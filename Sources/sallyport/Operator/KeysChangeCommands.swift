@@ -1,0 +1,103 @@
+internal import ArgumentParser
+internal import GateService
+internal import Glibc
+
+struct KeysRevokeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "revoke",
+    abstract: "Ends keys and their open sessions.",
+    discussion: """
+      The key lets nobody in any more, and its open sessions are closed with 3003 within 2 seconds. The device is not \
+      banned: it can attest a new key.
+
+      Example:
+
+        sallyport keys revoke -c gate.yaml Kq3bX0rJ6mVwYd1s
+      """)
+
+  @OptionGroup var options: StoreOptions
+  @OptionGroup var keys: KeyArguments
+
+  func run() async throws {
+    do throws(CommandFailure) { try await keys.change("revoke", with: options) } catch { throw error.told() }
+  }
+}
+
+struct KeysRestoreCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Takes revocations back.",
+    discussion: """
+      Example:
+
+        sallyport keys restore -c gate.yaml Kq3bX0rJ6mVwYd1s
+      """)
+
+  @OptionGroup var options: StoreOptions
+  @OptionGroup var keys: KeyArguments
+
+  func run() async throws {
+    do throws(CommandFailure) { try await keys.change("restore", with: options) } catch { throw error.told() }
+  }
+}
+
+extension KeyArguments {
+  /// Looks every key up before the first is changed: one that is unknown or ambiguous leaves all as they are.
+  fileprivate func resolved(at desk: AdminDesk) async throws(CommandFailure) -> [KeyDescription] {
+    var found: [KeyDescription] = []
+    for name in names { found.append(try await desk.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
+    return found
+  }
+
+  fileprivate func change(_ action: String, with options: StoreOptions) async throws(CommandFailure) {
+    try await options.withDesk { desk throws(CommandFailure) in
+      for key in try await resolved(at: desk) {
+        let changed = try await desk.send("POST", "/v1/keys/\(key.key)/\(action)", KeyDescription.self)
+        if json { print(changed) } else { Console.print("\(changed.key)\t\(changed.state)") }
+      }
+    }
+  }
+}
+
+struct KeysRemoveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rm",
+    abstract: "Removes keys: their devices have to attest new ones.",
+    discussion: """
+      To end a key for good, revoke it: a removed key leaves no trace, so nothing tells that it was refused. Asks \
+      first on a terminal; elsewhere it wants --yes.
+
+      Example:
+
+        sallyport keys rm -c gate.yaml Kq3bX0rJ6mVwYd1s --yes
+      """)
+
+  @OptionGroup var options: StoreOptions
+  @OptionGroup var keys: KeyArguments
+
+  @Flag(name: [.short, .long], help: "Do not ask.")
+  var yes = false
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      guard yes || Terminal.isTerminal(STDIN_FILENO) else {
+        throw CommandFailure(
+          .usage, error: "removing keys cannot be taken back, and nobody is there to be asked", hint: "add --yes")
+      }
+      try await options.withDesk { desk throws(CommandFailure) in
+        for key in try await keys.resolved(at: desk) { try await remove(key, at: desk) }
+      }
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private func remove(_ key: KeyDescription, at desk: AdminDesk) async throws(CommandFailure) {
+    let question = "Remove the key \(key.key) of \(key.app), registered \(key.registeredAt)?"
+    guard yes || Terminal.confirms(Terminal.printable(question)) else {
+      throw CommandFailure(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
+    }
+    let removal = try await desk.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
+    Console.print(keys.json ? AdminJSON.text(of: removal) : "\(removal.key)\tremoved")
+  }
+}

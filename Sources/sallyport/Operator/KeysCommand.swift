@@ -1,0 +1,168 @@
+internal import ArgumentParser
+internal import GateService
+internal import Glibc
+
+/// The keys that are registered.
+struct KeysCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keys",
+    abstract: "Lists, revokes, restores, removes and copies registered keys.",
+    discussion: """
+      Asks the gate that runs with the configuration, over its admin server; if none runs, works on the store, and gates \
+      that share it follow within 2 seconds. Export and import always work on the store.
+
+      Example: which keys of an app are revoked
+
+        sallyport keys list -c /etc/sallyport/sallyport.yaml --app AAABBBCCC1.com.example.app --state revoked
+      """,
+    subcommands: [
+      KeysListCommand.self, KeysShowCommand.self, KeysRevokeCommand.self, KeysRestoreCommand.self,
+      KeysRemoveCommand.self, KeysExportCommand.self, KeysImportCommand.self,
+    ])
+}
+
+struct KeysListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "Lists keys.",
+    discussion: """
+      On a terminal a table, elsewhere lines of: hash, app, environment, state, counter, last use, registration, \
+      separated by tabs. With --json a line of JSON for each key.
+
+      Example:
+
+        sallyport keys list -c gate.yaml --state revoked --json
+      """)
+
+  enum State: String, ExpressibleByArgument, CaseIterable { case active, revoked }
+
+  @OptionGroup var options: StoreOptions
+
+  @Option(help: "Only keys of this app, TEAMID.bundle.id.")
+  var app: String?
+
+  @Option(help: "Only keys in this state.")
+  var state: State?
+
+  @Option(help: "Only keys whose hash begins so; 6 characters or more.")
+  var prefix: String?
+
+  @Option(help: "No more than this many.")
+  var limit: Int?
+
+  @Flag(help: "Write each key as one line of JSON.")
+  var json = false
+
+  func validate() throws {
+    guard limit ?? 1 > 0 else { throw ValidationError("--limit is a number from 1 on") }
+  }
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      try await options.withDesk { desk throws(CommandFailure) in try await list(at: desk) }
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private func list(at desk: AdminDesk) async throws(CommandFailure) {
+    var table = Table("KEY", "APP", "ENVIRONMENT", "STATE", "COUNTER", "LAST USED", "REGISTERED")
+    var rest = limit ?? .max
+    var cursor: String?
+    repeat {
+      let query = Query(
+        ("limit", "\(min(rest, 500))"), ("after", cursor), ("app", app), ("state", state?.rawValue),
+        ("prefix", prefix))
+      let page = try await desk.send("GET", "/v1/keys" + query.text, KeyListing.self)
+      if json {
+        for key in page.keys { Console.print(AdminJSON.text(of: key)) }
+      } else {
+        table.print(page.keys.map(Self.row))
+      }
+      rest -= page.keys.count
+      cursor = page.next
+    } while cursor != nil && rest > 0
+  }
+
+  private static func row(_ key: KeyDescription) -> [String] {
+    let name = Terminal.isTerminal(STDOUT_FILENO) ? String(key.key.prefix(16)) : key.key
+    return [
+      name, key.app, key.environment, key.state, "\(key.counter)", key.lastUsedAt ?? "-", key.registeredAt,
+    ]
+  }
+}
+
+struct KeysShowCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show",
+    abstract: "Tells all about keys.",
+    discussion: """
+      Example: the key of a line in the log
+
+        sallyport keys show -c gate.yaml Kq3bX0rJ6mVwYd1s
+      """)
+
+  @OptionGroup var options: StoreOptions
+  @OptionGroup var keys: KeyArguments
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      try await options.withDesk { desk throws(CommandFailure) in
+        for name in keys.names { keys.print(try await desk.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
+      }
+    } catch {
+      throw error.told()
+    }
+  }
+}
+
+/// The keys that a command is about, and how it tells what became of them.
+struct KeyArguments: ParsableArguments {
+  @Argument(help: KeyArgument.help)
+  var key: [KeyArgument]
+
+  @Flag(help: "Write each key as one line of JSON.")
+  var json = false
+
+  var names: [String] { key.map(\.name.text) }
+
+  func print(_ key: KeyDescription) {
+    guard !json else {
+      Console.print(AdminJSON.text(of: key))
+      return
+    }
+    let fields: [(String, String?)] = [
+      ("key", key.key), ("key id", key.keyID), ("app", key.app), ("environment", key.environment),
+      ("state", key.state), ("registered", key.registeredAt), ("last used", key.lastUsedAt ?? "never"),
+      ("revoked", key.revokedAt), ("counter", "\(key.counter)"), ("category", key.category),
+      ("bundle version", key.bundleVersion), ("public key", key.publicKey),
+      ("open sessions", key.sessions.map(String.init)),
+    ]
+    Console.print(
+      fields.compactMap { name, value in
+        value.map { name + String(repeating: " ", count: 16 - name.count) + Terminal.printable($0) }
+      }.joined(separator: "\n"))
+  }
+}
+
+/// The query of a request.
+struct Query {
+  let text: String
+
+  /// Leaves out what has no value.
+  init(_ parameters: (name: String, value: String?)...) {
+    let parts = parameters.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
+    text = parts.isEmpty ? "" : "?" + parts.joined(separator: "&")
+  }
+
+  private static func encoded(_ text: String) -> String {
+    text.utf8.map { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+        String(Unicode.Scalar(byte))
+      default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }.joined()
+  }
+}

@@ -1,0 +1,199 @@
+internal import ArgumentParser
+internal import AttestGate
+internal import GateService
+internal import Glibc
+internal import KeyTransfer
+internal import Settings
+
+struct KeysExportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Writes every key as lines of JSON, with counters and receipts.",
+    discussion: """
+      A header, a line for each key, and a trailer with their number and SHA-256, so that an import notices a file that \
+      was cut. Gates may go on meanwhile. The file holds no secret, and what belongs to your users: mode 0600.
+
+      Example: from SQLite to PostgreSQL
+
+        sallyport keys export - --store sqlite:///var/lib/sallyport/state.db |
+          sallyport keys import - --store postgres://sallyport@db.example/sallyport
+      """)
+
+  @OptionGroup var options: StoreOptions
+
+  @Argument(help: "The file to write; - is standard output.")
+  var file: String
+
+  @Flag(help: "Say on standard error, as JSON, how many keys were written.")
+  var json = false
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      let place = try options.places().store
+      let output = try OutputFile(path: file)
+      let count = try await OpenStore.with(place) { store throws(CommandFailure) in try await export(store, to: output)
+      }
+      try output.finish()
+      Console.error(json ? AdminJSON.text(of: ["exported": count]) : "\(count) keys exported")
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private func export(_ store: any GateStore, to output: OutputFile) async throws(CommandFailure) -> Int {
+    let progress = Progress(of: "keys")
+    defer { progress.end() }
+    do {
+      return try await KeyExport(of: store).run(progress: { progress.show($0, of: $1) }, to: { try output.write($0) })
+    } catch let error as StoreError {
+      throw OpenStore.failure(error, of: store)
+    } catch let error as CommandFailure {
+      throw error
+    } catch {
+      throw CommandFailure(.software, error: "\(error)", hint: "please report this")
+    }
+  }
+}
+
+/// A file that is there in whole or not at all, or standard output.
+final class OutputFile {
+  private let path: String
+  private let partial: String?
+  private let descriptor: Int32
+
+  /// `-` is standard output.
+  init(path: String) throws(CommandFailure) {
+    self.path = path
+    guard path != "-" else {
+      (partial, descriptor) = (nil, STDOUT_FILENO)
+      return
+    }
+    let partial = path + ".partial"
+    self.partial = partial
+    unlink(partial)
+    descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw Self.failure(partial) }
+  }
+
+  // What was not finished is no export.
+  deinit {
+    guard let partial, descriptor >= 0 else { return }
+    close(descriptor)
+    unlink(partial)
+  }
+
+  func write(_ bytes: [UInt8]) throws(CommandFailure) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw Self.failure(path) }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Makes the file durable and gives it its name.
+  func finish() throws(CommandFailure) {
+    guard let partial else { return }
+    guard fsync(descriptor) == 0, rename(partial, path) == 0 else { throw Self.failure(path) }
+  }
+
+  private static func failure(_ path: String) -> CommandFailure {
+    CommandFailure(
+      .cannotCreate, error: "\(path): \(String(cString: strerror(errno)))", hint: "name a file that you may write, or -"
+    )
+  }
+}
+
+struct KeysImportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Merges an export into a store.",
+    discussion: """
+      Keys that are there stay as they are or become stricter: a counter never goes down, a revocation is never taken \
+      back. So an import that was interrupted is begun anew, and one of a later export brings a store up to date. A file \
+      is checked from end to end before the first key is stored; standard input cannot be, so keys before a fault stay.
+
+      Example:
+
+        sallyport keys import keys.jsonl -c gate.yaml
+      """)
+
+  @OptionGroup var options: StoreOptions
+
+  @Argument(help: "The file to read; - is standard input.")
+  var file: String
+
+  @Flag(help: "Write the summary as JSON.")
+  var json = false
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      let place = try options.places().store
+      if file != "-" { try check() }
+      try await OpenStore.with(place, isNew: true) { store throws(CommandFailure) in try await merge(into: store) }
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private func check() throws(CommandFailure) {
+    let input = try ImportFile(path: file)
+    do throws(ImportFault) {
+      try KeyImport.verify(LineReader(descriptor: input.descriptor))
+    } catch {
+      throw failure(error, of: nil)
+    }
+  }
+
+  private func merge(into store: any GateStore) async throws(CommandFailure) {
+    let input = try ImportFile(path: file)
+    let progress = Progress(of: "keys")
+    var summary = KeyImport.Summary()
+    do throws(ImportFault) {
+      try await KeyImport(into: store).run(
+        LineReader(descriptor: input.descriptor), summary: &summary, progress: { progress.show($0, of: $1) })
+      progress.end()
+    } catch {
+      progress.end()
+      Console.error(text(of: summary))
+      throw failure(error, of: store)
+    }
+    Console.print(json ? AdminJSON.text(of: summary) : text(of: summary))
+  }
+
+  private func text(of summary: KeyImport.Summary) -> String {
+    "\(summary.new) keys are new, \(summary.updated) updated, \(summary.unchanged) unchanged"
+  }
+
+  private func failure(_ fault: ImportFault, of store: (any GateStore)?) -> CommandFailure {
+    switch fault {
+    case .store(let error, _):
+      if let store { return OpenStore.failure(error, of: store) }
+      return CommandFailure(.unavailable, error: "\(file): \(fault)", hint: "begin the import anew")
+    case .unreadable: return CommandFailure(.noInput, error: "\(file): \(fault)", hint: "name a file that you may read")
+    case .foreign, .malformed, .truncated, .altered:
+      return CommandFailure(.badData, error: "\(file): \(fault)", hint: "make the export again: sallyport keys export")
+    case .conflict:
+      return CommandFailure(
+        .badData, error: "\(file): \(fault)", hint: "look at both: sallyport keys show; remove the one that is wrong")
+    }
+  }
+}
+
+/// An open file, or standard input.
+final class ImportFile {
+  let descriptor: Int32
+
+  init(path: String) throws(CommandFailure) {
+    descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw CommandFailure(
+        .noInput, error: "\(path): \(String(cString: strerror(errno)))", hint: "name a file that you may read, or -")
+    }
+  }
+
+  deinit {
+    if descriptor > STDIN_FILENO { close(descriptor) }
+  }
+}

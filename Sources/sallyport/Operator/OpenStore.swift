@@ -1,0 +1,45 @@
+internal import AttestGate
+internal import Glibc
+internal import Settings
+
+/// A gate's store, opened by a command.
+enum OpenStore {
+  /// Calls `body` with the store, and closes it.
+  ///
+  /// - Parameter isNew: whether an SQLite file may be made. Else a path that was mistyped would be an empty store.
+  static func with<Value>(
+    _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(CommandFailure) -> Value
+  ) async throws(CommandFailure) -> Value {
+    if case .sqlite(let path) = place, !isNew, access(path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
+      throw CommandFailure(
+        .noInput, error: "there is no store at \(path)",
+        hint: "name the gate's configuration with -c FILE, or the store with --store URL")
+    }
+    let store = try place.makeStore(mostWaiting: 1024)
+    do throws(StoreError) {
+      try await store.open()
+    } catch {
+      await store.close()
+      throw failure(error, of: store)
+    }
+    do throws(CommandFailure) {
+      let value = try await body(store)
+      await store.close()
+      return value
+    } catch {
+      await store.close()
+      throw error
+    }
+  }
+
+  static func failure(_ error: StoreError, of store: any GateStore) -> CommandFailure {
+    let reason =
+      switch error {
+      case .unreachable(let reason), .corrupt(let reason), .inDoubt(let reason), .failed(let reason):
+        "\(error.step): \(reason)"
+      case .readOnly, .full, .locked, .overloaded, .closed: error.step
+      }
+    return CommandFailure(
+      .unavailable, error: "\(store.place): \(reason)", hint: "the store has to be there, and this user's to write")
+  }
+}

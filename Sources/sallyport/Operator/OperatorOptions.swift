@@ -1,0 +1,52 @@
+internal import ArgumentParser
+internal import AttestGate
+internal import Settings
+
+/// Where a gate's configuration is.
+struct ConfigurationOption: ParsableArguments {
+  @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML).")
+  var config: String?
+
+  func places() throws(CommandFailure) -> OperatorPlaces { try Self.places(SettingsLoader(file: config)) }
+
+  static func places(_ loader: SettingsLoader) throws(CommandFailure) -> OperatorPlaces {
+    do throws(ConfigurationFaults) {
+      return try loader.loadPlaces()
+    } catch {
+      let hasHint = error.faults.contains { $0.hint != nil }
+      throw CommandFailure(
+        .configuration,
+        lines: error.description
+          + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE, or a store with --store URL"))
+    }
+  }
+}
+
+/// Which keys a command works on: those of a gate, or those of a store.
+struct StoreOptions: ParsableArguments {
+  @OptionGroup var configuration: ConfigurationOption
+
+  @Option(
+    help: ArgumentHelp(
+      "Work on this store, whatever the configuration says: sqlite:///path or postgres://….", valueName: "url"))
+  var store: String?
+
+  func places() throws(CommandFailure) -> OperatorPlaces {
+    guard let store else { return try configuration.places() }
+    let loader = SettingsLoader(
+      file: configuration.config, flags: [FlagSetting(flag: "--store", key: "store.url", text: store)])
+    var places = try ConfigurationOption.places(loader)
+    places.admin = nil
+    return places
+  }
+
+  /// Calls `body` with the admin server of the running gate, or, if none runs, with one over the store.
+  func withDesk(_ body: (AdminDesk) async throws(CommandFailure) -> Void) async throws(CommandFailure) {
+    let places = try places()
+    if let desk = try await AdminDesk.gate(at: places.admin) {
+      try await body(desk)
+    } else {
+      try await OpenStore.with(places.store) { store throws(CommandFailure) in try await body(AdminDesk.over(store)) }
+    }
+  }
+}

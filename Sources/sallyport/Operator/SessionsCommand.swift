@@ -1,0 +1,126 @@
+internal import ArgumentParser
+internal import GateService
+internal import Glibc
+internal import Settings
+
+/// The sessions that are open at a gate.
+struct SessionsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sessions",
+    abstract: "Lists and closes the open sessions of a running gate.",
+    discussion: """
+      Each gate knows its own sessions. The gate needs an admin server: admin.listen.
+
+      Example:
+
+        sallyport sessions list -c /etc/sallyport/sallyport.yaml
+      """,
+    subcommands: [SessionsListCommand.self, SessionsCloseCommand.self])
+}
+
+extension ConfigurationOption {
+  /// The admin server of the gate that runs with the configuration.
+  func desk() async throws(CommandFailure) -> AdminDesk {
+    guard let admin = try places().admin else {
+      throw CommandFailure(
+        .configuration, error: "the configuration names no admin server",
+        hint: "name the gate's with -c FILE; it has to have admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
+    }
+    guard let desk = try await AdminDesk.gate(at: admin) else {
+      throw CommandFailure(
+        .unavailable, error: "no gate runs at \(admin.address.text)", hint: "sessions are there while a gate runs")
+    }
+    return desk
+  }
+}
+
+struct SessionsListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "Lists open sessions, the oldest first.",
+    discussion: """
+      On a terminal a table, elsewhere lines of: id, key, app, route, method, opening, age in seconds, client, separated \
+      by tabs. With --json a line of JSON for each session.
+
+      Example: the sessions of one key
+
+        sallyport sessions list -c gate.yaml --key Kq3bX0rJ6mVwYd1s
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  @Option(help: "Only sessions of this key: its hash, its first 6 characters or more, or the device's key id.")
+  var key: KeyArgument?
+
+  @Flag(help: "Write each session as one line of JSON.")
+  var json = false
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      let desk = try await configuration.desk()
+      var table = Table("SESSION", "KEY", "APP", "ROUTE", "METHOD", "OPENED", "AGE", "CLIENT")
+      var cursor: String?
+      repeat {
+        let query = Query(("limit", "500"), ("after", cursor), ("key", key?.name.text))
+        let page = try await desk.send("GET", "/v1/sessions" + query.text, SessionListing.self)
+        if json {
+          for session in page.sessions { Console.print(AdminJSON.text(of: session)) }
+        } else {
+          table.print(page.sessions.map(Self.row))
+        }
+        cursor = page.next
+      } while cursor != nil
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private static func row(_ session: SessionDescription) -> [String] {
+    let key = session.key.map { Terminal.isTerminal(STDOUT_FILENO) ? String($0.prefix(16)) : $0 }
+    return [
+      session.id, key ?? "-", session.app ?? "-", session.route, session.method, session.openedAt,
+      "\(session.ageSeconds)", session.address,
+    ]
+  }
+}
+
+struct SessionsCloseCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "close",
+    abstract: "Closes sessions with 1001.",
+    discussion: """
+      The device may open another one at once: to keep it out, revoke its key.
+
+      Example:
+
+        sallyport sessions close -c gate.yaml 5f1d0c7e9a3b4286b1c2d3e4f5a60718
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  @Argument(help: "The ids of sessions: those of the requests that opened them, as in the log.")
+  var id: [String]
+
+  @Flag(help: "Write each session as one line of JSON.")
+  var json = false
+
+  func validate() throws {
+    for id in id where id.isEmpty || !id.utf8.allSatisfy({ Self.digits.contains($0) }) {
+      throw ValidationError("\"\(Terminal.printable(id))\" is no id of a session: 32 hex digits")
+    }
+  }
+
+  private static let digits = Array("0123456789abcdef".utf8)
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      let desk = try await configuration.desk()
+      for id in id {
+        let closing = try await desk.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
+        Console.print(json ? AdminJSON.text(of: closing) : "\(closing.id)\tclosed")
+      }
+    } catch {
+      throw error.told()
+    }
+  }
+}

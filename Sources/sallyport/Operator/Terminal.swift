@@ -1,0 +1,69 @@
+internal import Glibc
+
+/// What is different when a person sits there.
+enum Terminal {
+  static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+  /// Asks on standard error; only `y` and `yes` are a yes.
+  static func confirms(_ question: String) -> Bool {
+    Progress.write("\(question) [y/N] ")
+    let answer = readLine()?.lowercased()
+    return answer == "y" || answer == "yes"
+  }
+
+  /// Without control characters: what comes from elsewhere must not steer a terminal, nor break a table.
+  static func printable(_ text: String) -> String { VerifyReport.printable(text) }
+}
+
+/// Rows for people on a terminal, and for programs elsewhere.
+struct Table {
+  private let headings: [String]
+  private var hasHeadings = false
+
+  init(_ headings: String...) { self.headings = headings }
+
+  /// Prints some rows: in columns below headings on a terminal, else separated by tabs and without headings.
+  mutating func print(_ rows: [[String]]) {
+    guard !rows.isEmpty else { return }
+    let rows = rows.map { $0.map(Terminal.printable) }
+    guard Terminal.isTerminal(STDOUT_FILENO) else {
+      Console.print(rows.map { $0.joined(separator: "\t") }.joined(separator: "\n"))
+      return
+    }
+    let lines = hasHeadings ? rows : [headings] + rows
+    hasHeadings = true
+    let widths = headings.indices.map { column in
+      ([headings] + rows).map { $0.indices.contains(column) ? $0[column].count : 0 }.max() ?? 0
+    }
+    Console.print(lines.map { Self.line($0, widths) }.joined(separator: "\n"))
+  }
+
+  private static func line(_ row: [String], _ widths: [Int]) -> String {
+    let cells = zip(row, widths).map { $0 + String(repeating: " ", count: max(0, $1 - $0.count)) }
+    var line = cells.joined(separator: "  ")
+    while line.hasSuffix(" ") { line.removeLast() }
+    return line
+  }
+}
+
+/// How far a long work is, on one line of a terminal; nowhere else.
+struct Progress {
+  private let unit: String
+  private let isShown = Terminal.isTerminal(STDERR_FILENO)
+
+  init(of unit: String) { self.unit = unit }
+
+  func show(_ count: Int, of total: Int) {
+    if isShown { Self.write("\r\(count) of \(total) \(unit)") }
+  }
+
+  func end() {
+    if isShown { Self.write("\r\u{1B}[K") }
+  }
+
+  fileprivate static func write(_ text: String) {
+    let bytes = Array(text.utf8)
+    // Of what is only seen, nothing is lost if it is not written.
+    _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  }
+}

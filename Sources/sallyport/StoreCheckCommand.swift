@@ -1,0 +1,98 @@
+internal import AppAttest
+internal import ArgumentParser
+internal import AttestGate
+internal import Settings
+
+struct StoreCheckCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check",
+    abstract: "Reads all of the store and says what is amiss, and what to do about it.",
+    discussion: """
+      Changes nothing, and gates go on meanwhile. Exits 0 if nothing worse than a warning was found, 1 if something was.
+
+      Example:
+
+        sallyport store check -c /etc/sallyport/sallyport.yaml
+      """)
+
+  @OptionGroup var target: StoreTarget
+
+  func run() async throws {
+    let findings: [StoreFinding]
+    do throws(CommandFailure) {
+      let choice = try target.resolve().store
+      let whole = try choice.makeWhole()
+      findings = try await Self.findings(choice, whole)
+      tell(findings, of: whole.place)
+    } catch {
+      throw error.told()
+    }
+    if findings.contains(where: { $0.weight == .problem }) {
+      throw ExitCode(CommandFailure.Status.problemsFound.rawValue)
+    }
+  }
+
+  private static func findings(
+    _ choice: GateSettings.Store, _ whole: any WholeStore
+  ) async throws(CommandFailure) -> [StoreFinding] {
+    let store = try choice.makeStore(mostWaiting: 64, isPatient: true)
+    do throws(StoreError) {
+      let schema = try whole.schema()
+      guard !schema.isCurrent else { return try await Self.findings(in: store) }
+      if schema.version > 0 { return [Self.outdated(schema)] }
+    } catch {
+      guard case .corrupt(let reason) = error else { throw CommandFailure(error, of: whole.place) }
+      return [Self.damaged(reason)]
+    }
+    throw CommandFailure(
+      .noInput, error: "\(whole.place): there is no store",
+      hint: "a gate makes it when it starts, `sallyport store migrate` makes it now")
+  }
+
+  private static func findings(in store: any GateStore) async throws(StoreError) -> [StoreFinding] {
+    let findings = try await store.findings(isThorough: true) + Self.unreadable(in: store)
+    await store.close()
+    return findings
+  }
+
+  private static func outdated(_ schema: SchemaState) -> StoreFinding {
+    StoreFinding(
+      .problem, in: .data, "its tables are of version \(schema.version), and this sallyport's of \(schema.newest)",
+      advice: "sallyport store migrate, or let a gate of this version start; then check again")
+  }
+
+  private static func damaged(_ reason: String) -> StoreFinding {
+    StoreFinding(
+      .problem, in: .data, "it is damaged: \(reason)",
+      advice: "stop the gates, keep the store, restore a backup: sallyport store restore FILE")
+  }
+
+  /// Reads every key as a gate does.
+  private static func unreadable(in store: any GateStore) async throws(StoreError) -> [StoreFinding] {
+    var cursor: KeyID?
+    do throws(StoreError) {
+      repeat { cursor = try await store.keys(.all, after: cursor, limit: 1000).next } while cursor != nil
+      return []
+    } catch {
+      guard case .corrupt(let reason) = error else { throw error }
+      return [Self.damaged(reason)]
+    }
+  }
+
+  private func tell(_ findings: [StoreFinding], of place: String) {
+    let lines = findings.flatMap { ["\($0.weight.rawValue): \($0.text)", "  \($0.advice)"] }
+    let verdict = findings.isEmpty ? "\(place): nothing is amiss" : "\(place):"
+    target.say(
+      ([verdict] + lines).joined(separator: "\n"),
+      [
+        "store": .text(place),
+        "findings": .array(
+          findings.map {
+            [
+              "weight": .text($0.weight.rawValue), "area": .text($0.area.rawValue), "text": .text($0.text),
+              "advice": .text($0.advice),
+            ]
+          }),
+      ])
+  }
+}

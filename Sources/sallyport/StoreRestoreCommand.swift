@@ -1,0 +1,58 @@
+internal import ArgumentParser
+internal import AttestGate
+internal import ByteCoding
+internal import SQLiteStore
+internal import Settings
+
+struct StoreRestoreCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Puts a backup into the place of all that is stored.",
+    discussion: """
+      Refused while anybody works on the store: stop the gates first. Either all of the backup is there afterwards or \
+      nothing has changed. The keys of nonces are new, and every nonce that was issued before is refused.
+
+      What a backup does not know: keys that were registered since are gone, and revocations made since have to be made \
+      again.
+
+      Example:
+
+        sallyport store restore /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
+      """)
+
+  @Argument(help: "A file that `sallyport store backup` made.")
+  var file: String
+
+  @OptionGroup var target: StoreTarget
+
+  func run() async throws {
+    do throws(CommandFailure) {
+      let (choice, settings) = try target.resolve()
+      let store = try choice.makeWhole()
+      let (backup, kept) = try BackupCall.run(file, store.place) {
+        let backup = try BackupFile(path: file)
+        return (backup, try store.replace(with: NewBeginning(at: .now())) { try backup.read($0) })
+      }
+      tell(backup, of: store.place, kept: kept)
+      if let keys = settings?.appAttest.challengeKeysFile {
+        Console.error(
+          "hint: nonces are made with \(keys): replace the keys in it too (NUMBER SECRET, openssl rand -hex 32)")
+      }
+    } catch {
+      throw error.told()
+    }
+  }
+
+  private func tell(_ backup: BackupFile, of place: String, kept: String?) {
+    let lines = [
+      "\(place): \(backup.count) keys, as they were in \(backup.place) at \(backup.madeAt)",
+      "the keys of nonces are new: every nonce that was issued before is refused",
+    ]
+    var object: [String: JSONValue] = [
+      "store": .text(place), "file": .text(file), "keys": .number(Int(backup.count)),
+      "made_at": .text(backup.madeAt.description), "from": .text(backup.place),
+    ]
+    object["replaced"] = kept.map(JSONValue.text)
+    target.say((lines + (kept.map { ["what was there before: \($0)"] } ?? [])).joined(separator: "\n"), object)
+  }
+}

@@ -1,0 +1,72 @@
+internal import ArgumentParser
+internal import AttestGate
+internal import FoundationEssentials
+internal import Settings
+
+/// The store that a command is about, and how it answers.
+struct StoreTarget: ParsableArguments {
+  @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML), which names the store.")
+  var config: String?
+
+  @Option(
+    name: .customLong("store"),
+    help: "The store itself: sqlite:///path or postgres://user@host/database (password: PGPASSFILE).")
+  var url: String?
+
+  @Flag(help: "Print one JSON object.")
+  var json = false
+
+  func validate() throws {
+    guard (config == nil) != (url == nil) else { throw ValidationError("name the store: -c FILE or --store URL") }
+  }
+
+  /// What is named, and the settings if there are any.
+  func resolve() throws(CommandFailure) -> (store: GateSettings.Store, settings: GateSettings?) {
+    if let url {
+      do throws(GateSettings.Store.Malformed) {
+        return (try GateSettings.Store(url: url), nil)
+      } catch {
+        throw CommandFailure(
+          .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…"
+        )
+      }
+    }
+    let settings = try RunCommand.load(SettingsLoader(file: config))
+    return (settings.store, settings)
+  }
+
+  /// Says how it ended: as text for people, or as one line of JSON.
+  func say(_ text: @autoclosure () -> String, _ object: @autoclosure () -> [String: JSONValue]) {
+    Console.print(json ? JSONValue.object(object()).line : text())
+  }
+}
+
+extension JSONValue {
+  /// The text on one line.
+  var line: String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // Texts, numbers and booleans can always be encoded.
+    return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+  }
+}
+
+extension CommandFailure {
+  /// A fault of the store at `place`.
+  init(_ error: StoreError, of place: String) {
+    let (reason, hint) =
+      switch error {
+      case .unreachable(let reason):
+        (reason, "see that the store is there, that this user may use it, and that this sallyport is not older than it")
+      case .readOnly: ("it is read-only", "make it writable, or name the primary")
+      case .full: ("its disk is full", "make room and try again")
+      case .locked: ("it is locked", "a restore or a long transaction is under way: try again later")
+      case .corrupt(let reason): ("it is damaged: \(reason)", "keep it as it is, and restore a backup")
+      case .overloaded: ("it has too much to do", "try again later")
+      case .closed: ("it is closed", "try again")
+      case .inDoubt(let reason): ("nobody knows whether it was done: \(reason)", "look, and do it again if it was not")
+      case .failed(let reason): (reason, "see the database's own log")
+      }
+    self.init(.unavailable, error: "\(place): \(reason)", hint: hint)
+  }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import SimulatedDevice
+import ByteCoding
+import TestSupport
+import Testing
+
+/// `sallyport check` in a folder with an authority's files, without variables of the tests' own environment.
+private struct Shell {
+  let folder: String
+
+  static func with<R>(_ body: (Shell) async throws -> R) async throws -> R {
+    try await Places.withTemporaryFolder { folder in
+      try AuthorityFolder(path: folder).save(TestAuthority(appID: "SALLYPORT1.com.example.app", at: .now()))
+      return try await body(Shell(folder: folder))
+    }
+  }
+
+  func write(_ text: String, to name: String) throws {
+    try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+  }
+
+  /// What `sallyport check` says and ends with; the folder is called DIR.
+  func check(
+    _ arguments: String..., environment: [String: String?] = [:]
+  ) async throws -> (status: Int32?, output: [String], errors: [String]) {
+    let names = ProcessInfo.processInfo.environment.keys.filter {
+      $0.hasPrefix("SALLYPORT_") || $0.hasPrefix("APPATTEST_") || $0.hasPrefix("REQUIRE_APP") || $0.hasPrefix("MTLS_")
+    }
+    let clean = Dictionary(uniqueKeysWithValues: names.map { ($0, String?.none) })
+    let (exit, output, errors) = try await ChildProcess.run(
+      Places.product("sallyport"), ["check"] + arguments, environment: clean.merging(environment) { $1 }, in: folder)
+    let short = { (lines: [String]) in lines.map { $0.replacingOccurrences(of: folder, with: "DIR") } }
+    return (exit.code, short(output), short(errors))
+  }
+}
+
+private let sound = """
+  listen: { address: 127.0.0.1, port: 0 }
+  tls: { cert_file: server.pem, key_file: server.key }
+  app_attest: { apps: [{ team_id: AAABBBCCC1, bundle_id: com.example.app }] }
+  store: { url: "sqlite:///var/empty/none/state.db" }
+  routes: [{ upstream: "ws://127.0.0.1:1" }]
+  """
+
+@Suite("sallyport check", .timeLimit(.minutes(2)))
+struct CheckCommandTests {
+  @Test("tells every fault at once, with its place, then the warnings and the hints, and exits 78")
+  func faults() async throws {
+    try await Shell.with { shell in
+      try shell.write("listen: { prot: 1 }\napp_attest: { enforcement: off }\nsession: { ping: 5 }\n", to: "gate.yaml")
+      let (status, output, errors) = try await shell.check("-c", "gate.yaml")
+      #expect(status == 78 && output.isEmpty)
+      #expect(
+        errors.map { $0.hasPrefix("hint: ") ? "hint" : $0 } == [
+          "error: gate.yaml:1:1: tls.cert_file: missing",
+          "error: gate.yaml:1:1: tls.key_file: missing",
+          "error: gate.yaml:1:11: listen.prot: unknown key (did you mean listen.port)",
+          "error: gate.yaml:3:18: session.ping: 5 has no unit: ms, s, m, h or d (did you mean 5s)",
+          "warning: routes: none given: / leads to ws://127.0.0.1:8080",
+          "warning: gate.yaml:2:28: app_attest.enforcement: authentication is OFF: everyone is let through",
+          "hint",
+        ])
+    }
+  }
+
+  @Test("exits 1 when the file is sound and what it names is not there, and 0 when nobody looks")
+  func probes() async throws {
+    try await Shell.with { shell in
+      try shell.write(sound, to: "gate.yaml")
+      let (status, output, errors) = try await shell.check("-c", "gate.yaml")
+      #expect(status == 1)
+      #expect(output.contains("ok: tls.key_file: belongs to the certificate (mode 0600)"))
+      #expect(output.last == "the configuration is sound; 2 of 5 probes failed")
+      #expect(
+        errors.contains {
+          $0.hasPrefix("error: gate.yaml:5:22: routes[0].upstream: ws://127.0.0.1:1 cannot be reached")
+        })
+      #expect(errors.contains { $0.hasPrefix("error: gate.yaml:4:15: store.url: ") })
+
+      let (offline, said, complaints) = try await shell.check("-c", "gate.yaml", "--offline")
+      #expect(offline == 0 && complaints.isEmpty)
+      #expect(said == ["the configuration is sound"])
+    }
+  }
+
+  @Test("tells of a store that libpq makes nothing of beside the rest")
+  func malformedStore() async throws {
+    try await Shell.with { shell in
+      try shell.write(sound, to: "gate.yaml")
+      let (status, output, errors) = try await shell.check(
+        "-c", "gate.yaml", "--set", "store.url=postgres://h/x?nonsense=1")
+      #expect(status == 1 && output.last == "the configuration is sound; 2 of 5 probes failed")
+      #expect(errors.contains { $0.hasPrefix("error: --set: store.url: ") && $0.contains("invalid URI") }, "\(errors)")
+    }
+  }
+
+  @Test("writes the settings in force, which load again to the same")
+  func effective() async throws {
+    try await Shell.with { shell in
+      try shell.write(sound, to: "gate.yaml")
+      let (status, output, _) = try await shell.check(
+        "-c", "gate.yaml", "--offline", "--effective", "--set", "listen.port=6201",
+        environment: ["SALLYPORT_STORE__URL": "postgres://u:hunter2@h/x"])
+      #expect(status == 0)
+      let lines = output.map { $0.replacingOccurrences(of: "(?<=\\S)  +", with: "  ", options: .regularExpression) }
+      for line in [
+        "  port: 6201  # --set", "  url: \"postgres://u:…@h/x\"  # SALLYPORT_STORE__URL", "  loops: auto  # default",
+      ] {
+        #expect(lines.contains(line), "\(lines)")
+      }
+      #expect(!output.joined().contains("hunter2"))
+      let text = output.joined(separator: "\n").replacingOccurrences(of: "DIR", with: shell.folder)
+      try shell.write(text, to: "again.yaml")
+      let again = try await shell.check("-c", "again.yaml", "--offline", "--effective")
+      #expect(again.status == 0)
+      let values = { (lines: [String]) in
+        lines.map { $0.replacingOccurrences(of: " +# .*", with: "", options: .regularExpression) }
+      }
+      #expect(values(again.output) == values(output))
+    }
+  }
+
+  @Test("writes everything as JSON for programs")
+  func json() async throws {
+    struct Report: Decodable {
+      struct Item: Decodable, Hashable {
+        var key: String?
+        var file: String?
+        var line: Int?
+        var column: Int?
+        var suggestion: String?
+        var outcome: String?
+        var origin: String
+      }
+      let status: Int
+      let faults: [Item]
+      let warnings: [Item]
+      let probes: [Item]
+      let effective: [Item]?
+    }
+    try await Shell.with { shell in
+      try shell.write(sound, to: "gate.yaml")
+      var transcript = try await shell.check("-c", "gate.yaml", "--json", "--effective")
+      var report = try JSONDecoder().decode(Report.self, from: Data(transcript.output.joined(separator: "\n").utf8))
+      #expect(transcript.status == 1 && report.status == 1 && transcript.errors.isEmpty)
+      #expect(report.faults.isEmpty && report.probes.count { $0.outcome == "failed" } == 2)
+      #expect(report.effective?.first { $0.key == "listen.port" }?.origin == "gate.yaml:1:37")
+
+      try shell.write(
+        "listen: { prot: 1 }\n" + sound.split(separator: "\n").dropFirst().joined(separator: "\n"), to: "gate.yaml")
+      transcript = try await shell.check("-c", "gate.yaml", "--json")
+      report = try JSONDecoder().decode(Report.self, from: Data(transcript.output.joined(separator: "\n").utf8))
+      #expect(transcript.status == 78 && report.status == 78 && report.probes.isEmpty && report.effective == nil)
+      #expect(
+        report.faults == [
+          .init(
+            key: "listen.prot", file: "gate.yaml", line: 1, column: 11, suggestion: "listen.port",
+            origin: "gate.yaml:1:11")
+        ])
+    }
+  }
+
+  @Test("prints the schema and the reference that are shipped", arguments: ["--schema", "--reference"])
+  func documents(_ flag: String) async throws {
+    try await Shell.with { shell in
+      let (status, output, errors) = try await shell.check(flag)
+      #expect(status == 0 && errors.isEmpty)
+      #expect(output.first == (flag == "--schema" ? "{" : "# Configuration reference"))
+    }
+  }
+}

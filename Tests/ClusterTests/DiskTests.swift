@@ -1,0 +1,141 @@
+import Foundation
+import GateProcesses
+import Glibc
+import PostgresServers
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+/// A small disk of its own, in memory.
+private struct SmallDisk {
+  let path: String
+
+  /// Whether this user may mount; where not, these tests are left out.
+  static let isPermitted: Bool = {
+    let path = NSTemporaryDirectory() + "sallyport-mount-\(getpid())"
+    guard mkdir(path, 0o700) == 0 else { return false }
+    defer { rmdir(path) }
+    return run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", path) && run("umount", path)
+  }()
+
+  /// Calls `body` with a disk of so many kibibytes, and takes it away.
+  static func with<R>(kibibytes: Int, _ body: (SmallDisk) async throws -> R) async throws -> R {
+    try await Places.withTemporaryFolder { folder in
+      let disk = SmallDisk(path: folder + "/disk")
+      guard mkdir(disk.path, 0o700) == 0,
+        run("mount", "-t", "tmpfs", "-o", "size=\(kibibytes)k,mode=0700", "tmpfs", disk.path)
+      else { throw Unexpected("no disk") }
+      defer { _ = run("umount", "--lazy", disk.path) }
+      return try await body(disk)
+    }
+  }
+
+  private static func run(_ tool: String, _ arguments: String...) -> Bool {
+    guard let path = try? Places.tool(tool) else { return false }
+    return (try? ChildProcess.run(path, arguments, writing: "/dev/null", "/dev/null")) == .code(0)
+  }
+
+  private var filler: String { path + "/filler" }
+
+  /// Takes what room there is.
+  func fill() {
+    let descriptor = open(filler, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    defer { close(descriptor) }
+    for size in [65536, 4096] {
+      let block = [UInt8](repeating: 0, count: size)
+      while write(descriptor, block, size) == size {}
+    }
+  }
+
+  func makeRoom() { unlink(filler) }
+
+  func remount(readOnly: Bool) throws {
+    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("no remount") }
+  }
+}
+
+@Suite(
+  "Disks that are full or read-only", .serialized, .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk")
+)
+struct DiskTests {
+  @Test(
+    "On a full disk new sockets are refused and open ones live on; with room again new ones open, without a restart")
+  func full() async throws {
+    try await SmallDisk.with(kibibytes: 8192) { disk in
+      try await Self.serving("sqlite://\(disk.path)/state.db") { gate, visitor in
+        let phone = try Phone(of: gate.authority)
+        try await visitor.register(phone)
+        let socket = try await visitor.open(as: phone, counter: 1)
+        disk.fill()
+        var counter: UInt32 = 2
+        // What room SQLite has in its own files is used up first.
+        while try await visitor.refusal(of: phone.credentials(over: visitor.challenge(), counter: counter)) == nil {
+          counter += 1
+          if counter > 3000 { throw Unexpected("the disk does not fill up") }
+        }
+        #expect(
+          try await visitor.refusal(of: phone.credentials(over: visitor.challenge(), counter: counter))
+            == "store_unavailable")
+        #expect(try await socket.exchange(.text("alive")) == .text("alive"))
+        disk.makeRoom()
+        let next = try await visitor.open(as: phone, counter: counter + 1)
+        #expect(try await next.exchange(.text("back")) == .text("back"))
+        #expect(try await socket.exchange(.text("alive")) == .text("alive"))
+      }
+    }
+  }
+
+  @Test(
+    "On a read-only disk the gate starts, refuses and says why; once it can be written sockets open, without a restart")
+  func readOnly() async throws {
+    try await SmallDisk.with(kibibytes: 8192) { disk in
+      try disk.remount(readOnly: true)
+      try await Self.serving("sqlite://\(disk.path)/state.db") { gate, visitor in
+        let phone = try Phone(of: gate.authority)
+        _ = try await gate.process.errors.first("the reason") { $0.contains("store_read_only") }
+        #expect(try await (try? visitor.register(phone)) == nil)
+        try disk.remount(readOnly: false)
+        try await visitor.register(phone)
+        let socket = try await visitor.open(as: phone, counter: 1)
+        #expect(try await socket.exchange(.text("back")) == .text("back"))
+      }
+    }
+  }
+
+  @Test("On a PostgreSQL whose disk is full the same holds")
+  func fullServer() async throws {
+    let server = try await PostgresServer.start()
+    try await SmallDisk.with(kibibytes: 16_384) { disk in
+      // Tables alone: the log has a disk of its own, as it should.
+      try await server.useTablespace(at: disk.path)
+      try await Self.serving(PostgresServer.url(of: [server])) { gate, visitor in
+        let phone = try Phone(of: gate.authority)
+        try await visitor.register(phone)
+        let socket = try await visitor.open(as: phone, counter: 1)
+        disk.fill()
+        var counter: UInt32 = 2
+        while try await visitor.refusal(of: phone.credentials(over: visitor.challenge(), counter: counter)) == nil {
+          counter += 1
+          if counter > 3000 { throw Unexpected("the disk does not fill up") }
+        }
+        #expect(try await socket.exchange(.text("alive")) == .text("alive"))
+        disk.makeRoom()
+        let next = try await visitor.open(as: phone, counter: counter + 1)
+        #expect(try await next.exchange(.text("back")) == .text("back"))
+      }
+      try await server.crash()
+    }
+  }
+
+  private static func serving(
+    _ url: String, _ body: (GateProcess, Visitor) async throws -> Void
+  ) async throws {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      plan.storeURL = url
+      try await GateProcess.serving(plan) { gate in try await body(gate, Visitor(to: gate)) }
+    }
+  }
+}

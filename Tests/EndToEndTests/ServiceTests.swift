@@ -1,0 +1,195 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+/// The datagram socket of a service manager.
+private final class ServiceManager: @unchecked Sendable {
+  let path: String
+  // Not changed after `init`.
+  private let descriptor: Int32
+
+  init(in folder: String) throws {
+    path = folder + "/notify"
+    descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+    let isBound = withUnsafePointer(to: &address) { [descriptor] pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+      }
+    }
+    try #require(isBound)
+    var patience = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  deinit { close(descriptor) }
+
+  /// The next message; `nil` if none comes within 20 s. On a thread of its own: it blocks.
+  func next() async -> String? {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread { [descriptor] in
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        continuation.resume(returning: count < 0 ? nil : String(decoding: buffer.prefix(count), as: UTF8.self))
+      }
+    }
+  }
+}
+
+@Suite("A gate as a service", .serialized, .timeLimit(.minutes(2)))
+struct ServiceTests {
+  @Test("tells its manager that it is ready, then that it is alive, and at SIGTERM that it stops")
+  func notifications() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let manager = try ServiceManager(in: folder)
+      try RunningGate.prepare(folder)
+      let environment = [String: String?].gateless.merging(
+        ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "400000", "WATCHDOG_PID": nil]) { $1 }
+      let process = try ChildProcess(
+        Places.product("sallyport"), ["run", "-c", folder + "/gate.yaml"], environment: environment, in: folder)
+      defer { process.kill() }
+      var messages: Set<String> = []
+      while !messages.isSuperset(of: ["READY=1\nSTATUS=serving", "WATCHDOG=1"]) {
+        messages.insert(try #require(await manager.next()))
+      }
+      // It listens by the time that it says so.
+      #expect(try await GateLog(lines: process.errors).listeningPort() > 0)
+      process.send(SIGTERM)
+      var last = try #require(await manager.next())
+      while last == "WATCHDOG=1" { last = try #require(await manager.next()) }
+      #expect(last == "STOPPING=1\nSTATUS=closing its sockets")
+      #expect(try await process.exit() == .code(0))
+    }
+  }
+}
+
+extension ServiceTests {
+  /// Does what systemd does for a socket unit: opens the socket and becomes the gate.
+  private static let activator = """
+    import os, socket, sys
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+    os.dup2(listener.fileno(), 3)
+    os.set_inheritable(3, True)
+    os.environ["LISTEN_PID"], os.environ["LISTEN_FDS"] = str(os.getpid()), "1"
+    os.execv(sys.argv[1], sys.argv[1:])
+    """
+
+  @Test("serves at the socket that was opened for it, whatever its configuration says")
+  func activation() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder)
+      let process = try ChildProcess(
+        Places.tool("python3"),
+        ["-c", Self.activator, Places.product("sallyport"), "run", "-c", folder + "/gate.yaml"], environment: .gateless,
+        in: folder)
+      defer { process.kill() }
+      let port = try #require(UInt16(try await process.output.first("the port") { _ in true }))
+      // Whoever comes before the gate listens waits.
+      let (exit, answer, errors) = try await ChildProcess.run(
+        Places.tool("curl"),
+        ["-sS", "--cacert", folder + "/tls-ca.pem", "https://localhost:\(port)/attest/challenge"])
+      #expect(exit == .code(0) && answer.joined().contains("nonce"), "\(errors)")
+      #expect(try await GateLog(lines: process.errors).listeningPort() == port)
+    }
+  }
+}
+
+@Suite("sallyport ca", .serialized, .timeLimit(.minutes(3)))
+struct CACommandTests {
+  private func ca(
+    _ arguments: String..., in folder: String
+  ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    // setsid: without a terminal nobody can be asked.
+    try await ChildProcess.run(
+      Places.tool("setsid"), ["--wait", Places.product("sallyport"), "ca"] + arguments, in: folder)
+  }
+
+  @Test("makes a certificate that opens a socket, from its files and from what is exported")
+  func opens() async throws {
+    let backend = try await EchoBackend()
+    try await Places.withTemporaryFolder { folder in
+      #expect(
+        try await ca("init", "--organization", "YourOrg", in: folder).output == [
+          "config/client-ca/ca.pem", "config/client-ca/ca.key",
+        ])
+      #expect(
+        try await ca("issue", "--json", in: folder).output == [
+          #"{"files":["config/client-ca/client.crt","config/client-ca/client.key"]}"#
+        ])
+      #expect(try await ca("export", "--format", "pem", in: folder).exit == .code(0))
+      let gate = try await RunningGate(
+        GateConfiguration(upstream: backend.upstream, clientAuthority: "config/client-ca/ca.pem"), in: folder)
+      defer { gate.process.kill() }
+      let files = folder + "/config/client-ca/"
+      for (certificate, key) in [("client.crt", "client.key"), ("client.pem", "client.pem")] {
+        let (exit, output, errors) = try await ChildProcess.run(
+          Places.product("attest"),
+          [
+            "connect", gate.url, "--ca", gate.certificateAuthority, "--cert", files + certificate, "--key", files + key,
+            "--once", "hello",
+          ], environment: .gateless, within: .seconds(20))
+        #expect(exit == .code(0) && output == ["hello"], "\(errors)")
+      }
+      #expect(try await backend.firstHeaders()["x-attest-method"] == "mtls")
+    }
+  }
+
+  @Test("says what is wrong, with a hint and a code")
+  func faults() async throws {
+    try await Places.withTemporaryFolder { folder in
+      #expect(try await ca("issue", in: folder).exit == .code(66))
+      _ = try await ca("init", in: folder)
+      let again = try await ca("init", in: folder)
+      #expect(again.exit == .code(73) && again.errors.first == "error: config/client-ca/ca.pem is there already")
+      #expect(again.errors.last?.hasPrefix("hint: --force") == true)
+      _ = try await ca("issue", in: folder)
+      let unasked = try await ca("export", "--format", "p12", in: folder)
+      #expect(
+        unasked.exit == .code(64)
+          && unasked.errors.first == "error: the password cannot be asked for without a terminal")
+      let empty = try await ca("export", "--format", "p12", "--password-file", "/dev/null", in: folder)
+      #expect(empty.exit == .code(0) && empty.output == ["config/client-ca/client.p12"])
+    }
+  }
+
+  /// Runs a command on a terminal of its own, waits for what it asks, and types.
+  private static let typist = """
+    import os, pty, sys
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.argv[1], sys.argv[1:])
+    shown = b""
+    for prompt in [b"Password of the exported file: ", b"Again: "]:
+        while prompt not in shown:
+            shown += os.read(terminal, 1024)
+        os.write(terminal, b"hunter2\\n")
+    try:
+        while chunk := os.read(terminal, 1024):
+            shown += chunk
+    except OSError:
+        pass
+    print(shown.decode().replace("\\r", ""))
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+
+  @Test("asks for a password on a terminal, twice, and does not show it")
+  func prompt() async throws {
+    try await Places.withTemporaryFolder { folder in
+      _ = try await ca("init", in: folder)
+      _ = try await ca("issue", in: folder)
+      let (asked, shown, complaints) = try await ChildProcess.run(
+        Places.tool("python3"),
+        ["-c", Self.typist, Places.product("sallyport"), "ca", "export", "--format", "p12"], in: folder)
+      #expect(asked == .code(0), "\(complaints)")
+      #expect(shown.contains("config/client-ca/client.p12") && !shown.joined().contains("hunter2"))
+      let (exit, _, errors) = try await ChildProcess.run(
+        Places.tool("openssl"),
+        ["pkcs12", "-in", folder + "/config/client-ca/client.p12", "-noout", "-passin", "pass:hunter2"])
+      #expect(exit == .code(0), "\(errors)")
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import AttestGate
+import Cryptography
+import GateFixtures
+import GateService
+import SQLiteStore
+import SimulatedDevice
+import Testing
+import Transport
+
+@Suite("Forward auth")
+struct ForwardAuthTests {
+  private static let names = ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method"]
+  private let service: ServiceBench
+  private let device: MintedDevice
+  private let count = SignCounter()
+
+  init() async throws {
+    let bench = try GateBench()
+    service = try ServiceBench(bench)
+    device = try await bench.registeredDevice()
+  }
+
+  private func proof() throws -> [(String, String)] {
+    try device.fields(over: service.bench.nonce(), count: count.next())
+  }
+
+  @Test("A good assertion is a 204 whose fields say who it is")
+  func allowed() async throws {
+    let answer = try await service.answer(to: .plain("GET", "/attest/verify", proof()))
+    #expect(answer.status == 204 && answer.body.isEmpty)
+    let expected = [
+      "X-Attest-Key-Id": KeyHash(of: device.keyID).text, "X-Attest-App": GateBench.appID,
+      "X-Attest-Method": "app-attest", "X-Attest-Error": "", "X-Request-Id": Request.id, "Cache-Control": "no-store",
+    ]
+    for (name, value) in expected { #expect(answer.headers.only(name) == .once(value), "\(name)") }
+    #expect(answer.headers.first("X-Attest-Assertion")?.split(separator: ".").count == 3)
+    #expect(try service.log.lines.last?["key"] == KeyHash(of: device.keyID).short)
+  }
+
+  @Test(
+    "Whatever the proxy asks with, it is asked about the assertion alone",
+    arguments: ["GET", "HEAD", "POST", "PROPFIND"])
+  func methods(_ method: String) async throws {
+    #expect(try await service.answer(to: .plain(method, "/attest/verify", proof())).status == 204)
+    #expect(try await service.answer(to: .plain(method, "/attest/verify")).status == 401)
+  }
+
+  @Test("Asked with a path behind its own, it answers 200")
+  func envoy() async throws {
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify/chat/7", proof())).status == 200)
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify/chat/7")).status == 401)
+  }
+
+  @Test("A refusal empties every field that says who somebody is, and says why")
+  func refused() async throws {
+    let spoofs = Self.names.map { ($0, "spoofed") }
+    let answer = try await service.answer(to: .plain("GET", "/attest/verify", spoofs))
+    #expect(answer.status == 401)
+    #expect(answer.headers.only("X-Attest-Error") == .once("no_credentials"))
+    for name in Self.names { #expect(answer.headers.only(name) == .once(""), "\(name)") }
+  }
+
+  @Test("An open gate empties what it does not know")
+  func open() async throws {
+    let open = try ServiceBench(GateBench(enforcement: .off))
+    let answer = try await open.answer(to: .plain("GET", "/attest/verify", [("X-Attest-Key-Id", "spoofed")]))
+    #expect(answer.status == 204)
+    for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(name) == .once("")) }
+    #expect(answer.headers.only("X-Attest-Method") == .once("none"))
+  }
+
+  @Test("What a client did wrong is a 401 or a 403, which is all that proxies pass on")
+  func statuses() async throws {
+    let malformed = try await service.answer(
+      to: .plain("GET", "/attest/verify", [(AssertionClaim.Name.keyID.rawValue, "?")]))
+    #expect(malformed.status == 401 && malformed.headers.first("X-Attest-Error") == "malformed_header")
+    #expect(try await service.bench.store.revoke(device.keyID, at: service.bench.clock.now))
+    let revoked = try await service.answer(to: .plain("GET", "/attest/verify", proof()))
+    #expect(revoked.status == 403 && revoked.headers.first("X-Attest-Error") == "key_revoked")
+  }
+
+  @Test("Each call is an admission: the second one with the same assertion is refused, and so is an upgrade with it")
+  func once() async throws {
+    let proof = try proof()
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify", proof)).status == 204)
+    let second = try await service.answer(to: .plain("GET", "/attest/verify", proof))
+    #expect(second.status == 401 && second.headers.first("X-Attest-Error") == "nonce_used")
+    #expect(try await service.answer(to: .upgrade(proof)).status == 401)
+  }
+
+  @Test("The certificate of the connection is the proxy's, and one in a header is nobody's")
+  func certificates() async throws {
+    let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=proxy")
+    let proxy = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
+    let told = [("Client-Cert", ":AQID:"), ("X-SSL-Client-Verify", "SUCCESS"), ("X-Client-Cert", "MIIB")]
+    for headers in [[], told] {
+      #expect(try await service.answer(to: .plain("GET", "/attest/verify", headers), from: proxy).status == 401)
+    }
+    // The twin: on a route the same connection is let in.
+    _ = try await service.relay(for: .upgrade(), from: proxy)
+  }
+
+  @Test("It never upgrades, and opens no session")
+  func upgrade() async throws {
+    #expect(try await service.answer(to: .upgrade(proof(), path: "/attest/verify")).status == 204)
+    #expect(service.sessions.records.isEmpty)
+  }
+
+  @Test(
+    "What the proxy says about the request means nothing",
+    arguments: ["X-Original-URI", "X-Original-Method", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host"])
+  func originals(_ name: String) async throws {
+    let told = [(name, "/attest/challenge"), (name, "GET")]
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify", proof() + told)).status == 204)
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify", told)).status == 401)
+  }
+}

@@ -1,0 +1,196 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Cryptography
+import Foundation
+import GateFixtures
+import SimulatedDevice
+import Testing
+import Transport
+
+@testable import GateService
+
+@Suite("Assertions for the upstream")
+struct IdentityTests {
+  private let service: ServiceBench
+  private var bench: GateBench { service.bench }
+
+  init() throws { service = try ServiceBench(GateBench()) }
+
+  /// The three parts of the assertion in the head that `request` becomes.
+  private func assertion(
+    for request: Request, from peer: Peer = ServiceBench.peer, by service: ServiceBench? = nil
+  ) async throws -> (header: [String: JSONValue], claims: [String: JSONValue], text: String) {
+    let head = String(decoding: try await (service ?? self.service).relay(for: request, from: peer).head, as: UTF8.self)
+    let line = try #require(head.split(separator: "\r\n").first { $0.hasPrefix("X-Attest-Assertion: ") })
+    let text = String(line.dropFirst("X-Attest-Assertion: ".count))
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    #expect(parts.count == 3)
+    let (header, claims) = (try #require(Base64URL.decode(parts[0])), try #require(Base64URL.decode(parts[1])))
+    return (try JSONValue.object(header), try JSONValue.object(claims), text)
+  }
+
+  private func deviceRequest(claims: AppClaims? = nil) async throws -> (Request, MintedDevice) {
+    let device = try await bench.registeredDevice(claims: claims)
+    return (.upgrade(try device.fields(over: bench.nonce(), count: 7)), device)
+  }
+
+  @Test("An assertion about a device has exactly the claims that belong to it")
+  func deviceClaims() async throws {
+    let (request, device) = try await deviceRequest()
+    let (header, claims, _) = try await assertion(for: request)
+    #expect(header == ["alg": .text("ES256"), "typ": .text("JWT"), "kid": .text(try kid())])
+    let now = bench.clock.now.seconds
+    var expected: [String: JSONValue] = [
+      "iss": .text("gate"), "aud": .text("upstream"), "sub": .text(KeyHash(of: device.keyID).text),
+      "iat": .number(now), "exp": .number(now + 60), "method": .text("app-attest"), "app": .text(GateBench.appID),
+      "env": .text("development"), "counter": .number(7), "sid": .text(Request.id), "client_ip": .text("192.0.2.7"),
+    ]
+    expected["category"] = claims["category"]
+    expected["jti"] = claims["jti"]
+    #expect(claims == expected)
+  }
+
+  @Test("The category is told where there is one")
+  func category() async throws {
+    let (request, _) = try await deviceRequest(claims: AppClaims(validationCategory: 2))
+    #expect(try await assertion(for: request).claims["category"] == .text("testflight"))
+  }
+
+  @Test("A debug build has no subject, is of no environment of Apple's, and is bound to its certificate")
+  func certificateClaims() async throws {
+    let fingerprint = SecureRandom.bytes(32)
+    let certificate = PeerCertificate(der: [1], fingerprint: fingerprint, subject: "CN=MudApp Debug Client")
+    let claims = try await assertion(
+      for: .upgrade(), from: Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
+    ).claims
+    #expect(claims["cnf"] == .object(["x5t#S256": .text(Base64URL.encode(fingerprint))]))
+    #expect(claims["method"] == .text("mtls") && claims["env"] == .text("debug"))
+    #expect(claims.keys.sorted() == ["aud", "client_ip", "cnf", "env", "exp", "iat", "iss", "jti", "method", "sid"])
+  }
+
+  @Test("A certificate beside an assertion adds nothing to what the device proved")
+  func certificateBesideAssertion() async throws {
+    let (request, _) = try await deviceRequest()
+    let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=x")
+    let peer = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
+    let relay = try await service.relay(for: request, from: peer)
+    #expect(!String(decoding: relay.head, as: UTF8.self).contains("Client-Cert"))
+  }
+
+  @Test("An open gate signs nothing about those whom it does not know, and needs no keys")
+  func open() async throws {
+    let open = try ServiceBench(GateBench(enforcement: .off))
+    let head = String(decoding: try await open.relay(for: .upgrade()).head, as: UTF8.self)
+    #expect(head.contains("X-Attest-Method: none") && !head.contains("X-Attest-Assertion"))
+    #expect(!open.bench.identityKeys.isReady)
+  }
+
+  @Test("No two assertions have the same jti")
+  func unique() async throws {
+    let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=x")
+    let peer = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
+    var seen: Set<JSONValue?> = []
+    for _ in 0..<50 { seen.insert(try await assertion(for: .upgrade(), from: peer).claims["jti"]) }
+    #expect(seen.count == 50 && !seen.contains(nil))
+  }
+
+  @Test("The signature is the published key's, over what was sent, and over nothing else")
+  func signature() async throws {
+    let (request, _) = try await deviceRequest()
+    let text = try await assertion(for: request).text
+    let end = try #require(text.lastIndex(of: "."))
+    let signature = try #require(Base64URL.decode(text[text.index(after: end)...]))
+    let der = DER.sequence(
+      DER.integer(magnitude: Array(signature[..<32])), DER.integer(magnitude: Array(signature[32...])))
+    let key = try #require(try await keySet().first)
+    let (x, y) = (try #require(key["x"]?.bytes), try #require(key["y"]?.bytes))
+    let publicKey = try P256PublicKey(x963: [4] + x + y)
+    #expect(publicKey.isValidSignature(der, for: Array(text[..<end].utf8)))
+    #expect(!publicKey.isValidSignature(der, for: Array(text[..<end].utf8) + [0]))
+  }
+
+  // MARK: Keys
+
+  private func keySet(method: String = "GET") async throws -> [[String: JSONValue]] {
+    let response = try await service.answer(to: .plain(method, "/.well-known/sallyport/jwks.json"))
+    #expect(response.status == 200)
+    #expect(response.headers.first("Content-Type") == "application/jwk-set+json")
+    #expect(response.headers.first("Cache-Control") == "public, max-age=300")
+    guard case .list(let keys) = try JSONValue.object(response.body)["keys"] else { return [] }
+    return keys.compactMap { if case .object(let key) = $0 { key } else { nil } }
+  }
+
+  private func kid() throws -> String { try #require(bench.identityKeys.signing(at: bench.clock.now)).kid }
+
+  @Test(
+    "The keys are public to everyone who asks with GET or HEAD, named by their thumbprints, and private parts are not")
+  func published() async throws {
+    let keys = try await keySet()
+    #expect(keys.count == 1)
+    let key = try #require(keys.first)
+    #expect(key.keys.sorted() == ["alg", "crv", "kid", "kty", "use", "x", "y"])
+    #expect(key["kid"] == .text(try kid()))
+    #expect(try await keySet(method: "HEAD") == keys)
+    for method in ["POST", "DELETE"] {
+      let response = try await service.answer(to: .plain(method, "/.well-known/sallyport/jwks.json"))
+      #expect(response.status == 405 && response.headers.first("Allow") == "GET, HEAD")
+    }
+  }
+
+  @Test("While keys overlap both are published, and assertions name the one that signed them")
+  func rotation() async throws {
+    let (request, device) = try await deviceRequest()
+    let old = try await assertion(for: request).header["kid"]
+    #expect(try await bench.identityKeys.rotate(overlap: .seconds(30)))
+    #expect(try await keySet().count == 2)
+    let second = Request.upgrade(try device.fields(over: bench.nonce(), count: 8))
+    #expect(try await assertion(for: second).header["kid"] == old)
+    bench.clock.advance(by: .seconds(30))
+    let third = Request.upgrade(try device.fields(over: bench.nonce(), count: 9))
+    let new = try await assertion(for: third).header["kid"]
+    #expect(new != old)
+    #expect(try await keySet().map { $0["kid"] } == [new, old])
+  }
+
+  @Test("Another node's new keys are taken over when the store tells of them")
+  func change() async throws {
+    _ = try await keySet()
+    let response = ChangeResponse(
+      registry: bench.store, challenges: bench.challenges, identityKeys: bench.identityKeys,
+      sessions: service.sessions, logger: service.log.logger)
+    let other = IdentityKeys(storage: bench.store, clock: bench.clock.wallClock)
+    #expect(try await other.rotate(overlap: .zero))
+    #expect(try kid() != other.signing(at: bench.clock.now)?.kid)
+    try await response.respond(to: .sharedKeys)
+    #expect(try kid() == other.signing(at: bench.clock.now)?.kid)
+  }
+}
+
+/// A value of JSON, as far as assertions and key sets have them.
+enum JSONValue: Decodable, Sendable, Hashable {
+  case number(Int64)
+  case text(String)
+  case object([String: JSONValue])
+  case list([JSONValue])
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if let number = try? container.decode(Int64.self) {
+      self = .number(number)
+    } else if let text = try? container.decode(String.self) {
+      self = .text(text)
+    } else if let list = try? container.decode([JSONValue].self) {
+      self = .list(list)
+    } else {
+      self = .object(try container.decode([String: JSONValue].self))
+    }
+  }
+
+  static func object(_ bytes: [UInt8]) throws -> [String: JSONValue] {
+    try JSONDecoder().decode([String: JSONValue].self, from: Data(bytes))
+  }
+
+  /// The bytes of a text in base64url.
+  var bytes: [UInt8]? { if case .text(let text) = self { Base64URL.decode(text) } else { nil } }
+}

@@ -1,0 +1,128 @@
+import AppAttest
+import AttestGate
+import Foundation
+import GateProcesses
+import GateService
+import Glibc
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("The admin server", .serialized, .timeLimit(.minutes(5)))
+struct AdminServerTests {
+  @Test("is a socket of mode 0600 that goes with the gate, and tells of the gate's health in text and JSON")
+  func socket() async throws {
+    try await AdminBench.serving { bench in
+      let attributes = try FileManager.default.attributesOfItem(atPath: bench.socket)
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+      #expect(try await bench.ask("GET", "/livez").text == "ok\n")
+      let ready = try await bench.ask("GET", "/readyz?verbose")
+      #expect(ready.status == 200)
+      #expect(ready.text == "[+] store: ok\n[+] listener: ok\nready\n")
+      let json = try await bench.ask("GET", "/readyz?verbose", accept: "application/json")
+      #expect(json.headers.first("Content-Type") == "application/json")
+      #expect(
+        json.text == #"{"checks":[{"detail":"ok","name":"store","ready":true},"#
+          + #"{"detail":"ok","name":"listener","ready":true}],"ready":true}"# + "\n")
+      bench.gate.process.send(SIGTERM)
+      #expect(try await bench.gate.process.exit() == .code(0))
+      #expect(!FileManager.default.fileExists(atPath: bench.socket))
+    }
+  }
+
+  @Test("takes the place of a socket that a crash left behind, and leaves a live one alone with exit status 71")
+  func staleAndLive() async throws {
+    try await AdminBench.serving { bench in
+      try await bench.gate.crash()
+      #expect(UnixSocketFile.state(at: bench.socket) == .abandoned)
+      var plan = GatePlan()
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      let successor = try await GateProcess(plan, in: bench.gate.folder.path)
+      defer { successor.process.kill() }
+      #expect(try await bench.ask("GET", "/livez").status == 200)
+
+      let rival = try await sallyport(["run"] + bench.config)
+      #expect(rival.status == 71)
+      let lines = rival.errors.filter { !$0.hasPrefix("{") }
+      #expect(lines.first?.hasPrefix("error: admin.listen: cannot listen at unix:\(bench.socket)") == true)
+      #expect(lines.last?.hasPrefix("hint: another process listens there") == true)
+      #expect(try await bench.ask("GET", "/livez").status == 200)
+    }
+  }
+
+  @Test("does not replace a file that is no socket")
+  func occupied() async throws {
+    try await AdminBench.serving { bench in
+      try await bench.gate.crash()
+      try FileManager.default.removeItem(atPath: bench.socket)
+      try Data("mine".utf8).write(to: URL(fileURLWithPath: bench.socket))
+      let rival = try await sallyport(["run"] + bench.config)
+      #expect(rival.status == 71)
+      #expect(try String(contentsOfFile: bench.socket, encoding: .utf8) == "mine")
+      // A command says so, too, instead of passing the gate over.
+      #expect(try await sallyport(["keys", "list"] + bench.config).status == 69)
+    }
+  }
+
+  @Test("asks for its token on loopback, and the commands show it")
+  func token() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/token"
+      let token = String(repeating: "0123456789abcdef", count: 4)
+      try Data((token + "\n").utf8).write(to: URL(fileURLWithPath: file))
+      chmod(file, 0o600)
+      let port = try Places.freePort()
+      let admin = "{ listen: \"127.0.0.1:\(port)\", token_file: \"\(file)\" }"
+      try await AdminBench.serving(admin: admin) { bench in
+        func status(_ authorization: String?) async throws -> Int {
+          var headers = HeaderFields([.init(name: "Host", value: "localhost")])
+          if let authorization { headers.append("Authorization", authorization) }
+          return try await ClientEngine().connect(host: "127.0.0.1", port: port, tls: nil)
+            .send("GET", "/v1/keys", headers: headers).status
+        }
+        #expect(try await status("bearer \(token)") == 200)
+        for wrong in [nil, token, "Bearer", "Bearer \(token)0", "Bearer \(token.dropLast())", "Basic \(token)"] {
+          #expect(try await status(wrong) == 401)
+        }
+        let (_, hash) = try await bench.registeredPhone()
+        #expect(try await sallyport(["keys", "show", hash] + bench.config).output.last == "open sessions   0")
+        try Data((token.reversed() + "\n").utf8).write(to: URL(fileURLWithPath: file))
+        let refused = try await sallyport(["keys", "list"] + bench.config)
+        #expect(refused.status == 77)
+        #expect(refused.isFailure)
+      }
+    }
+  }
+
+  @Test("is not on the public port")
+  func notPublic() async throws {
+    try await AdminBench.serving { bench in
+      for path in ["/livez", "/readyz", "/v1/keys", "/v1/sessions"] {
+        let answer = try await bench.visitor.connection().send(
+          "GET", path, headers: HeaderFields([.init(name: "Host", value: "localhost")]))
+        // An ordinary request under the route at /.
+        #expect(answer.status == 426)
+      }
+    }
+  }
+
+  @Test(
+    "a token file that holds no token is a fault of the configuration",
+    arguments: ["", "short\n", "with a blank in it\n"])
+  func badToken(_ text: String) async throws {
+    try await Places.withTemporaryFolder { folder in
+      try Data(text.utf8).write(to: URL(fileURLWithPath: folder + "/token"))
+      try Data(
+        """
+        store: { url: "sqlite://\(folder)/state.db" }
+        admin: { listen: "127.0.0.1:1", token_file: token }
+        """.utf8
+      ).write(to: URL(fileURLWithPath: folder + "/gate.yaml"))
+      let refused = try await sallyport(["keys", "list", "-c", folder + "/gate.yaml"])
+      #expect(refused.status == 78)
+      #expect(refused.isFailure)
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GateProcesses
+import GateService
+import SQLiteStore
+import TestSupport
+import Testing
+
+@Suite("Commands about keys, on a store without a gate", .serialized, .timeLimit(.minutes(5)))
+struct KeysTests {
+  @Test("A list has every key once, over pages; lines have seven values, JSON one object a line")
+  func list() async throws {
+    try await StoreBench.with((0..<1203).map { try Specimen.entry($0, revoked: $0 % 3 == 0) }) { bench in
+      let store = ["--store", bench.url]
+      let all = try await sallyport(["keys", "list"] + store)
+      #expect(all.status == 0)
+      let hashes = all.output.map { String($0.split(separator: "\t")[0]) }
+      #expect(Set(hashes) == Set(try (0..<1203).map(Specimen.hash)))
+      #expect(hashes.count == 1203)
+      #expect(all.output.allSatisfy { $0.split(separator: "\t").count == 7 })
+      let revoked = try await sallyport(["keys", "list", "--state", "revoked", "--json"] + store)
+      let decoded = try revoked.output.map { try JSONDecoder().decode(KeyDescription.self, from: Data($0.utf8)) }
+      #expect(decoded.count == 401)
+      #expect(decoded.allSatisfy { $0.state == "revoked" && $0.revokedAt != nil && $0.keyID == nil })
+      #expect(try await sallyport(["keys", "list", "--limit", "7"] + store).output.count == 7)
+      #expect(try await sallyport(["keys", "list", "--app", "AAABBBCCC1.com.example.other"] + store).output == [])
+      let prefix = String(try Specimen.hash(5).prefix(6))
+      #expect(try await sallyport(["keys", "list", "--prefix", prefix] + store).output.count == 1)
+    }
+  }
+
+  @Test("A key is found by its hash, the beginning of it, and its device's id; all of it is shown")
+  func show() async throws {
+    try await StoreBench.with([try Specimen.entry(4), try Specimen.entry(Specimen.dashed)]) { bench in
+      let hash = try Specimen.hash(4)
+      for name in [hash, String(hash.prefix(6)), try Specimen.key(4).keyID.base64] {
+        let shown = try await sallyport(["keys", "show", name, "--json", "--store", bench.url])
+        let key = try shown.json(KeyDescription.self)
+        #expect(key == KeyDescription(whole: try Specimen.entry(4).record, sessions: nil))
+        #expect(key.category == "app_store" && key.bundleVersion == "1.4" && key.counter == 4)
+      }
+      let text = try await sallyport(["keys", "show", hash, "--store", bench.url])
+      #expect(text.output.contains("registered      2027-01-15T08:00:00.004Z"))
+      let dashed = try await sallyport(
+        ["keys", "show", "--store", bench.url, "--", String(try Specimen.hash(Specimen.dashed).prefix(8))])
+      #expect(dashed.status == 0)
+    }
+  }
+
+  @Test("A beginning that two keys share is refused, and nothing is changed; one character more is enough")
+  func ambiguity() async throws {
+    try await StoreBench.with(try Specimen.alike.map { try Specimen.entry($0) }) { bench in
+      let hashes = try Specimen.alike.map(Specimen.hash)
+      #expect(hashes[0].prefix(6) == hashes[1].prefix(6))
+      let store = ["--store", bench.url]
+      let refused = try await sallyport(["keys", "revoke", String(hashes[0].prefix(6))] + store)
+      #expect(refused.status == 64)
+      #expect(refused.errors == ["error: Several keys begin like this", "hint: give more characters of the hash"])
+      // The first is good, the second is not: neither is revoked.
+      let half = try await sallyport(["keys", "revoke", hashes[0], String(hashes[0].prefix(6))] + store)
+      #expect(half.status == 64)
+      #expect(try await bench.record(Specimen.alike[0])?.revokedAt == nil)
+      #expect(try await sallyport(["keys", "revoke", String(hashes[0].prefix(7))] + store).status == 0)
+      #expect(try await bench.record(Specimen.alike[0])?.revokedAt != nil)
+      #expect(try await bench.record(Specimen.alike[1])?.revokedAt == nil)
+    }
+  }
+
+  @Test("Off a terminal a key is removed with --yes alone; on one the answer decides")
+  func remove() async throws {
+    try await StoreBench.with([try Specimen.entry(1), try Specimen.entry(3)]) { bench in
+      let remove = ["keys", "rm", try Specimen.hash(1), "--store", bench.url]
+      let refused = try await sallyport(remove)
+      #expect(refused.status == 64)
+      #expect(refused.isFailure)
+      #expect(try await bench.record(1) != nil)
+      // `script` gives the command a terminal, and ends with its status.
+      func typed(_ answer: String) async throws -> (status: Int32?, output: String) {
+        let command = ([try Places.product("sallyport")] + remove).joined(separator: " ")
+        let (exit, output, _) = try await ChildProcess.run(
+          Places.tool("script"), ["-qec", command, "/dev/null"], input: Array((answer + "\n").utf8))
+        return (exit.code, output.joined(separator: "\n"))
+      }
+      let no = try await typed("n")
+      #expect(no.status == 1)
+      #expect(no.output.contains("[y/N]"))
+      #expect(try await bench.record(1) != nil)
+      #expect(try await typed("y").status == 0)
+      #expect(try await bench.record(1) == nil)
+      #expect(try await sallyport(["keys", "rm", Specimen.hash(3), "--yes", "--store", bench.url]).status == 0)
+      #expect(try await bench.record(3) == nil)
+    }
+  }
+
+  /// A command that fails, and how. `STORE` stands for the URL of a store with one key.
+  struct Failing: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let arguments: [String]
+    let status: Int32
+
+    init(_ description: String, _ arguments: [String], _ status: Int32) {
+      testDescription = description
+      self.arguments = arguments
+      self.status = status
+    }
+  }
+
+  static let failing = [
+    Failing("an unknown key", ["keys", "show", "AAAAAAAAAA", "--store", "STORE"], 66),
+    Failing("no key's name", ["keys", "show", "AAA", "--store", "STORE"], 64),
+    Failing("no key at all", ["keys", "revoke", "--store", "STORE"], 64),
+    Failing("an unknown option", ["keys", "list", "--colour", "--store", "STORE"], 64),
+    Failing("an unknown state", ["keys", "list", "--state", "gone", "--store", "STORE"], 64),
+    Failing("a limit of nothing", ["keys", "list", "--limit", "0", "--store", "STORE"], 64),
+    Failing("no app", ["keys", "list", "--app", "x", "--store", "STORE"], 64),
+    Failing("a store that is not there", ["keys", "list", "--store", "sqlite:///nowhere/state.db"], 66),
+    Failing("a store that cannot be reached", ["keys", "list", "--store", "postgres:///x?host=/nowhere"], 69),
+    Failing("a store that is no store", ["keys", "list", "--store", "mysql://x"], 78),
+    Failing("a configuration that is not there", ["keys", "list", "-c", "/nowhere/gate.yaml"], 78),
+    Failing("an export into nowhere", ["keys", "export", "/nowhere/keys", "--store", "STORE"], 73),
+    Failing("an import of nothing", ["keys", "import", "/nowhere/keys", "--store", "STORE"], 66),
+    Failing("an import of something else", ["keys", "import", "/etc/passwd", "--store", "STORE"], 65),
+    Failing("sessions without a gate", ["sessions", "list", "-c", "CONFIG"], 69),
+    Failing("a session that is no id", ["sessions", "close", "../keys", "-c", "CONFIG"], 64),
+  ]
+
+  @Test("Each failure has its exit status, one error line and one hint, and no output", arguments: failing)
+  func failure(_ failing: Failing) async throws {
+    try await StoreBench.with([try Specimen.entry(1)]) { bench in
+      let config = bench.folder + "/gate.yaml"
+      try Data("admin: { listen: \"unix:\(bench.folder)/admin.sock\" }\nstore: { url: \"\(bench.url)\" }\n".utf8)
+        .write(to: URL(fileURLWithPath: config))
+      let transcript = try await sallyport(
+        failing.arguments.map { ["STORE": bench.url, "CONFIG": config][$0] ?? $0 }, in: bench.folder)
+      #expect(transcript.status == failing.status, "\(transcript)")
+      #expect(transcript.isFailure && transcript.errors.count == 2, "\(transcript)")
+      #expect(transcript.output == [])
+    }
+  }
+
+  @Test("Faults elsewhere in a configuration do not keep an operator from the keys; faults of the store do")
+  func brokenConfiguration() async throws {
+    try await StoreBench.with([try Specimen.entry(1)]) { bench in
+      let config = bench.folder + "/gate.yaml"
+      func list(_ yaml: String) async throws -> Transcript {
+        try Data(yaml.utf8).write(to: URL(fileURLWithPath: config))
+        return try await sallyport(["keys", "list", "-c", config], in: bench.folder)
+      }
+      #expect(try await list("tls: { cert_file: gone.pem }\nstore: { url: \"\(bench.url)\" }").output.count == 1)
+      let refused = try await list("store: { url: \"\(bench.url)\", uri: x }")
+      #expect(refused.status == 78)
+      let fault = "error: \(config):1:\(19 + bench.url.count): store.uri: unknown key (did you mean store.url)"
+      #expect(refused.errors.first == fault)
+      #expect(refused.isFailure)
+      #expect(try await list("store: { url: ").status == 78)
+    }
+  }
+
+  @Test(
+    "Every command has a help with an example",
+    arguments: [
+      ["keys"], ["keys", "list"], ["keys", "show"], ["keys", "revoke"], ["keys", "restore"], ["keys", "rm"],
+      ["keys", "export"], ["keys", "import"], ["sessions"], ["sessions", "list"], ["sessions", "close"],
+    ])
+  func help(_ command: [String]) async throws {
+    let help = try await sallyport(command + ["--help"])
+    #expect(help.status == 0)
+    #expect(help.output.contains { $0.hasPrefix("Example") })
+    #expect(help.output.contains { $0.contains("sallyport \(command.joined(separator: " "))") })
+  }
+}

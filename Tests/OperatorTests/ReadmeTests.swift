@@ -1,0 +1,51 @@
+import Foundation
+import GateProcesses
+import PostgresServers
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("The README's commands about keys and sessions", .serialized, .timeLimit(.minutes(5)))
+struct ReadmeTests {
+  /// The blocks of shell commands in the section about keys.
+  private static func blocks() throws -> [String] {
+    var root = URL(fileURLWithPath: #filePath)
+    for _ in 1...3 { root.deleteLastPathComponent() }
+    let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
+    let section = try #require(readme.components(separatedBy: "\n## Keys and sessions\n").last)
+    let text = try #require(section.components(separatedBy: "\n## ").first)
+    return text.components(separatedBy: "```sh\n").dropFirst().map {
+      String($0.prefix(upTo: $0.range(of: "```")?.lowerBound ?? $0.endIndex))
+    }
+  }
+
+  /// Runs `text` as it stands there, in the gate's folder, and ends with the first command that fails.
+  private func run(_ text: String, at bench: AdminBench, _ variables: [String: String]) async throws {
+    let script = "set -eu\nPATH=\"\(Places.products):$PATH\"\nsystemctl() { :; }\n" + text
+    let (exit, _, errors) = try await ChildProcess.run(
+      "/bin/sh", ["-c", script], environment: variables, in: bench.gate.folder.path)
+    #expect(exit == .code(0), "\(errors)")
+  }
+
+  @Test("work as they are printed")
+  func commands() async throws {
+    let blocks = try Self.blocks()
+    try #require(blocks.count == 3)
+    let url = try await PostgresServer.shared().newURL()
+    try await AdminBench.serving { bench in
+      let (phone, hash) = try await bench.registeredPhone()
+      let (kept, _) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      let session = try #require(socket.response.headers.first("X-Request-Id"))
+      try await run(blocks[0], at: bench, ["KEY": hash, "SESSION": session])
+      #expect(try await socket.ending(since: .now).code == 1001)
+      try await run(
+        blocks[1].replacingOccurrences(of: "/run/sallyport/admin.sock", with: bench.socket), at: bench, [:])
+      try await run(blocks[2], at: bench, ["POSTGRES": url])
+      let moved = try await sallyport(["keys", "show", kept.keyID, "--store", url])
+      #expect(moved.status == 0)
+    }
+  }
+}

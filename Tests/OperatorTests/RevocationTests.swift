@@ -1,0 +1,116 @@
+import AppAttest
+import AttestGate
+import GateProcesses
+import GateService
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("Keys and sessions of a running gate", .serialized, .timeLimit(.minutes(5)))
+struct RevocationTests {
+  /// How a command reaches the gate.
+  enum Way: String, CaseIterable, CustomTestStringConvertible {
+    case adminSocket = "the admin socket"
+    case store = "the store"
+    var testDescription: String { rawValue }
+
+    func options(_ bench: AdminBench) -> [String] {
+      switch self {
+      case .adminSocket: bench.config
+      case .store: ["--store", "sqlite://\(bench.gate.folder.path)/state.db"]
+      }
+    }
+  }
+
+  @Test(
+    "A key that is revoked over either way loses its open sessions within 2 s with 3003, and others none",
+    arguments: Way.allCases)
+  func revoke(over way: Way) async throws {
+    try await AdminBench.serving { bench in
+      let (phone, hash) = try await bench.registeredPhone()
+      let (other, _) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      let untouched = try await bench.visitor.open(as: other, counter: 1)
+      let start = ContinuousClock.now
+      let revoked = try await sallyport(["keys", "revoke", String(hash.prefix(16)), "--json"] + way.options(bench))
+      #expect(revoked.status == 0)
+      #expect(try revoked.json(KeyDescription.self).state == "revoked")
+      let (code, after) = try await socket.ending(since: start)
+      #expect(code == 3003)
+      #expect(after < .seconds(2))
+      #expect(try await untouched.exchange(.text("still here")) == .text("still here"))
+      let credentials = try phone.credentials(over: await bench.visitor.challenge(), counter: 2)
+      #expect(try await bench.visitor.refusal(of: credentials) == "key_revoked")
+
+      let restored = try await sallyport(["keys", "restore", phone.keyID] + way.options(bench))
+      #expect(restored.output == ["\(hash)\tactive"])
+      #expect(try await bench.visitor.open(as: phone, counter: 3).exchange(.text("back")) == .text("back"))
+    }
+  }
+
+  @Test("A key that is removed loses its sessions, too, and its device is unknown")
+  func remove() async throws {
+    try await AdminBench.serving { bench in
+      let (phone, hash) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      let start = ContinuousClock.now
+      #expect(try await sallyport(["keys", "rm", hash, "--yes"] + bench.config).output == ["\(hash)\tremoved"])
+      let (code, after) = try await socket.ending(since: start)
+      #expect(code == 3003)
+      #expect(after < .seconds(2))
+      let credentials = try phone.credentials(over: await bench.visitor.challenge(), counter: 2)
+      #expect(try await bench.visitor.refusal(of: credentials) == "key_refused")
+    }
+  }
+
+  @Test("Sessions are listed, by key too; one that is closed ends with 1001 and its device comes back")
+  func sessions() async throws {
+    try await AdminBench.serving { bench in
+      let (phone, hash) = try await bench.registeredPhone()
+      let (other, _) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      let untouched = try await bench.visitor.open(as: other, counter: 1)
+      #expect(try await sallyport(["sessions", "list"] + bench.config).output.count == 2)
+      let listed = try await sallyport(["sessions", "list", "--json", "--key", hash] + bench.config)
+      #expect(listed.output.count == 1)
+      let session = try listed.json(SessionDescription.self)
+      #expect(session.key == hash)
+      #expect(session.id == socket.response.headers.first("X-Request-Id"))
+      #expect(session.route == "/" && session.method == "app-attest" && session.address.hasPrefix("127.0.0.1:"))
+      #expect(session.app == "\(GatePlan.teamID).\(GatePlan.bundleID)")
+      #expect(try await sallyport(["keys", "show", hash] + bench.config).output.last == "open sessions   1")
+
+      let start = ContinuousClock.now
+      #expect(
+        try await sallyport(["sessions", "close", session.id] + bench.config).output == ["\(session.id)\tclosed"])
+      #expect(try await socket.ending(since: start).code == 1001)
+      #expect(try await untouched.exchange(.text("still here")) == .text("still here"))
+      #expect(try await bench.visitor.open(as: phone, counter: 2).exchange(.text("back")) == .text("back"))
+      // It is gone by the time that its client has heard the end.
+      let again = try await sallyport(["sessions", "close", String(repeating: "0", count: 32)] + bench.config)
+      #expect(again.status == 66)
+      #expect(again.isFailure)
+    }
+  }
+
+  @Test("Pages of sessions hold each session once, and a page that ends the list has no next")
+  func pages() async throws {
+    try await AdminBench.serving { bench in
+      let (phone, _) = try await bench.registeredPhone()
+      var sockets: [ClientWebSocket] = []
+      for counter in UInt32(1)...5 { sockets.append(try await bench.visitor.open(as: phone, counter: counter)) }
+      var ids: [String] = []
+      var query = "?limit=2"
+      while true {
+        let body = try await bench.ask("GET", "/v1/sessions" + query).body
+        let page = try #require(AdminJSON.value(SessionListing.self, in: body))
+        ids += page.sessions.map(\.id)
+        guard let next = page.next else { break }
+        query = "?limit=2&after=\(next)"
+      }
+      #expect(ids == sockets.compactMap { $0.response.headers.first("X-Request-Id") })
+    }
+  }
+}

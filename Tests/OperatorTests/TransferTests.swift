@@ -1,0 +1,165 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import KeyTransfer
+import PostgresServers
+import SQLiteStore
+import TestSupport
+import Testing
+
+@Suite("Exports and imports of keys", .serialized, .timeLimit(.minutes(5)))
+struct TransferTests {
+  /// More than a batch, and not a multiple of one.
+  static let count = 1203
+
+  private static func entries() throws -> [KeyEntry] {
+    try (0..<count).map { try Specimen.entry($0, revoked: $0 % 5 == 0) }
+  }
+
+  /// The lines of the keys of an export, without header and trailer.
+  private static func keys(in path: String) throws -> [Substring] {
+    Array(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").dropFirst().dropLast())
+  }
+
+  @Test("From SQLite to PostgreSQL over a pipe and back, every key is the same, line by line")
+  func migration() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    try await StoreBench.with(Self.entries()) { bench in
+      let exported = try await sallyport(["keys", "export", bench.folder + "/a", "--store", bench.url])
+      #expect(exported.errors == ["\(Self.count) keys exported"])
+      #expect(try FileManager.default.attributesOfItem(atPath: bench.folder + "/a")[.posixPermissions] as? Int == 0o600)
+      let (exit, output, _) = try await ChildProcess.run(
+        "/bin/sh",
+        [
+          "-c", #"set -e; "$0" keys export - --store "$1" | "$0" keys import - --store "$2" --json"#,
+          Places.product("sallyport"), bench.url, url,
+        ])
+      #expect(exit == .code(0))
+      #expect(output == [#"{"new":\#(Self.count),"unchanged":0,"updated":0}"#])
+      #expect(try await sallyport(["keys", "export", bench.folder + "/b", "--store", url]).status == 0)
+      #expect(try Self.keys(in: bench.folder + "/a").count == Self.count)
+      #expect(try Self.keys(in: bench.folder + "/a") == Self.keys(in: bench.folder + "/b"))
+      let header = try String(contentsOfFile: bench.folder + "/b", encoding: .utf8).split(separator: "\n")[0]
+      #expect(header.contains(#""count":\#(Self.count),"#) && header.contains(#""format":"sallyport-keys""#))
+    }
+  }
+
+  @Test("An import that was interrupted anywhere is begun anew, and again is the same as once")
+  func resumed() async throws {
+    try await StoreBench.with(Self.entries()) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      let target = "sqlite://\(bench.folder)/target.db"
+      // A pipe that ends within a line, after two batches.
+      let whole = Array(try Data(contentsOf: URL(fileURLWithPath: file)))
+      let cut = try await sallyport(
+        ["keys", "import", "-", "--store", target], input: Array(whole.prefix(whole.count * 9 / 10)))
+      #expect(cut.status == 65)
+      #expect(cut.errors.first == "1000 keys are new, 0 updated, 0 unchanged")
+      #expect(cut.isFailure)
+      let resumed = try await sallyport(["keys", "import", file, "--store", target])
+      #expect(resumed.output == ["203 keys are new, 0 updated, 1000 unchanged"])
+      let again = try await sallyport(["keys", "import", file, "--store", target])
+      #expect(again.output == ["0 keys are new, 0 updated, \(Self.count) unchanged"])
+      #expect(try await sallyport(["keys", "export", bench.folder + "/b", "--store", target]).status == 0)
+      #expect(try Self.keys(in: file) == Self.keys(in: bench.folder + "/b"))
+    }
+  }
+
+  @Test("Keys of the store between those of the export are left alone, and those of both are found")
+  func interleaved() async throws {
+    try await StoreBench.with(Self.entries()) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      let others = try (0..<900).filter { $0 % 3 > 0 }.map { try Specimen.entry($0, revoked: $0 % 5 == 0) }
+      let strangers = try (5000..<7500).map { try Specimen.entry($0) }
+      try await StoreBench.with(others + strangers) { target in
+        let merged = try await sallyport(["keys", "import", file, "--store", target.url])
+        #expect(merged.output == ["\(Self.count - 600) keys are new, 0 updated, 600 unchanged"])
+        #expect(try await target.use { try await $0.count() } == Self.count + 2500)
+      }
+    }
+  }
+
+  @Test("A counter never goes down and a revocation is never taken back, whichever store is ahead")
+  func strictness() async throws {
+    try await StoreBench.with([
+      try Specimen.entry(1, counter: 5), try Specimen.entry(2, counter: 9), try Specimen.entry(3, revoked: true),
+    ]) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      try await StoreBench.with([
+        try Specimen.entry(1, counter: 8, revoked: true), try Specimen.entry(2, counter: 3), try Specimen.entry(3),
+      ]) { target in
+        let merged = try await sallyport(["keys", "import", file, "--store", target.url])
+        #expect(merged.output == ["0 keys are new, 2 updated, 1 unchanged"])
+        #expect(try await target.record(1)?.counter.value == 8)
+        #expect(try await target.record(1)?.revokedAt != nil)
+        #expect(try await target.record(2)?.counter.value == 9)
+        #expect(try await target.record(3)?.revokedAt != nil)
+      }
+    }
+  }
+
+  /// A change of an export that must be noticed.
+  enum Damage: String, CaseIterable, Sendable {
+    case lastLineGone, endOfLineGone, keyGone, keyTwice, keyChanged, lineBehind, otherVersion, empty, notJSON,
+      otherKeyID
+
+    func done(to lines: [String]) -> String {
+      var lines = lines
+      switch self {
+      case .lastLineGone: lines.removeLast()
+      case .endOfLineGone: return lines.joined(separator: "\n")
+      case .keyGone: lines.remove(at: 2)
+      case .keyTwice: lines.insert(lines[2], at: 2)
+      case .keyChanged: lines[2] = lines[2].replacingOccurrences(of: #""counter":"#, with: #""counter":1"#)
+      case .lineBehind: lines.append(lines[1])
+      case .otherVersion: lines[0] = lines[0].replacingOccurrences(of: #""version":1"#, with: #""version":2"#)
+      case .empty: return ""
+      case .notJSON: lines[1] = "{"
+      case .otherKeyID: lines[1] = lines[1].replacingOccurrences(of: #""public_key":"B"#, with: #""public_key":"C"#)
+      }
+      return lines.joined(separator: "\n") + "\n"
+    }
+  }
+
+  @Test("An export that was cut or altered is refused before the first key is stored", arguments: Damage.allCases)
+  func damaged(_ damage: Damage) async throws {
+    try await StoreBench.with(try (0..<9).map { try Specimen.entry($0) }) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      let text = try String(contentsOfFile: file, encoding: .utf8)
+      let damaged = damage.done(to: text.split(separator: "\n").map(String.init))
+      #expect(damaged != text)
+      try Data(damaged.utf8).write(to: URL(fileURLWithPath: file))
+      let target = bench.folder + "/target.db"
+      let refused = try await sallyport(["keys", "import", file, "--store", "sqlite://\(target)"])
+      #expect(refused.status == 65)
+      #expect(refused.isFailure)
+      #expect(!FileManager.default.fileExists(atPath: target))
+      // Over a pipe the fault shows in the end: what came before it may be stored, and the status is the same.
+      let piped = try await sallyport(
+        ["keys", "import", "-", "--store", "sqlite://\(target)"], input: Array(damaged.utf8))
+      #expect(piped.status == 65)
+    }
+  }
+
+  @Test("A key that the store has for another app is an error that names the line")
+  func conflict() async throws {
+    try await StoreBench.with(try (0..<9).map { try Specimen.entry($0) }) { bench in
+      let file = bench.folder + "/keys"
+      #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
+      let line =
+        try #require(
+          try Self.keys(in: file).firstIndex { $0.contains("\"\(try Specimen.key(4).keyID.base64)\"") }) + 2
+      try await StoreBench.with([try Specimen.entry(4, app: "AAABBBCCC1.com.example.other")]) { target in
+        let refused = try await sallyport(["keys", "import", file, "--store", target.url])
+        #expect(refused.status == 65)
+        #expect(refused.errors.contains { $0.hasPrefix("error: \(file): line \(line): the store has the key ") })
+        #expect(try await target.record(4)?.key.appID.bundleID == "com.example.other")
+      }
+    }
+  }
+}

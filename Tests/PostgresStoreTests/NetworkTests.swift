@@ -1,0 +1,122 @@
+import AttestGate
+import ByteCoding
+import Foundation
+import PostgresServers
+import PostgresStore
+import SimulatedDevice
+import StoreConformance
+import TestSupport
+import Testing
+
+@Suite("A PostgreSQL across a network", .serialized)
+struct NetworkTests {
+  @Test("Over TLS the server's certificate is verified: authority and name")
+  func tls() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (own, strange) = (AuthorityFolder(path: folder + "/own"), AuthorityFolder(path: folder + "/strange"))
+      for authority in [own, strange] { _ = try authority.loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now()) }
+      let port = try Places.freePort()
+      let server = try await PostgresServer.start(
+        options: [
+          "listen_addresses": "127.0.0.1", "port": "\(port)", "ssl": "on", "ssl_cert_file": "../server.crt",
+          "ssl_key_file": "../server.key",
+        ],
+        files: [
+          "server.crt": String(contentsOfFile: own.serverCertificatePath, encoding: .utf8),
+          "server.key": String(contentsOfFile: own.serverKeyPath, encoding: .utf8),
+        ])
+      func url(_ authority: AuthorityFolder, host: String = "localhost") -> String {
+        "postgres://postgres@\(host):\(port)/postgres?hostaddr=127.0.0.1&sslmode=verify-full"
+          + "&sslrootcert=\(authority.tlsAuthorityPath)"
+      }
+      try await Self.with(url(own)) { store in
+        try await store.open()
+        #expect(try await store.register(Specimen.registration()) == .inserted)
+      }
+      #expect(await Self.fault(url(strange))?.contains("certificate verify failed") == true)
+      let otherName = await Self.fault(url(own, host: "db.example"))
+      #expect(otherName?.contains("does not match host name") == true, "\(otherName ?? "it was taken")")
+      withExtendedLifetime(server) {}
+    }
+  }
+
+  @Test("Of several hosts the one that takes writes is found, wherever it stands in the URL")
+  func severalHosts() async throws {
+    let primary = try await PostgresServer.start()
+    let standby = try await primary.standby(name: "standby")
+    try await Self.with(PostgresServer.url(of: [standby, primary])) { store in
+      try await store.open()
+      #expect(try await store.register(Specimen.registration()) == .inserted)
+    }
+    let fault = await Self.fault(PostgresServer.url(of: [standby]))
+    #expect(fault?.contains("read-only") == true || fault?.contains("recovery") == true, "\(fault ?? "it was taken")")
+  }
+
+  @Test("A pooler of sessions works; one of transactions is refused with what to do")
+  func poolers() async throws {
+    let server = try await PostgresServer.start()
+    guard let session = try await server.pooler(mode: "session", port: Places.freePort()) else { return }
+    defer { session.process.kill() }
+    try await Self.with(session.url) { store in
+      try await store.open()
+      let registration = Specimen.registration()
+      #expect(try await store.register(registration) == .inserted)
+      #expect(try await store.admit(Specimen.use(of: registration.key, 1)) == .admitted)
+      #expect(try await store.admit(Specimen.use(of: registration.key, 1)) != .admitted)
+    }
+    let transaction = try #require(try await server.pooler(mode: "transaction", port: Places.freePort()))
+    defer { transaction.process.kill() }
+    for _ in 0..<5 {
+      let fault = await Self.fault(transaction.url)
+      #expect(fault?.contains("pool_mode = session") == true, "\(fault ?? "it was taken")")
+    }
+  }
+
+  @Test("A statement that takes too long is given up by the server, and the next one is answered")
+  func statementTimeout() async throws {
+    let server = try await PostgresServer.start()
+    var limits = PostgresStore.Limits()
+    limits.statementTimeout = .milliseconds(300)
+    limits.lockTimeout = .seconds(5)
+    let store = PostgresStore(try ConnectionParameters(url: PostgresServer.url(of: [server])), limits: limits)
+    let registration = Specimen.registration()
+    #expect(try await store.register(registration) == .inserted)
+    try await server.sql(
+      """
+      CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(30); RETURN NEW; END';
+      CREATE TRIGGER dawdle BEFORE UPDATE ON attested_keys FOR EACH ROW EXECUTE FUNCTION dawdle();
+      """)
+    let nonce = Specimen.nonce()
+    await #expect(throws: StoreError.locked) {
+      try await store.admit(Specimen.use(of: registration.key, 1, over: nonce))
+    }
+    guard case .failing = store.health else {
+      Issue.record("\(store.health)")
+      return
+    }
+    try await server.sql("DROP TRIGGER dawdle ON attested_keys")
+    // The refused one did nothing.
+    #expect(try await store.admit(Specimen.use(of: registration.key, 1, over: nonce)) == .admitted)
+    // It is told behind the answer.
+    let start = ContinuousClock.now
+    while store.health != .healthy, .now - start < .seconds(20) { await Task.yield() }
+    #expect(store.health == .healthy)
+    await store.close()
+  }
+
+  private static func with(_ url: String, _ body: (PostgresStore) async throws -> Void) async throws {
+    let store = PostgresStore(try ConnectionParameters(url: url))
+    try await body(store)
+    await store.close()
+  }
+
+  /// Why the store at `url` cannot be opened; `nil` if it can.
+  private static func fault(_ url: String) async -> String? {
+    do {
+      try await with(url) { try await $0.open() }
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+}

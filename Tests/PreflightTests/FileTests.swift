@@ -1,0 +1,128 @@
+import ByteCoding
+import Cryptography
+import Foundation
+import Preflight
+import SimulatedDevice
+import Testing
+
+@Suite("What is in the files of a configuration", .timeLimit(.minutes(2)))
+struct FileTests {
+  private static let unreachable = "failed: routes[0].upstream: ws://127.0.0.1:1 cannot be reached: "
+
+  /// The complaints but that of the upstream, at which nobody listens.
+  private func complaints(
+    _ bench: Bench, _ extra: String = "", at instant: Timestamp = Bench.now
+  ) async throws -> [String] {
+    let settings = try bench.settings(extra + "\nroutes: [{ upstream: 'ws://127.0.0.1:1' }]")
+    return try await bench.complaints(settings, at: instant).filter { !$0.hasPrefix(Self.unreachable) }
+  }
+
+  @Test("A sound certificate and its key are told with the certificate's end")
+  func sound() async throws {
+    try await Bench.with { bench in
+      #expect(try await complaints(bench) == [])
+      let results = try await bench.results(try bench.settings())
+      let end = try Bench.authority.get().server.certificate.notAfter
+      #expect(
+        results.filter { $0.key.hasPrefix("tls.") }.map(bench.line) == [
+          "passed: tls.key_file: belongs to the certificate (mode 0600)",
+          "passed: tls.cert_file: O=Sallyport development,CN=localhost, valid until \(end)",
+        ])
+    }
+  }
+
+  @Test(
+    "A certificate is judged by the clock: 14 days before its end it is warned of",
+    arguments: [
+      (-2, "failed: tls.cert_file: NAME is not valid before START"),
+      (350, nil),
+      (352, "warning: tls.cert_file: NAME expires in 13 days, on END"),
+      (366, "failed: tls.cert_file: NAME expired on END"),
+    ])
+  func times(_ days: Int, _ expected: String?) async throws {
+    try await Bench.with { bench in
+      let certificate = try Bench.authority.get().server.certificate
+      let text = expected?.replacingOccurrences(of: "NAME", with: certificate.subject)
+        .replacingOccurrences(of: "START", with: certificate.notBefore.description)
+        .replacingOccurrences(of: "END", with: certificate.notAfter.description)
+      #expect(try await complaints(bench, at: Bench.now.advanced(by: Bench.day * days)) == [text].compactMap(\.self))
+    }
+  }
+
+  @Test("A chain in order passes, and one out of order is told with the two that do not fit")
+  func chain() async throws {
+    try await Bench.with { bench in
+      let authority = try Bench.authority.get()
+      let (leaf, issuer) = (authority.server.certificate, authority.tlsAuthority.certificate)
+      let stranger = authority.receiptRoot.certificate
+      try bench.write(bench.pem(leaf, issuer), to: "server.pem")
+      #expect(try await complaints(bench) == [])
+      try bench.write(bench.pem(leaf, stranger, issuer), to: "server.pem")
+      #expect(
+        try await complaints(bench) == [
+          "failed: tls.cert_file: certificate 2 (\(stranger.subject)) did not issue certificate 1 (\(leaf.subject)): subject issuer mismatch"
+        ])
+    }
+  }
+
+  @Test("A key of another certificate, and what is no certificate or key, fail where they stand")
+  func mismatch() async throws {
+    try await Bench.with { bench in
+      let authority = try Bench.authority.get()
+      try bench.write(authority.receiptSigner.key.pkcs8PEM, to: "server.key")
+      #expect(
+        try await complaints(bench) == [
+          "failed: tls.key_file: DIR/server.key: is not the key of the certificate in DIR/server.pem"
+        ])
+      try bench.write("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", to: "server.key")
+      let broken = try await complaints(bench)
+      #expect(broken.count == 1 && broken.first?.contains("holds no usable unencrypted PEM private key") == true)
+      try bench.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", to: "server.pem")
+      let both = try await complaints(bench)
+      #expect(both.count == 1 && both.first?.hasPrefix("failed: tls.cert_file: DIR/server.pem: holds no") == true)
+    }
+  }
+
+  @Test("A key that others can write is warned of")
+  func permissions() async throws {
+    try await Bench.with { bench in
+      try bench.write(try Bench.authority.get().server.key.pkcs8PEM, to: "server.key", mode: 0o620)
+      #expect(
+        try await complaints(bench) == [
+          "warning: tls.key_file: others than its owner can write DIR/server.key (mode 0620)"
+        ])
+    }
+  }
+
+  @Test("An authority for client certificates has to be one")
+  func clientAuthority() async throws {
+    try await Bench.with { bench in
+      #expect(try await complaints(bench, "debug_mtls: { client_ca_file: tls-ca.pem }") == [])
+      let leaf = try Bench.authority.get().server.certificate.subject
+      #expect(
+        try await complaints(bench, "debug_mtls: { client_ca_file: server.pem }") == [
+          "failed: debug_mtls.client_ca_file: \(leaf) is no authority: nothing that it issued is accepted"
+        ])
+    }
+  }
+
+  @Test("Roots of simulated devices and challenge keys are read")
+  func others() async throws {
+    try await Bench.with { bench in
+      let extra = """
+        app_attest:
+          trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }
+          challenge_keys_file: challenge.keys
+        """
+      try bench.write("1 \(String(repeating: "ab", count: 32))\n", to: "challenge.keys")
+      #expect(try await complaints(bench, extra) == [])
+      try bench.write("1 ab\n", to: "challenge.keys")
+      try bench.write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", to: "receipt-root.pem")
+      let told = try await complaints(bench, extra)
+      #expect(
+        told.map { $0.prefix { $0 != "/" } } == [
+          "failed: app_attest.trust.receipt_root_file: DIR", "failed: app_attest.challenge_keys_file: DIR",
+        ])
+    }
+  }
+}

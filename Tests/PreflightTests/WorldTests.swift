@@ -1,0 +1,135 @@
+import AttestGate
+import Foundation
+import Preflight
+import SQLiteStore
+import Settings
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("What is around a gate", .serialized, .timeLimit(.minutes(2)))
+struct WorldTests {
+  // MARK: Listener
+
+  @Test("An address that is held is warned of, and one that is not this machine's fails")
+  func listener() async throws {
+    try await Bench.with { bench in
+      let socket = try ListeningSocket()
+      let upstream = "routes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"
+      #expect(
+        try await bench.complaints(bench.settings(upstream, set: ["listen.port": "\(socket.port)"])) == [
+          "warning: listen.port: 127.0.0.1:\(socket.port) is held by another process"
+        ])
+      let elsewhere = try await bench.complaints(bench.settings(upstream, set: ["listen.address": "192.0.2.1"]))
+      #expect(
+        elsewhere.count == 1 && elsewhere.first?.hasPrefix("failed: listen.address: cannot listen at 192.0.2.1") == true
+      )
+    }
+  }
+
+  // MARK: Upstreams
+
+  @Test("Upstreams that accept connections pass, by TCP and by Unix sockets")
+  func upstreams() async throws {
+    try await Bench.with { bench in
+      let socket = try ListeningSocket()
+      let path = try ListeningPath(bench.folder + "/up.sock")
+      let settings = try bench.settings(
+        """
+        routes:
+          - { path: /, upstream: "ws://127.0.0.1:\(socket.port)" }
+          - { path: /t, upstream: "tcp://localhost:\(socket.port)" }
+          - { path: /u, upstream: "unix:\(bench.folder)/up.sock" }
+        """)
+      #expect(try await bench.complaints(settings) == [])
+      #expect(try await bench.results(settings).count { $0.key.hasPrefix("routes[") } == 3)
+      withExtendedLifetime((socket, path)) {}
+    }
+  }
+
+  @Test("Upstreams that nobody serves fail, each at its key")
+  func absentUpstreams() async throws {
+    try await Bench.with { bench in
+      let settings = try bench.settings(
+        """
+        routes:
+          - { path: /, upstream: "ws://127.0.0.1:1" }
+          - { path: /u, upstream: "unix:\(bench.folder)/none.sock" }
+          - { path: /s, upstream: "wss://127.0.0.1:1" }
+        """)
+      let told = try await bench.complaints(settings)
+      #expect(told.count == 3)
+      for (index, line) in told.enumerated() {
+        #expect(line.hasPrefix("failed: routes[\(index)].upstream: ") && line.contains("cannot be reached"), "\(line)")
+      }
+    }
+  }
+
+  @Test("An upstream with TLS has to be whom it should be")
+  func secureUpstream() async throws {
+    try await Bench.with { bench in
+      let folder = AuthorityFolder(path: bench.folder)
+      let server = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1,
+        tls: ServerTLS(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath),
+        responder: Silent())
+      defer { server.stop() }
+      let url = "wss://localhost:\(server.address.port)"
+      let trusted = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem } }]"
+      #expect(try await bench.complaints(bench.settings(trusted)) == [])
+      let stranger = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: receipt-root.pem } }]"
+      #expect(try await bench.complaints(bench.settings(stranger)).count == 1)
+      let misnamed = "routes: [{ upstream: '\(url)', upstream_tls: { ca_file: tls-ca.pem, server_name: other } }]"
+      #expect(try await bench.complaints(bench.settings(misnamed)).first?.contains("other") == true)
+    }
+  }
+
+  private struct Silent: RequestResponder {
+    func respond(to request: Request, from peer: Peer) async -> Disposition { .respond(Response(status: 404)) }
+    func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+  }
+
+  // MARK: Store
+
+  /// What is said of the store, and the names in its folder before and after.
+  private func look(_ bench: Bench) async throws -> (line: String?, isUntouched: Bool) {
+    let before = try FileManager.default.contentsOfDirectory(atPath: bench.folder)
+    let result = try await bench.results(bench.settings("routes: []")).first { $0.key == "store.url" }
+    // The configuration itself is written by `settings`.
+    let after = try FileManager.default.contentsOfDirectory(atPath: bench.folder)
+    let others = { (names: [String]) in names.filter { $0 != "gate.yaml" }.sorted() }
+    return (result.map(bench.line), others(before) == others(after))
+  }
+
+  @Test("A store is looked at without being made or changed: before its first gate, beside it, and after it")
+  func store() async throws {
+    try await Bench.with { bench in
+      var seen = try await look(bench)
+      #expect(seen == ("passed: store.url: sqlite://DIR/state.db is empty: the first start makes its tables", true))
+
+      let store = SQLiteStore(path: bench.folder + "/state.db")
+      try await store.open()
+      let current = "passed: store.url: sqlite://DIR/state.db can be opened"
+      seen = try await look(bench)
+      #expect(seen == (current, true))
+      await store.close()
+      seen = try await look(bench)
+      #expect(seen == (current, true))
+    }
+  }
+
+  @Test("A file that is no database, or has no folder, fails")
+  func brokenStore() async throws {
+    try await Bench.with { bench in
+      try bench.write(String(repeating: "not a database ", count: 100), to: "state.db")
+      let seen = try await look(bench)
+      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: corrupt") == true)
+      #expect(seen.isUntouched)
+      let settings = try bench.settings("routes: []", set: ["store.url": "sqlite://\(bench.folder)/none/state.db"])
+      let told = try await bench.complaints(settings)
+      #expect(told.count == 1 && told.first?.contains("No such file or directory") == true)
+    }
+  }
+}

@@ -1,0 +1,214 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Foundation
+import GRDB
+import SQLiteStore
+import StoreConformance
+import TestSupport
+import Testing
+
+@Suite("Backup and restore", .serialized)
+struct BackupTests {
+  static let pairs = StoreKind.allCases.flatMap { source in StoreKind.allCases.map { (source, $0) } }
+
+  @Test("A backup of either store restores into either: counters, windows, dates and receipts", arguments: pairs)
+  func fromAndTo(_ source: StoreKind, _ target: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (from, to) = (try await source.newURL(in: folder), try await target.newURL(in: folder))
+      let entries = try await Self.fill(source.open(from))
+      let made = try await store("backup", folder + "/backup.db", "--store", from, "--json")
+      #expect(made.status == 0, "\(made.errors)")
+      #expect(made.object["keys"] as? Int == 3)
+      let mode = try FileManager.default.attributesOfItem(atPath: folder + "/backup.db")[.posixPermissions] as? Int
+      #expect(mode == 0o600)
+
+      let other = try target.open(to)
+      _ = try await other.register(Specimen.registration())
+      await other.close()
+      let restored = try await store("restore", folder + "/backup.db", "--store", to)
+      #expect(restored.status == 0, "\(restored.errors)")
+      let after = try target.open(to)
+      #expect(try await after.entries(after: nil, limit: 10) == entries)
+      #expect(try await after.findings(isThorough: true).filter { $0.area == .data } == [])
+      await after.close()
+      let leftovers = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.contains(".new-") }
+      #expect(leftovers == [])
+    }
+  }
+
+  @Test("After a restore no nonce of before is good: neither by its key nor by its time", arguments: StoreKind.allCases)
+  func nonces(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      let before = try kind.open(url)
+      let registration = Specimen.registration()
+      _ = try await before.register(registration)
+      let challenges = Challenges(storage: before)
+      try await challenges.prepare()
+      let (spent, fresh) = try (
+        #require(challenges.issue(at: .now())?.nonce), #require(challenges.issue(at: .now())?.nonce)
+      )
+      #expect(try await store("backup", folder + "/b", "--store", url).status == 0)
+      #expect(try await before.admit(Specimen.use(of: registration.key, 1, over: spent)) == .admitted)
+      await before.close()
+      #expect(try await store("restore", folder + "/b", "--store", url).status == 0)
+
+      let after = try kind.open(url)
+      let renewed = Challenges(storage: after)
+      try await renewed.prepare()
+      for nonce in [spent, fresh] {
+        // By its key, whoever has the store's keys.
+        #expect(throws: NonceFault.self) { try renewed.check(nonce, at: .now()) }
+        // By its time, should the keys be in a file that nobody replaced.
+        #expect(try await after.admit(Specimen.use(of: registration.key, 2, over: nonce)) == .nonceSpent)
+      }
+      let good = try #require(renewed.issue(at: .now().advanced(by: .milliseconds(1)))?.nonce)
+      #expect(try await after.admit(Specimen.use(of: registration.key, 3, over: good)) == .admitted)
+      await after.close()
+    }
+  }
+
+  @Test("A restore is refused while a gate works on the store, and changes nothing", arguments: StoreKind.allCases)
+  func inUse(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      let gate = try kind.open(url)
+      let entries = try await Self.fill(gate, closing: false)
+      #expect(try await store("backup", folder + "/b", "--store", url).status == 0)
+      _ = try await gate.register(Specimen.registration())
+      let refused = try await store("restore", folder + "/b", "--store", url)
+      #expect(refused.status == 69)
+      #expect(refused.errors.first?.contains("somebody works on it") == true, "\(refused.errors)")
+      #expect(try await gate.entries(after: nil, limit: 10).count == entries.count + 1)
+      await gate.close()
+      // A PostgreSQL hears of a connection's end a moment later.
+      try await eventually { try await store("restore", folder + "/b", "--store", url).status == 0 }
+    }
+  }
+
+  @Test(
+    "A damaged backup is refused, and the store stays as it was",
+    arguments: StoreKind.allCases.flatMap { kind in Damage.allCases.map { (kind, $0) } })
+  func damaged(_ kind: StoreKind, _ damage: Damage) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let (url, file) = (try await kind.newURL(in: folder), folder + "/backup.db")
+      let entries = try await Self.fill(kind.open(url))
+      #expect(try await store("backup", file, "--store", url).status == 0)
+      try damage.apply(to: file, receipt: entries[1].receipt)
+      let refused = try await store("restore", file, "--store", url)
+      #expect(refused.status == 65, "\(refused.output) \(refused.errors)")
+      #expect(refused.errors.count == 2 && refused.errors[0].hasPrefix("error: "), "\(refused.errors)")
+      let after = try kind.open(url)
+      #expect(try await after.entries(after: nil, limit: 10) == entries)
+      await after.close()
+    }
+  }
+
+  @Test("A backup is of one instant, although keys come and go meanwhile", arguments: StoreKind.allCases)
+  func whileWorking(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      let gate = try kind.open(url)
+      for _ in 0..<1200 { _ = try await gate.register(Specimen.registration()) }
+      let first = try #require(try await gate.entries(after: nil, limit: 1).first).record.key.keyID
+      // In the middle of the copy one key goes and another comes: neither may show.
+      let whole = try kind.whole(url)
+      var seen: [KeyEntry] = []
+      let late = Specimen.registration()
+      let isDisturbed = DispatchSemaphore(value: 0)
+      try whole.copyOut { page in
+        if seen.isEmpty {
+          Task.detached {
+            _ = try await gate.remove([first], unusedSince: nil)
+            _ = try await gate.register(late)
+            isDisturbed.signal()
+          }
+          isDisturbed.wait()
+        }
+        seen += page
+      }
+      #expect(seen.count == 1200)
+      #expect(seen.contains { $0.record.key.keyID == first })
+      #expect(!seen.contains { $0.record.key.keyID == late.key.keyID })
+      await gate.close()
+    }
+  }
+
+  @Test("A file that is there is not overwritten, and one that is not there is told")
+  func files() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      _ = try await Self.fill(StoreKind.sqlite.open(url))
+      let path = String(url.dropFirst("sqlite://".count))
+      #expect(try await store("backup", path, "--store", url).status == 73)
+      #expect(try await store("restore", folder + "/none", "--store", url).status == 66)
+      #expect(try await store("backup", folder + "/b", "--store", "sqlite://\(folder)/none.db").status == 66)
+      #expect(try await store("backup", folder + "/b").status == 64)
+      #expect(try await store("backup", folder + "/b", "--store", "nonsense").status == 64)
+    }
+  }
+
+  @Test("Behind a restore that was cut off the store refuses, until a restore is finished")
+  func cutOff() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      let entries = try await Self.fill(StoreKind.sqlite.open(url))
+      #expect(try await store("backup", folder + "/b", "--store", url).status == 0)
+      let lock = String(url.dropFirst("sqlite://".count)) + ".lock"
+      try Data("restoring\n".utf8).write(to: URL(fileURLWithPath: lock))
+      let refusing = try StoreKind.sqlite.open(url)
+      await #expect(throws: StoreError.self) { try await refusing.open() }
+      await refusing.close()
+      #expect(try await store("restore", folder + "/b", "--store", url).status == 0)
+      let after = try StoreKind.sqlite.open(url)
+      #expect(try await after.entries(after: nil, limit: 10) == entries)
+      await after.close()
+    }
+  }
+
+  /// Three keys, with counters, a window and a revocation.
+  static func fill(_ store: any GateStore, closing: Bool = true) async throws -> [KeyEntry] {
+    for number in UInt32(1)...3 {
+      let registration = Specimen.registration()
+      _ = try await store.register(registration)
+      _ = try await store.admit(Specimen.use(of: registration.key, number * 10, window: 8))
+      if number == 2 { _ = try await store.revoke(registration.key.keyID, at: Specimen.now) }
+    }
+    let entries = try await store.entries(after: nil, limit: 10)
+    if closing { await store.close() }
+    return entries
+  }
+}
+
+/// What may happen to a file.
+enum Damage: String, CaseIterable, Sendable {
+  case bitOfReceipt, cutShort, notADatabase, otherDatabase
+
+  func apply(to file: String, receipt: [UInt8]) throws {
+    let url = URL(fileURLWithPath: file)
+    var data = try Data(contentsOf: url)
+    switch self {
+    case .bitOfReceipt:
+      let place = try #require(data.range(of: Data(receipt.prefix(64))))
+      data[place.lowerBound + 9] ^= 1
+    case .cutShort: data = data.prefix(data.count / 2)
+    case .notADatabase: data = Data(repeating: 0x2A, count: 8192)
+    case .otherDatabase:
+      try FileManager.default.removeItem(at: url)
+      return try withExtendedLifetime(DatabaseQueue(path: file)) {
+        try $0.write { try $0.execute(sql: "CREATE TABLE something (else_ INTEGER)") }
+      }
+    }
+    try data.write(to: url)
+  }
+}
+
+func eventually(_ question: () async throws -> Bool) async throws {
+  let start = ContinuousClock.now
+  while try await !question() {
+    guard .now - start < .seconds(20) else { throw NotInTime() }
+  }
+}
+
+struct NotInTime: Error {}

@@ -1,0 +1,133 @@
+import AttestGate
+import ByteCoding
+import Foundation
+import GRDB
+import PostgresServers
+import StoreConformance
+import TestSupport
+import Testing
+
+@Suite("Migrating, checking and rotating", .serialized)
+struct CheckTests {
+  @Test("A migration says what it did, and the second one that there was nothing to do", arguments: StoreKind.allCases)
+  func migrate(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      let first = try await store("migrate", "--store", url, "--json").object
+      #expect(first["from"] as? Int == 0)
+      #expect((first["steps"] as? [String])?.count == first["to"] as? Int)
+      let second = try await store("migrate", "--store", url)
+      #expect(second.status == 0)
+      #expect(second.output.first?.contains("nothing to do") == true, "\(second)")
+      #expect(try await store("check", "--store", url).output.contains { $0.contains("damaged") } == false)
+    }
+  }
+
+  @Test("A store of a newer version is refused and left alone", arguments: StoreKind.allCases)
+  func newer(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      #expect(try await store("migrate", "--store", url).status == 0)
+      let table = kind == .sqlite ? "grdb_migrations" : "sallyport_migrations"
+      try await change(kind, url, "INSERT INTO \(table) VALUES (\(kind == .sqlite ? "'9 of the future'" : "99"))")
+      for command in ["migrate", "check"] {
+        let refused = try await store(command, "--store", url)
+        #expect(refused.status == 69)
+        #expect(refused.errors.first?.contains("newer version") == true, "\(refused)")
+      }
+    }
+  }
+
+  @Test("What is in order is found in order; of a store that is not there nothing is made")
+  func inOrder() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      #expect(try await store("check", "--store", url).status == 66)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+      _ = try await BackupTests.fill(StoreKind.sqlite.open(url))
+      let sound = try await store("check", "--store", url)
+      #expect(sound.status == 0, "\(sound)")
+      #expect(sound.output.first?.hasSuffix("nothing is amiss") == true, "\(sound)")
+    }
+  }
+
+  static let breaches = [
+    ("UPDATE attested_keys SET key_hash = 'x' WHERE revoked_at IS NOT NULL", "hash is not that of their id"),
+    ("UPDATE attested_keys SET used_counters = 0", "could be used again"),
+    ("UPDATE attested_keys SET environment = 'moon'", "damaged"),
+    ("DELETE FROM receipts", "keys without a receipt"),
+    ("DELETE FROM nonce_watermark", "which nonces were forgotten"),
+    ("DELETE FROM change_position", "number the changes"),
+    ("INSERT INTO changes (position) VALUES (99999)", "beyond the newest"),
+    ("UPDATE nonce_watermark SET issued_at = 9000000000000", "nobody needs any more"),
+  ]
+
+  @Test(
+    "Whatever is amiss is found, with what to do about it",
+    arguments: StoreKind.allCases.flatMap { kind in breaches.map { (kind, $0) } })
+  func found(_ kind: StoreKind, _ breach: (statement: String, text: String)) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      _ = try await BackupTests.fill(kind.open(url))
+      try await change(kind, url, breach.statement)
+      let told = try await store("check", "--store", url, "--json")
+      let findings = try #require(told.object["findings"] as? [[String: String]], "\(told)")
+      let finding = try #require(findings.first { $0["text"]?.contains(breach.text) == true }, "\(findings)")
+      #expect(finding["advice"]?.isEmpty == false)
+      #expect(told.status == (findings.contains { $0["weight"] == "problem" } ? 1 : 0))
+    }
+  }
+
+  @Test("A file that others can read is found")
+  func mode() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      _ = try await BackupTests.fill(StoreKind.sqlite.open(url))
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o644], ofItemAtPath: String(url.dropFirst("sqlite://".count)))
+      let told = try await store("check", "--store", url)
+      #expect(told.status == 1)
+      #expect(told.output.contains { $0.contains("chmod 600") }, "\(told)")
+    }
+  }
+
+  @Test("A rotation keeps the old nonces good, one --now does not", arguments: StoreKind.allCases)
+  func rotate(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let url = try await kind.newURL(in: folder)
+      let gate = try kind.open(url)
+      let challenges = Challenges(storage: gate)
+      try await challenges.prepare()
+      let nonce = try #require(challenges.issue(at: .now())?.nonce)
+      #expect(try await store("rotate", "--store", url).status == 0)
+      try await challenges.refresh()
+      try challenges.check(nonce, at: .now())
+      #expect(challenges.issue(at: .now())?.nonce.bytes.first != nonce.bytes.first)
+      #expect(try await store("rotate", "--now", "--store", url).status == 0)
+      try await challenges.refresh()
+      #expect(throws: NonceFault.self) { try challenges.check(nonce, at: .now()) }
+      await gate.close()
+    }
+  }
+
+  @Test("Each command shows an example", arguments: ["migrate", "check", "backup", "restore", "rotate"])
+  func help(_ command: String) async throws {
+    let help = try await store(command, "--help")
+    #expect(help.status == 0)
+    #expect(help.output.contains { $0.contains("sallyport store \(command)") })
+  }
+
+  /// Does to the tables what nothing of ours would.
+  private func change(_ kind: StoreKind, _ url: String, _ statement: String) async throws {
+    switch kind {
+    case .sqlite:
+      let queue = try DatabaseQueue(path: String(url.dropFirst("sqlite://".count)))
+      try await queue.writeWithoutTransaction { db in
+        try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; \(statement)")
+      }
+    case .postgres:
+      let schema = url[(url.range(of: "search_path%3D")?.upperBound ?? url.endIndex)...]
+      try await PostgresServer.shared().sql("SET search_path = \(schema); \(statement)")
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import Glibc
+import Locking
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+/// Forwards every request to one upstream.
+private struct ForwardResponder: RequestResponder {
+  let upstream: Upstream
+  let summaries = Guarded<[ForwardSummary]>([])
+
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
+    .forward(
+      PlainOrder(upstream: upstream, summaries: summaries),
+      head: Array("\(request.method) \(request.target) HTTP/1.1\r\nHost: x\r\n".utf8))
+  }
+
+  func streamsBody(of request: Request) -> Bool { true }
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+}
+
+private struct PlainOrder: ForwardOrder {
+  let upstream: Upstream
+  let limits = ForwardLimits()
+  let summaries: Guarded<[ForwardSummary]>
+
+  func opened(_ control: SessionControl) {}
+  func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
+  func response(to fault: UpstreamFault) -> Response { Response(status: 502, body: Array("\(fault)".utf8)) }
+  func finished(_ summary: ForwardSummary) { summaries.withLock { $0.append(summary) } }
+}
+
+extension EngineTests {
+  @Suite("Forwarding", .timeLimit(.minutes(10)))
+  final class ForwardingTests {
+    private let listener: RawListener
+    private let engine: Engine
+    private let responder: ForwardResponder
+
+    init() throws {
+      listener = try RawListener()
+      responder = ForwardResponder(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
+      engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder)
+    }
+
+    deinit { engine.stop() }
+
+    private func client() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
+
+    /// The most bytes that wait for a client or an upstream.
+    private func outbox() async -> Int {
+      await withCheckedContinuation { continuation in
+        engine.loops[0].execute { loop in
+          let tokens = (0..<loop.slots.end).compactMap { loop.slots.token(in: $0) }
+          let sessions = tokens.compactMap { loop.slots.session($0) }
+          let waiting = sessions.flatMap { [$0.pointee.ends[0], $0.pointee.ends[1]] }.map(\.link.outbox.count)
+          continuation.resume(returning: waiting.max() ?? 0)
+        }
+      }
+    }
+
+    /// Writes until the other end has taken nothing for a second; how much was taken.
+    private func flood(_ socket: RawSocket, most: Int) -> Int {
+      let block = [UInt8](repeating: 7, count: 1 << 20)
+      var sent = 0
+      while sent < most {
+        var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+        guard poll(&wanted, 1, 1000) == 1 else { return sent }
+        let more = Glibc.send(socket.fd, block, block.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        guard more > 0 else { return sent }
+        sent += more
+      }
+      return sent
+    }
+
+    private func isCalled(within milliseconds: Int32) -> Bool {
+      var wanted = pollfd(fd: listener.fd, events: Int16(POLLIN), revents: 0)
+      return poll(&wanted, 1, milliseconds) == 1
+    }
+
+    private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+    @Test("an upstream that sends more than the client reads is read no faster than that")
+    func slowReader() async throws {
+      let client = try client()
+      try client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send("HTTP/1.1 200 OK\r\nContent-Length: \(256 << 20)\r\n\r\n")
+      let sent = flood(backend, most: 256 << 20)
+      // The kernel's buffers take a few megabytes.
+      #expect(sent < 64 << 20)
+      let held = await outbox()
+      #expect(held > 0 && held < 512 << 10)
+    }
+
+    @Test("a client that sends more than the upstream reads is read no faster than that")
+    func slowUpstream() async throws {
+      let client = try client()
+      try client.send("POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: \(256 << 20)\r\n\r\n")
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      #expect(flood(client, most: 256 << 20) < 64 << 20)
+      let held = await outbox()
+      #expect(held > 0 && held < 512 << 10)
+    }
+
+    @Test("a request that changes nothing is sent once more when a kept connection dies under it, and only once")
+    func repetition() throws {
+      let client = try client()
+      try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+      let first = try listener.accept()
+      #expect(try first.readHead().hasPrefix("GET /1 "))
+      try first.send(Self.answer)
+      _ = try client.readHead()
+      _ = try client.read(2)
+      try client.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(try first.readHead().hasPrefix("GET /2 "))
+      first.reset()
+      let second = try listener.accept()
+      #expect(try second.readHead().hasPrefix("GET /2 "))
+      second.reset()
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 502"))
+      #expect(!isCalled(within: 300))
+    }
+
+    @Test(
+      "a request that changes something has a connection of its own and is sent once",
+      arguments: [
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n1",
+        "PATCH / HTTP/1.1\r\nHost: x\r\n\r\n",
+      ])
+    func noRepetition(_ request: String) throws {
+      let client = try client()
+      try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+      let kept = try listener.accept()
+      _ = try kept.readHead()
+      try kept.send(Self.answer)
+      _ = try client.readHead()
+      _ = try client.read(2)
+      try client.send(request)
+      let own = try listener.accept()
+      #expect(try own.readHead().hasPrefix(String(request.prefix(4))))
+      own.reset()
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 502"))
+      #expect(!isCalled(within: 300))
+    }
+
+    @Test("a client that leaves ends the request at the upstream, and each request is told of once")
+    func clientLeaves() throws {
+      let client = try client()
+      try client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345")
+      let backend = try listener.accept()
+      #expect(try backend.readHead().contains("Content-Length: 10"))
+      client.reset()
+      #expect(try backend.readToEnd() == Array("12345".utf8))
+      #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [false])
+      #expect(responder.summaries.withLock { $0.map(\.bytesFromClient) } == [5])
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import Testing
+
+@testable import TransportEngine
+
+@Suite("A body handed on")
+struct BodyPipeTests {
+  /// What comes out when `bytes` go in, in pieces of `size`; `nil` after a fault.
+  private func pass(
+    _ bytes: [UInt8], _ framing: BodyFraming, pieces size: Int, limit: Int = .max,
+    trailers: ChunkedBody.Trailers = .refused, ends: Bool = false
+  ) -> (output: [UInt8], taken: Int, isComplete: Bool)? {
+    do throws(BodyFault) {
+      var pipe = try BodyPipe(framing, limit: limit, trailers: trailers)
+      var (output, taken): ([UInt8], Int) = ([], 0)
+      for start in stride(from: 0, to: bytes.count, by: size) where !pipe.isComplete {
+        let piece = Array(bytes[start..<min(start + size, bytes.count)])
+        taken += try piece.withUnsafeBufferPointer { buffer throws(BodyFault) in try pipe.feed(buffer, into: &output) }
+      }
+      if ends { try pipe.connectionEnded(into: &output) }
+      return (output, taken, pipe.isComplete)
+    } catch {
+      return nil
+    }
+  }
+
+  /// The body that chunks carry.
+  private func decoded(_ bytes: [UInt8]) -> [UInt8]? {
+    var decoder = ChunkedBody(limit: .max)
+    var body: [UInt8] = []
+    let taken = try? bytes.withUnsafeBufferPointer { try decoder.feed($0, into: &body) }
+    return taken == bytes.count && decoder.isComplete ? body : nil
+  }
+
+  @Test("A counted body comes out as it is, and what follows stays", arguments: 1...9)
+  func counted(size: Int) throws {
+    let result = try #require(pass(Array("hello, next".utf8), .length(5), pieces: size))
+    #expect(result.output == Array("hello".utf8) && result.taken == 5 && result.isComplete)
+    #expect(pass(Array("hell".utf8), .length(5), pieces: size)?.isComplete == false)
+  }
+
+  @Test("Chunks come out as chunks of the same body, however they were cut", arguments: 1...30)
+  func chunked(size: Int) throws {
+    let text = "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n"
+    let result = try #require(pass(Array((text + "GET").utf8), .chunked, pieces: size))
+    #expect(decoded(result.output) == Array("abc0123456789".utf8))
+    #expect(result.taken == text.utf8.count && result.isComplete)
+  }
+
+  @Test("A body that ends with the connection becomes chunks, and ends only if the connection does")
+  func untilClose() throws {
+    let result = try #require(pass(Array("all of it".utf8), .untilClose, pieces: 4, ends: true))
+    #expect(decoded(result.output) == Array("all of it".utf8) && result.isComplete)
+    let open = try #require(pass(Array("all of it".utf8), .untilClose, pieces: 4))
+    #expect(decoded(open.output) == nil && !open.isComplete)
+    #expect(pass(Array("hell".utf8), .length(5), pieces: 4, ends: true) == nil)
+    #expect(pass(Array("1\r\na\r\n".utf8), .chunked, pieces: 4, ends: true) == nil)
+  }
+
+  @Test("Trailers are dropped where that is asked for, and refused elsewhere", arguments: 1...20)
+  func trailers(size: Int) throws {
+    let bytes = Array("1\r\na\r\n0\r\nX-One: 1\r\nX-Two: 2\r\n\r\n".utf8)
+    let result = try #require(pass(bytes, .chunked, pieces: size, trailers: .dropped))
+    #expect(decoded(result.output) == [UInt8(ascii: "a")] && result.taken == bytes.count && result.isComplete)
+    #expect(pass(bytes, .chunked, pieces: size) == nil)
+    let endless = Array("0\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 20_000)
+    #expect(pass(endless, .chunked, pieces: 1000, trailers: .dropped) == nil)
+  }
+
+  @Test("A body over the limit is refused, whatever frames it")
+  func limit() {
+    #expect(pass([], .length(6), pieces: 1, limit: 5) == nil)
+    #expect(pass(Array("6\r\n".utf8), .chunked, pieces: 1, limit: 5) == nil)
+    #expect(pass(Array("sixsix".utf8), .untilClose, pieces: 1, limit: 5) == nil)
+    #expect(pass(Array("five5".utf8), .untilClose, pieces: 1, limit: 5) != nil)
+  }
+}
