@@ -19,7 +19,8 @@ public struct TestBackend: Sendable {
 
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
-    store: (any Store)? = nil, paces: PaceLimits = .unlimited, _ body: (TestBackend) async throws -> R
+    store: (any Store)? = nil, paces: PaceLimits = .unlimited, limits: SocketLimits = SocketLimits(),
+    _ body: (TestBackend) async throws -> R
   ) async throws -> R {
     let clock = ManualClock()
     let gate = try TestGate(clock: clock.wall)
@@ -37,7 +38,7 @@ public struct TestBackend: Sendable {
     let server = MFAServer(
       premises: premises, registry: registry,
       callers: CallerReader(gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, logger: logger),
-      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), logger: logger,
+      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, logger: logger,
       didBind: { portFound.yield($0 ?? 0) })
     let running = Task {
       defer { portFound.finish() }

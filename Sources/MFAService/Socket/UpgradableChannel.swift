@@ -10,6 +10,7 @@ internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import NIOHTTPTypesHTTP1
 internal import NIOWebSocket
+internal import ServiceLifecycle
 
 /// What sockets are served with.
 struct SocketService: Sendable {
@@ -26,6 +27,7 @@ struct SocketService: Sendable {
 /// Only the first: the gate opens a connection for each socket, and NIO looks no further.
 struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   static let subprotocol = "mfa.v1"
+  static let longestSilence = TimeAmount.seconds(30)
   static let paths: Set<String> = ["/", "/api/v1/socket", "/socket"]
 
   let responder: HTTPChannelHandler.Responder
@@ -54,7 +56,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
 
   func handle(value: Value, logger: Logger) async {
     do {
-      switch try await value.upgrade.get() {
+      switch try await Self.outcome(of: value) {
       case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
       case .socket(let channel, let caller):
         await SocketSession(channel: channel, caller: caller, service: service).run()
@@ -64,13 +66,30 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     }
   }
 
+  /// What the first request makes of the connection. One that sends none is closed after `longestSilence`, and when the
+  /// server stops.
+  private static func outcome(of value: Value) async throws -> Outcome {
+    let channel = value.channel
+    let deadline = channel.eventLoop.scheduleTask(in: longestSilence) { channel.close(promise: nil) }
+    defer { deadline.cancel() }
+    return try await withTaskCancellationOrGracefulShutdownHandler {
+      try await value.upgrade.get()
+    } onCancelOrGracefulShutdown: {
+      channel.close(promise: nil)
+    }
+  }
+
   private func upgrader() -> NIOTypedWebSocketServerUpgrader<Outcome> {
     let admitted = Guarded<Caller?>(nil)
     return NIOTypedWebSocketServerUpgrader(
       maxFrameSize: service.limits.largestMessage,
       shouldUpgrade: { channel, head in
         channel.eventLoop.makeFutureWithTask {
-          guard let caller = await caller(opening: head) else { return nil }
+          guard let caller = await caller(opening: head) else {
+            // NIO does not hand on a request whose upgrade was refused after its bytes were read.
+            channel.close(promise: nil)
+            return nil
+          }
           admitted.withLock { $0 = caller }
           return Self.headers(answering: head)
         }
@@ -91,7 +110,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
-  /// Who opens a socket; `nil` for somebody whom the gate has not identified, who is then answered over HTTP.
+  /// Who opens a socket; `nil` for somebody whom the gate has not identified.
   private func caller(opening head: HTTPRequestHead) async -> Caller? {
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
     guard Self.paths.contains(String(path)) else { return nil }
