@@ -57,9 +57,12 @@ public actor GateIdentityVerifier {
     guard let environment = GateIdentity.Environment(rawValue: claims.environment) else {
       throw Rejection(reason: "env is \(claims.environment)")
     }
+    guard let subject = claims.subject, (1...256).contains(subject.utf8.count) else {
+      throw Rejection(reason: "it names neither a key (sub) nor a certificate (cnf)")
+    }
     try spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway), at: now)
     return GateIdentity(
-      subject: claims.sub, environment: environment, app: claims.app ?? "", sessionID: claims.sid ?? "",
+      subject: subject, environment: environment, app: claims.app ?? "", sessionID: claims.sid ?? "",
       clientAddress: claims.client_ip ?? "", issuedAt: Self.instant(claims.iat))
   }
 
@@ -70,9 +73,7 @@ public actor GateIdentityVerifier {
     guard ends.since(issued) <= Self.longestLife else { throw Rejection(reason: "it lives longer than a minute") }
     guard now < ends.advanced(by: Self.leeway) else { throw Rejection(reason: "expired") }
     guard issued <= now.advanced(by: Self.leeway) else { throw Rejection(reason: "issued in the future") }
-    guard (1...256).contains(claims.sub.utf8.count), (1...256).contains(claims.jti.utf8.count) else {
-      throw Rejection(reason: "sub or jti is empty or too long")
-    }
+    guard (1...256).contains(claims.jti.utf8.count) else { throw Rejection(reason: "jti is empty or too long") }
   }
 
   /// Each identity is good for one request.
@@ -119,7 +120,8 @@ public actor GateIdentityVerifier {
 private struct Claims: JWTPayload {
   let iss: String
   let aud: AudienceClaim.Values
-  let sub: String
+  let sub: String?
+  let cnf: Confirmation?
   let jti: String
   let iat: Double
   let exp: Double
@@ -128,6 +130,16 @@ private struct Claims: JWTPayload {
   let method: String?
   let sid: String?
   let client_ip: String?
+
+  /// The thumbprint of a client certificate (RFC 8705 section 3.1).
+  struct Confirmation: Codable {
+    let x5t: String?
+
+    enum CodingKeys: String, CodingKey { case x5t = "x5t#S256" }
+  }
+
+  /// A device is its attested key; debug builds are all the one certificate that they share.
+  var subject: String? { method == "mtls" ? cnf?.x5t : sub }
 
   /// A debug build has none of Apple's environments. Whoever came through an open gate has no identity at all.
   var environment: String {

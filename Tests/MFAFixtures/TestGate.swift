@@ -58,13 +58,15 @@ public struct AppInstance: Sendable, Hashable {
   }
 
   /// A debug build: all of them share a certificate.
-  public static let debugBuild = AppInstance(keyHash: "debug-certificate", method: "mtls", environment: nil)
+  public static let debugBuild = AppInstance(keyHash: "debug-certificate", method: "mtls", environment: "debug")
 }
 
 public struct GateClaims: JWTPayload {
   public var iss = TestGate.issuer
   public var aud = TestGate.audience
-  public var sub: String
+  /// As the gate does: a device has its key, a debug build its certificate.
+  public var sub: String?
+  public var cnf: [String: String]?
   public var jti = UUID().uuidString
   public var iat: Int64
   public var exp: Int64
@@ -76,7 +78,7 @@ public struct GateClaims: JWTPayload {
   public var client_ip: String
 
   init(app: AppInstance, at now: Int64) {
-    sub = app.keyHash
+    if app.method == "mtls" { cnf = ["x5t#S256": app.keyHash] } else { sub = app.keyHash }
     iat = now
     exp = now + 60
     env = app.environment
