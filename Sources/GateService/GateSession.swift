@@ -59,8 +59,9 @@ struct GateSession: RelayOrder {
     fields.append("bytes_from_client", summary.bytesFromClient)
     fields.append("bytes_from_upstream", summary.bytesFromUpstream)
     fields.append("duration_ms", summary.duration.milliseconds)
-    context.logger.log(level: .info, "session closed", fields)
+    // Counted first: who has seen the line finds it in the metrics.
     context.metrics.closed(summary.end.word)
+    context.logger.log(level: .info, "session closed", fields)
   }
 
   private var key: KeyHash? { principal.keyHash }

@@ -17,7 +17,7 @@ internal import TransportEngine
 actor GateHouse {
   nonisolated let engine: Engine
   let loader: SettingsLoader
-  let memory: GateMemory
+  nonisolated let memory: GateMemory
   let logger: Logger
   /// What serves now.
   var generation: Generation
@@ -25,6 +25,7 @@ actor GateHouse {
   nonisolated let isLeaving = Guarded(false)
   nonisolated let stops: StopRequests
   private var admin: Engine?
+  private var metrics: Engine?
   private let sink: LineSink
 
   /// What was made from one state of the settings.
@@ -43,8 +44,7 @@ actor GateHouse {
     _ loader: SettingsLoader, inheriting sockets: [Int32] = []
   ) async throws(CommandFailure) -> GateHouse {
     let settings = try RunCommand.load(loader)
-    let sink = LineSink(descriptor: STDERR_FILENO)
-    let logger = Logger(label: "sallyport") { JSONLineHandler(label: $0, sink: sink) }
+    let (logger, sink) = LogOutput.make(settings.log)
     DescriptorLimit.raise()
 
     let memory = try GateMemory(settings)
@@ -88,21 +88,15 @@ actor GateHouse {
         throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
       }
     }
-    admin = try AdminServer.start(settings.admin, adminResources, logger: logger)
     GateGauges.register(in: memory.metrics.registry, for: self)
+    metrics = try MetricsServer.start(settings.metrics, openResources, logger: logger)
+    admin = try AdminServer.start(settings.admin, adminResources, logger: logger)
     logger.info("listening", metadata: ["address": "\(engine.address)"])
   }
 
   /// What operators can ask of the gate.
   private var adminResources: [any AdminResource] {
-    [
-      HealthResource([
-        .store(memory.store),
-        ReadinessCheck("listener") { [isLeaving] in
-          isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
-        },
-      ]),
-      MetricsResource(memory.metrics.registry),
+    openResources + [
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       LifeResource(
@@ -195,6 +189,7 @@ actor GateHouse {
     let cut = await engine.drain(timeout: settings.drainTimeout)
     engine.stop()
     admin?.stop()
+    metrics?.stop()
     listening.cancel()
     generation.background?.cancel()
     await generation.background?.value
