@@ -1,5 +1,6 @@
 internal import AppAttest
 internal import AttestGate
+internal import ByteCoding
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
@@ -17,6 +18,8 @@ internal import TransportEngine
 actor GateHouse {
   nonisolated let engine: Engine
   let loader: SettingsLoader
+  let startedAt = Timestamp.now()
+  nonisolated let activity: ActivityLog
   nonisolated let memory: GateMemory
   let logger: Logger
   /// What serves now.
@@ -73,6 +76,7 @@ actor GateHouse {
     self.engine = engine
     self.loader = loader
     self.memory = memory
+    activity = ActivityLog(of: memory.metrics)
     self.generation = generation
     self.logger = logger
     self.sink = sink
@@ -97,6 +101,7 @@ actor GateHouse {
   /// What operators can ask of the gate.
   private var adminResources: [any AdminResource] {
     openResources + [
+      StatusResource { await self.status },
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       LifeResource(
@@ -178,11 +183,13 @@ actor GateHouse {
     let signals = Signals(stops)
     let listening = Task { await obey(signals, service) }
     let watching = Task { await watchCertificates() }
+    let noting = Task { await noteActivity() }
     let reason = await stops.first()
     isLeaving.withLock { $0 = true }
     service.end()
     logger.info("stopping", metadata: ["reason": "\(reason)"])
     watching.cancel()
+    noting.cancel()
     let settings = generation.assembly.settings
     // Time for whoever balances gates to notice; sockets are taken on as before.
     try? await Task.sleep(for: settings.unreadyDelay)

@@ -18,6 +18,14 @@ public struct ReadinessCheck: Sendable {
     self.outcome = outcome
   }
 
+  /// What is known now.
+  public var state: GateStatus.Check {
+    switch outcome() {
+    case .ready(let detail): GateStatus.Check(name: name, ready: true, detail: detail)
+    case .unready(let detail): GateStatus.Check(name: name, ready: false, detail: detail)
+    }
+  }
+
   /// Whether the store's last calls succeeded. The gate makes one at least every few seconds.
   public static func store(_ store: any GateStore) -> ReadinessCheck {
     ReadinessCheck("store") {
@@ -48,22 +56,12 @@ public struct HealthResource: AdminResource {
   }
 
   private struct Report: Encodable {
-    struct Check: Encodable {
-      let name: String
-      let ready: Bool
-      let detail: String
-    }
     let ready: Bool
-    var checks: [Check]?
+    var checks: [GateStatus.Check]?
   }
 
   private func readiness(isVerbose: Bool, inJSON: Bool) -> Response {
-    let checks = checks.map { check in
-      switch check.outcome() {
-      case .ready(let detail): Report.Check(name: check.name, ready: true, detail: detail)
-      case .unready(let detail): Report.Check(name: check.name, ready: false, detail: detail)
-      }
-    }
+    let checks = checks.map(\.state)
     let isReady = checks.allSatisfy(\.ready)
     let status = isReady ? 200 : 503
     if inJSON {

@@ -1,4 +1,4 @@
-public import Transport
+internal import Transport
 
 /// What came of an attempt to read the configuration anew.
 public enum ReloadOutcome: Sendable, Hashable {
