@@ -15,6 +15,13 @@ extension GateHouse {
     ]
   }
 
+  /// What operators can ask of the gate, and the description of it.
+  var describedResources: [any AdminResource] {
+    let resources = adminResources
+    let asksForToken = generation.assembly.settings.admin?.tokenFile != nil
+    return resources + [OpenAPIResource(describing: resources, version: Version.text, asksForToken: asksForToken)]
+  }
+
   /// What has to be there for new sessions to be let in.
   nonisolated var readiness: [ReadinessCheck] {
     [

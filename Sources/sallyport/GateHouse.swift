@@ -94,12 +94,12 @@ actor GateHouse {
     }
     GateGauges.register(in: memory.metrics.registry, for: self)
     metrics = try MetricsServer.start(settings.metrics, openResources, logger: logger)
-    admin = try AdminServer.start(settings.admin, adminResources, logger: logger)
+    admin = try AdminServer.start(settings.admin, describedResources, logger: logger)
     logger.info("listening", metadata: ["address": "\(engine.address)"])
   }
 
   /// What operators can ask of the gate.
-  private var adminResources: [any AdminResource] {
+  var adminResources: [any AdminResource] {
     openResources + [
       StatusResource { await self.status },
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),

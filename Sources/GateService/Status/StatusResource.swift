@@ -10,7 +10,10 @@ public struct StatusResource: AdminResource {
 
   public var operations: [AdminOperation] {
     [
-      AdminOperation("GET", "/status", "Shows how the gate is, as a page that needs no script.") {
+      AdminOperation(
+        "GET", "/status", "Shows how the gate is, as a page that needs no script.",
+        answers: AdminAnswers(200, types: ["text/html", "application/json"])
+      ) {
         request throws(AdminFault) in
         let status = await status()
         return request.wantsJSON ? .json(status) : Self.page(status)
