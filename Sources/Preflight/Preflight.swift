@@ -10,16 +10,16 @@ internal import TransportEngine
 /// hold when the gate starts.
 public struct Preflight: Sendable {
   private let settings: GateSettings
-  private let store: any GateStore
+  private let store: (any GateStore)?
   private let instant: Timestamp
 
   /// How long an upstream may take to accept a connection, TLS included.
   public static let patience = Duration.seconds(2)
 
   /// - Parameters:
-  ///   - store: the one that the settings name, not opened.
+  ///   - store: the one that the settings name, not opened; `nil` leaves it out.
   ///   - instant: when certificates are judged.
-  public init(_ settings: GateSettings, store: any GateStore, at instant: Timestamp) {
+  public init(_ settings: GateSettings, store: (any GateStore)?, at instant: Timestamp) {
     self.settings = settings
     self.store = store
     self.instant = instant
@@ -28,10 +28,15 @@ public struct Preflight: Sendable {
   /// All results, in the order of the keys.
   public func run() async -> [ProbeResult] {
     async let upstreams = UpstreamProbe(settings: settings).run()
-    async let store = StoreProbe(settings: settings, store: store).run()
+    async let surveyed = surveyStore()
     let listener = ListenerProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
-    return await listener + files + upstreams + store
+    return await listener + files + upstreams + surveyed
+  }
+
+  private func surveyStore() async -> [ProbeResult] {
+    guard let store else { return [] }
+    return await StoreProbe(settings: settings, store: store).run()
   }
 }
 

@@ -18,6 +18,15 @@ public struct ProbeResult: Sendable, Hashable {
   public let text: String
   /// What to do about it.
   public let hint: String?
+
+  /// A result about the value of `key` in `settings`; line breaks in `text` become blanks.
+  public init(_ outcome: Outcome, _ key: String, of settings: GateSettings, _ text: String, hint: String? = nil) {
+    self.outcome = outcome
+    self.key = key
+    origin = settings.effective.first { $0.key == key }?.origin ?? .standard
+    self.text = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+    self.hint = hint
+  }
 }
 
 extension ProbeResult: CustomStringConvertible {
@@ -30,20 +39,16 @@ extension ProbeResult: CustomStringConvertible {
 
 /// Collects what probes of the values of some settings show.
 struct ProbeReport {
-  private let origins: [String: Origin]
+  private let settings: GateSettings
   private(set) var results: [ProbeResult] = []
 
-  init(_ settings: GateSettings) {
-    origins = Dictionary(settings.effective.map { ($0.key, $0.origin) }) { first, _ in first }
-  }
+  init(_ settings: GateSettings) { self.settings = settings }
 
-  mutating func pass(_ key: String, _ text: String) { add(.passed, key, text) }
-  mutating func warn(_ key: String, _ text: String, hint: String? = nil) { add(.warning, key, text, hint: hint) }
-  mutating func fail(_ key: String, _ text: String, hint: String? = nil) { add(.failed, key, text, hint: hint) }
+  mutating func pass(_ key: String, _ text: String) { add(.passed, key, text, nil) }
+  mutating func warn(_ key: String, _ text: String, hint: String? = nil) { add(.warning, key, text, hint) }
+  mutating func fail(_ key: String, _ text: String, hint: String? = nil) { add(.failed, key, text, hint) }
 
-  mutating func add(_ outcome: ProbeResult.Outcome, _ key: String, _ text: String, hint: String? = nil) {
-    let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-    results.append(
-      ProbeResult(outcome: outcome, key: key, origin: origins[key] ?? .standard, text: line, hint: hint))
+  private mutating func add(_ outcome: ProbeResult.Outcome, _ key: String, _ text: String, _ hint: String?) {
+    results.append(ProbeResult(outcome, key, of: settings, text, hint: hint))
   }
 }

@@ -71,7 +71,8 @@ struct CatalogStatements {
     let rows = try Row.fetchAll(
       db,
       sql: """
-        SELECT k.*, COALESCE(r.receipt, x'') AS receipt FROM attested_keys AS k LEFT JOIN receipts AS r ON r.key_id = k.key_id
+        SELECT k.*, COALESCE(r.receipt, x'') AS receipt
+        FROM attested_keys AS k LEFT JOIN receipts AS r ON r.key_id = k.key_id
         WHERE k.key_id > ? ORDER BY k.key_id LIMIT ?
         """,
       arguments: [Data(cursor?.bytes ?? []), limit])

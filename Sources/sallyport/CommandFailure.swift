@@ -32,6 +32,16 @@ struct CommandFailure: Error {
     self.init(status, lines: "error: \(error)\nhint: \(hint)")
   }
 
+  /// The first line, without `error: `.
+  var reason: String { line(after: "error: ") ?? lines }
+  /// The first hint.
+  var hint: String? { line(after: "hint: ") }
+
+  private func line(after mark: String) -> String? {
+    let line = lines.split(whereSeparator: \.isNewline).first { $0.hasPrefix(mark) }
+    return line.map { String($0.dropFirst(mark.count)) }
+  }
+
   /// Says it on standard error, and gives what the command line parser is to end with.
   func told() -> ExitCode {
     Console.error(lines)

@@ -43,9 +43,7 @@ actor GateHouse {
   /// Opens the store, reads the certificates, and starts to listen.
   ///
   /// A store that cannot be opened does not stop the start: the gate refuses sockets and says so until it can.
-  static func open(
-    _ loader: SettingsLoader, inheriting sockets: [Int32] = []
-  ) async throws(CommandFailure) -> GateHouse {
+  static func open(_ loader: SettingsLoader) async throws(CommandFailure) -> GateHouse {
     let settings = try RunCommand.load(loader)
     let (logger, sink) = LogOutput.make(settings.log)
     DescriptorLimit.raise()
@@ -58,7 +56,7 @@ actor GateHouse {
     let generation = Generation(
       assembly: assembly, responder: try assembly.responder(logger: logger),
       certificates: CertificateFiles(of: settings))
-    let engine = try start(generation, inheriting: sockets, EngineLog(logger: logger, metrics: memory.metrics))
+    let engine = try start(generation, EngineLog(logger: logger, metrics: memory.metrics))
     let house = GateHouse(engine: engine, loader: loader, memory: memory, generation: generation, logger, sink)
     do throws(CommandFailure) {
       try await house.begin()
@@ -146,7 +144,7 @@ actor GateHouse {
   }
 
   private static func start(
-    _ generation: Generation, inheriting sockets: [Int32], _ log: EngineLog
+    _ generation: Generation, _ log: EngineLog
   ) throws(CommandFailure) -> Engine {
     let listen = generation.assembly.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
@@ -154,15 +152,22 @@ actor GateHouse {
         .configuration, error: "listen.address: \(listen.address) is no address",
         hint: "write an IPv4 or IPv6 address, or :: for every one")
     }
-    let loops = listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
-    let tls = try generation.assembly.tls()
+    return try serve(at: address, listen.loops, try generation.assembly.tls(), generation.responder, log)
+  }
+
+  /// Serves at the sockets that were opened for this process, if there are any, else at `address`.
+  private static func serve(
+    at address: SocketAddress, _ loops: Int?, _ tls: ServerTLS, _ responder: GateResponder, _ log: EngineLog
+  ) throws(CommandFailure) -> Engine {
+    let loops = loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let passed = PassedSockets.descriptors(environment: ProcessInfo.processInfo.environment)
     do throws(Engine.StartFault) {
-      if sockets.isEmpty {
+      guard passed.isEmpty else {
         return try Engine(
-          listeningAt: address, loops: loops, tls: tls, responder: generation.responder, report: { log.write($0) })
+          inheriting: passed, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
       }
       return try Engine(
-        inheriting: sockets, loops: loops, tls: tls, responder: generation.responder, report: { log.write($0) })
+        listeningAt: address, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
     } catch {
       throw CommandFailure(
         .cannotBind, error: "cannot listen at \(error)",

@@ -263,6 +263,6 @@ struct BenchThresholdTests {
     defer { process.kill() }
     #expect(try await process.exit(within: .seconds(30)).code == 0)
     let text = try await process.output.text()
-    #expect(text.contains("scenarios: 64b-1, 64b-32, 64b-1000, 16k, 256k, latency, connect, verified, register"))
+    #expect(text.contains("scenarios: 64b-1, 64b-32, 64b-1000, 16k, 256k, loops, latency, connect, verified, register"))
   }
 }

@@ -83,6 +83,17 @@ struct CheckCommandTests {
     }
   }
 
+  @Test("tells of a store that libpq makes nothing of beside the rest")
+  func malformedStore() async throws {
+    try await Shell.with { shell in
+      try shell.write(sound, to: "gate.yaml")
+      let (status, output, errors) = try await shell.check(
+        "-c", "gate.yaml", "--set", "store.url=postgres://h/x?nonsense=1")
+      #expect(status == 1 && output.last == "the configuration is sound; 2 of 5 probes failed")
+      #expect(errors.contains { $0.hasPrefix("error: --set: store.url: ") && $0.contains("invalid URI") }, "\(errors)")
+    }
+  }
+
   @Test("writes the settings in force, which load again to the same")
   func effective() async throws {
     try await Shell.with { shell in

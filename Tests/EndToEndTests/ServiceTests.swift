@@ -66,6 +66,38 @@ struct ServiceTests {
   }
 }
 
+extension ServiceTests {
+  /// Does what systemd does for a socket unit: opens the socket and becomes the gate.
+  private static let activator = """
+    import os, socket, sys
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+    os.dup2(listener.fileno(), 3)
+    os.set_inheritable(3, True)
+    os.environ["LISTEN_PID"], os.environ["LISTEN_FDS"] = str(os.getpid()), "1"
+    os.execv(sys.argv[1], sys.argv[1:])
+    """
+
+  @Test("serves at the socket that was opened for it, whatever its configuration says")
+  func activation() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder)
+      let process = try ChildProcess(
+        Places.tool("python3"),
+        ["-c", Self.activator, Places.product("sallyport"), "run", "-c", folder + "/gate.yaml"], environment: .gateless,
+        in: folder)
+      defer { process.kill() }
+      let port = try #require(UInt16(try await process.output.first("the port") { _ in true }))
+      // Whoever comes before the gate listens waits.
+      let (exit, answer, errors) = try await ChildProcess.run(
+        Places.tool("curl"),
+        ["-sS", "--cacert", folder + "/tls-ca.pem", "https://localhost:\(port)/attest/challenge"])
+      #expect(exit == .code(0) && answer.joined().contains("nonce"), "\(errors)")
+      #expect(try await GateLog(lines: process.errors).listeningPort() == port)
+    }
+  }
+}
+
 @Suite("sallyport ca", .serialized, .timeLimit(.minutes(3)))
 struct CACommandTests {
   private func ca(

@@ -24,9 +24,8 @@ struct AdminServerTests {
       let json = try await bench.ask("GET", "/readyz?verbose", accept: "application/json")
       #expect(json.headers.first("Content-Type") == "application/json")
       #expect(
-        json.text
-          == #"{"checks":[{"detail":"ok","name":"store","ready":true},{"detail":"ok","name":"listener","ready":true}],"ready":true}"#
-          + "\n")
+        json.text == #"{"checks":[{"detail":"ok","name":"store","ready":true},"#
+          + #"{"detail":"ok","name":"listener","ready":true}],"ready":true}"# + "\n")
       bench.gate.process.send(SIGTERM)
       #expect(try await bench.gate.process.exit() == .code(0))
       #expect(!FileManager.default.fileExists(atPath: bench.socket))

@@ -57,7 +57,7 @@ ANSWERS = {
     "/bad/status": b"HTTP/1.1 99 No\r\n\r\n",
     "/bad/line": b"nonsense\r\n\r\n",
     "/bad/head": b"HTTP/1.1 200 OK\r\nNo colon\r\n\r\n",
-    "/bad/101": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+    "/bad/101": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n" + plain("behind"),
     "/bad/large": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20000 + b"\r\n\r\n",
     "/bad/nothing": b"",
 }

@@ -114,8 +114,8 @@ struct BrokenVariableTests {
       title: "a list for a flag", flags: [FlagSetting(flag: "--set", key: "routes", text: "1")],
       faults: ["--set: routes: is a list (did you mean routes[0])"]),
     BrokenVariables(
-      title: "a later key for a flag", flags: [FlagSetting(flag: "--set", key: "listen.proxy_protocol", text: "off")],
-      faults: ["--set: listen.proxy_protocol: not available in this version"]),
+      title: "a later key for a flag", flags: [FlagSetting(flag: "--set", key: "limits", text: "auto")],
+      faults: ["--set: limits: not available in this version"]),
   ]
 
   @Test("A file, .env, variables and flags that are all wrong are all told, in this order")

@@ -96,7 +96,7 @@ struct ShippingTests {
         #expect(exit == .code(0) && errors.isEmpty, "\(page): \(errors)")
       }
       let (_, text, _) = try await run(
-        Places.tool("groff"), "-man", "-Tascii", "-P-c", folder + "/man/man1/sallyport-check.1")
+        Places.tool("groff"), "-man", "-Tascii", "-P-c", "-P-b", "-P-u", folder + "/man/man1/sallyport-check.1")
       for words in ["--effective", "sallyport check -c /etc/sallyport/sallyport.yaml", "the configuration is at fault"]
       {
         #expect(text.contains { $0.contains(words) }, "\(text)")

@@ -126,3 +126,24 @@ struct NotifyTests {
     #expect(Watchdog(environment: environment, socket: socket) == nil)
   }
 }
+
+@Suite("Sockets that others opened for a process")
+struct PassedSocketsTests {
+  @Test("are those behind the standard streams, as many as the environment says")
+  func descriptors() {
+    let environment = ["LISTEN_PID": String(getpid()), "LISTEN_FDS": "2"]
+    #expect(PassedSockets.descriptors(environment: environment) == [3, 4])
+  }
+
+  @Test(
+    "are not taken if they were meant for another process, or their number makes no sense",
+    arguments: [
+      [:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "1", "LISTEN_FDS": "1"], ["LISTEN_PID": "self", "LISTEN_FDS": "0"],
+      ["LISTEN_PID": "self", "LISTEN_FDS": "-1"], ["LISTEN_PID": "self", "LISTEN_FDS": "2147483647"],
+      ["LISTEN_PID": "self", "LISTEN_FDS": "x"], ["LISTEN_PID": "self"],
+    ])
+  func none(_ environment: [String: String]) {
+    let own = environment.mapValues { $0 == "self" ? String(getpid()) : $0 }
+    #expect(PassedSockets.descriptors(environment: own) == [])
+  }
+}

@@ -21,6 +21,7 @@ enum TimeSpan {
 
   /// The shortest text with a whole number: `90s`, `12h`.
   static func text(_ milliseconds: Int) -> String {
+    if milliseconds == 0 { return "0s" }
     let unit = units.first { milliseconds % $0.1 == 0 } ?? ("ms", 1)
     return "\(milliseconds / unit.1)\(unit.0)"
   }

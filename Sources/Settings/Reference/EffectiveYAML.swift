@@ -35,7 +35,7 @@ private enum EffectiveYAML {
 
   static func section(_ rows: [Row], indentation: String) -> [Line] {
     groups(rows).flatMap { name, rows -> [Line] in
-      if let row = rows.first, row.steps.isEmpty { return [value(row.value, named: name, indentation)] }
+      if let row = rows.first, row.steps.isEmpty { return value(row.value, named: name, indentation) }
       let deeper = indentation + "  "
       let isList = rows.first?.steps.first?.hasPrefix("[") == true
       let lines = isList ? list(rows, indentation: deeper) : section(rows, indentation: deeper)
@@ -70,16 +70,17 @@ private enum EffectiveYAML {
     return groups
   }
 
-  private static func value(_ value: EffectiveValue, named name: String, _ indentation: String) -> Line {
+  private static func value(_ value: EffectiveValue, named name: String, _ indentation: String) -> [Line] {
+    let start = "\(indentation)\(name):"
+    let origin = value.origin.label
     let isList = SettingPath(text: value.key).map { path in
       if case .list = SettingsTable.shape(of: path) { true } else { false }
     }
     switch (isList == true, value.text) {
-    case (false, let text?): return Line(text: "\(indentation)\(name): \(scalar(text))", origin: value.origin.label)
-    case (true, let text?): return Line(text: "\(indentation)\(name): [\(scalar(text))]", origin: value.origin.label)
-    case (true, nil) where value.origin != .standard:
-      return Line(text: "\(indentation)\(name): []", origin: value.origin.label)
-    case (_, nil): return Line(text: "\(indentation)# \(name): not set", isComment: true)
+    case (false, let text?): return [Line(text: "\(start) \(scalar(text))", origin: origin)]
+    case (true, let text?): return [Line(text: start), Line(text: "\(indentation)  - \(scalar(text))", origin: origin)]
+    case (true, nil) where value.origin != .standard: return [Line(text: "\(start) []", origin: origin)]
+    case (_, nil): return [Line(text: "\(indentation)# \(name): not set", isComment: true)]
     }
   }
 

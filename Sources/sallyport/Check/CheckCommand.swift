@@ -52,7 +52,7 @@ struct CheckCommand: AsyncParsableCommand {
     let status: Int32
     do throws(CommandFailure) {
       let examination = try options.loader().examine()
-      let probes = offline ? [] : try await Self.probe(examination)
+      let probes = offline ? [] : await Self.probe(examination)
       let report = CheckReport(examination: examination, probes: probes)
       tell(report)
       status = report.status
@@ -71,9 +71,15 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   /// What the world around the gate says, if there are settings to try.
-  private static func probe(_ examination: Examination) async throws(CommandFailure) -> [ProbeResult] {
+  private static func probe(_ examination: Examination) async -> [ProbeResult] {
     guard let settings = examination.settings else { return [] }
-    let store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
-    return await Preflight(settings, store: store, at: .now()).run()
+    do throws(CommandFailure) {
+      let store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+      return await Preflight(settings, store: store, at: .now()).run()
+    } catch {
+      // A store that cannot even be made is one more thing that is told, not the only one.
+      let failure = ProbeResult(.failed, "store.url", of: settings, error.reason, hint: error.hint)
+      return await Preflight(settings, store: nil, at: .now()).run() + [failure]
+    }
   }
 }

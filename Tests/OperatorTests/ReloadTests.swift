@@ -1,0 +1,193 @@
+import Foundation
+import GateProcesses
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("A gate that is changed while it serves", .serialized, .timeLimit(.minutes(10)))
+struct ReloadTests {
+  /// A gate that lets everyone in, with an admin socket and an echo server behind it.
+  private func serving<R>(_ body: (AdminBench) async throws -> R) async throws -> R {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      plan.isEnforcing = false
+      return try await GateProcess.serving(plan) { gate in
+        try await body(AdminBench(gate: gate, visitor: try Visitor(to: gate)))
+      }
+    }
+  }
+
+  private func rewrite(_ bench: AdminBench, _ change: (String) -> String) throws {
+    let file = bench.config[1]
+    try change(String(contentsOfFile: file, encoding: .utf8)).write(toFile: file, atomically: true, encoding: .utf8)
+  }
+
+  private func reload(_ bench: AdminBench) async throws -> Transcript {
+    try await sallyport(["reload"] + bench.config)
+  }
+
+  @Test("New settings are for new sockets; those that are open do not notice")
+  func newSettings() async throws {
+    try await serving { bench in
+      let old = try await bench.visitor.open()
+      try rewrite(bench) { $0 + "session: { max_message: 1KiB }\n" }
+      let answer = try await reload(bench)
+      #expect(answer.status == 0 && answer.output == ["reloaded"])
+      let large = WebSocketMessage.binary(Array(repeating: 7, count: 4096))
+      #expect(try await old.exchange(large) == large)
+      let new = try await bench.visitor.open()
+      try await new.send(large)
+      #expect(try await new.ending(since: .now).code == 1009)
+    }
+  }
+
+  @Test("A broken configuration keeps the old one and says why; a mended one is served")
+  func broken() async throws {
+    try await serving { bench in
+      let socket = try await bench.visitor.open()
+      try rewrite(bench) { $0 + "sesion: { max_message: 1KiB }\n" }
+      let refused = try await reload(bench)
+      #expect(refused.status == 78 && refused.isFailure)
+      #expect(refused.errors.joined().contains("gate.yaml:12:1: sesion: unknown key"))
+      #expect(try await socket.exchange(.text("a")) == .text("a"))
+      #expect(try await bench.visitor.open().exchange(.text("b")) == .text("b"))
+      let metrics = String(decoding: try await bench.ask("GET", "/metrics").body, as: UTF8.self)
+      #expect(metrics.contains("\nsallyport_config_last_reload_successful 0\n"))
+      try rewrite(bench) { $0.replacingOccurrences(of: "sesion", with: "session") }
+      #expect(try await reload(bench).status == 0)
+    }
+  }
+
+  @Test("What a running gate cannot change stays as it was and is named")
+  func needsRestart() async throws {
+    try await serving { bench in
+      try rewrite(bench) { $0.replacingOccurrences(of: "loops: 2", with: "loops: 1") }
+      let answer = try await reload(bench)
+      #expect(answer.status == 0 && answer.errors == ["warning: changes of listen need a restart"])
+      #expect(try await bench.visitor.open().exchange(.text("x")) == .text("x"))
+    }
+  }
+
+  @Test("Reloads under 1,000 busy sockets lose none of them and no byte")
+  func underLoad() async throws {
+    try await serving { bench in
+      let load = try ChildProcess(
+        Places.product("attest"),
+        [
+          "load", "wss://localhost:\(bench.gate.port)/", "--ca", bench.gate.folder.tlsAuthorityPath, "--open",
+          "-c", "1000", "-d", "6s", "--verify", "--json",
+        ])
+      defer { load.kill() }
+      var reloads = 0
+      while !load.hasEnded {
+        bench.gate.process.send(SIGHUP)
+        #expect(try await reload(bench).status == 0)
+        reloads += 1
+      }
+      #expect(try await load.exit(within: .seconds(60)) == .code(0))
+      struct Report: Decodable {
+        let count: Int
+        let losses: Int
+        let mismatches: Int
+        let connections: Int
+      }
+      let text = try await load.output.text()
+      let report = try JSONDecoder().decode(Report.self, from: Data(text.utf8))
+      #expect(report.losses == 0 && report.mismatches == 0 && report.connections == 1000)
+      #expect(report.count > 1000 && reloads > 3)
+    }
+  }
+
+  // MARK: Certificates
+
+  private func fingerprint(of bench: AdminBench) async throws -> String {
+    let script =
+      "openssl s_client -connect 127.0.0.1:\(bench.gate.port) </dev/null 2>/dev/null | openssl x509 -noout -fingerprint"
+    let (exit, output, _) = try await ChildProcess.run("/bin/sh", ["-c", script])
+    #expect(exit == .code(0))
+    return try #require(output.first)
+  }
+
+  /// Puts a new certificate and its key in the place of the gate's, one file after the other.
+  private func renew(_ bench: AdminBench) async throws {
+    let folder = bench.gate.folder
+    let (exit, _, _) = try await ChildProcess.run(
+      "/usr/bin/openssl",
+      [
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+        "/CN=renewed", "-keyout", folder.serverKeyPath, "-out", folder.serverCertificatePath,
+      ])
+    #expect(exit == .code(0))
+  }
+
+  @Test("A renewed certificate is served within seconds, and sockets that are open do not notice")
+  func renewed() async throws {
+    try await serving { bench in
+      let socket = try await bench.visitor.open()
+      let before = try await fingerprint(of: bench)
+      try await renew(bench)
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      #expect(try await fingerprint(of: bench) != before)
+      #expect(try await socket.exchange(.text("still here")) == .text("still here"))
+    }
+  }
+
+  @Test("A key that is not the certificate's changes nothing and is told")
+  func strayKey() async throws {
+    try await serving { bench in
+      let before = try await fingerprint(of: bench)
+      let certificate = try String(contentsOfFile: bench.gate.folder.serverCertificatePath, encoding: .utf8)
+      try await renew(bench)
+      try certificate.write(toFile: bench.gate.folder.serverCertificatePath, atomically: true, encoding: .utf8)
+      _ = try await bench.gate.process.errors.first("the refusal") {
+        $0.contains("the changed certificate cannot be used") && $0.contains("is not the key of the certificate")
+      }
+      #expect(try await fingerprint(of: bench) == before)
+    }
+  }
+
+  // MARK: Draining
+
+  @Test("A drain closes 1,000 sockets with 1001, behind everything that was on its way, and ends the gate with 0")
+  func drain() async throws {
+    try await serving { bench in
+      let sockets = try await withThrowingTaskGroup(of: ClientWebSocket.self) { group in
+        for _ in 0..<1000 { group.addTask { try await bench.visitor.open() } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      // Whatever the echo server has got was read before.
+      for (number, socket) in sockets.enumerated() {
+        #expect(try await socket.exchange(.text("\(number)")) == .text("\(number)"))
+      }
+      let answer = try await sallyport(["drain"] + bench.config)
+      #expect(answer.status == 0 && answer.output == ["draining"])
+      for socket in sockets { #expect(try await socket.ending(since: .now).code == 1001) }
+      #expect(try await bench.gate.process.exit(within: .seconds(30)) == .code(0))
+      #expect(try await bench.gate.process.errors.all().last?.contains(#""cut_off":"0""#) == true)
+    }
+  }
+
+  @Test(
+    "Before it drains a gate says for a while that it is not ready, and takes sockets on; a second signal changes nothing"
+  )
+  func unready() async throws {
+    try await serving { bench in
+      try rewrite(bench) { $0 + "shutdown: { unready_delay: 2s }\n" }
+      #expect(try await reload(bench).status == 0)
+      #expect(try await bench.ask("GET", "/readyz").status == 200)
+      bench.gate.process.send(SIGTERM)
+      _ = try await bench.gate.process.errors.first("the drain") { $0.contains(#""message":"stopping""#) }
+      bench.gate.process.send(SIGTERM)
+      #expect(try await bench.ask("GET", "/readyz").status == 503)
+      #expect(try await bench.ask("GET", "/livez").status == 200)
+      let late = try await bench.visitor.open()
+      #expect(try await late.exchange(.text("late")) == .text("late"))
+      #expect(try await late.ending(since: .now).code == 1001)
+      #expect(try await bench.gate.process.exit(within: .seconds(30)) == .code(0))
+    }
+  }
+}
