@@ -212,6 +212,12 @@ let package = Package(
         "TestSupport", "Transport", "TransportEngine",
       ]),
     tests("ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
+    tests(
+      "SeeingTests",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine", "attest", "sallyport",
+      ]),
     tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
     tests("SystemdTests", ["Systemd"]),
     tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),

@@ -10,7 +10,7 @@ struct ForwardedRequest: ForwardOrder {
 
   private let context: RequestContext
   private let principal: Principal
-  private let route: String
+  private let route: Route
   private let session: LiveSession
 
   /// There is no request without an admission: that is what it is for.
@@ -22,7 +22,7 @@ struct ForwardedRequest: ForwardOrder {
     self.limits = limits
     self.context = context
     principal = admission.principal
-    self.route = route.path
+    self.route = route
     self.session = session
   }
 
@@ -42,7 +42,8 @@ struct ForwardedRequest: ForwardOrder {
     session.end()
     var fields = context.fields(app: principal.appID, key: principal.keyHash)
     fields.append("method", principal.method)
-    fields.append("route", route)
+    fields.append("route", route.path)
+    fields.append("upstream", route.upstreamText)
     fields.append("status", summary.status)
     fields.append("complete", summary.isComplete)
     fields.append("bytes_from_client", summary.bytesFromClient)

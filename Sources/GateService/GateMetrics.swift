@@ -1,5 +1,5 @@
 public import AttestGate
-internal import ByteCoding
+public import ByteCoding
 internal import Locking
 public import Prometheus
 
@@ -19,7 +19,7 @@ public final class GateMetrics: Sendable {
   private let failedHandshakes: Counter
   private let pauses: Counter
   private let reloads: CounterFamily
-  private let lastReload = Guarded<(succeeded: Bool, lastSuccess: Timestamp)>((true, .now()))
+  private let lastReload = Guarded(ReloadState(lastSuccess: .now()))
   /// At hand, since they are counted for each connection.
   private let admitted: [String: Counter]
   private let works: [Stopwatch.Work: Histogram]
@@ -68,7 +68,7 @@ public final class GateMetrics: Sendable {
 
   private func registerReloadState() {
     registry.values("sallyport_config_last_reload_successful", "Whether the last attempt succeeded.") {
-      [lastReload] in [Sample(lastReload.withLock(\.succeeded) ? 1 : 0)]
+      [lastReload] in [Sample(lastReload.withLock(\.fault) == nil ? 1 : 0)]
     }
     registry.values("sallyport_config_last_reload_success_timestamp_seconds", "When an attempt last succeeded.") {
       [lastReload] in [Sample(Double(lastReload.withLock(\.lastSuccess).seconds))]
@@ -77,13 +77,18 @@ public final class GateMetrics: Sendable {
 
   /// The configuration, or a certificate, was read anew or was to be.
   public func reloaded(_ outcome: ReloadOutcome) {
-    let isDone = if case .done = outcome { true } else { false }
-    reloads.counter(isDone ? "done" : "refused").add()
-    lastReload.withLock { last in
-      last.succeeded = isDone
-      if isDone { last.lastSuccess = .now() }
+    switch outcome {
+    case .done:
+      reloads.counter("done").add()
+      lastReload.withLock { $0 = ReloadState(lastSuccess: .now()) }
+    case .refused(let reason):
+      reloads.counter("refused").add()
+      lastReload.withLock { $0.fault = reason }
     }
   }
+
+  /// How the last attempt to read the configuration or a certificate ended.
+  public var reloadState: ReloadState { lastReload.withLock(\.self) }
 
   /// For the rules and the registrar.
   public var stopwatch: Stopwatch {
@@ -107,4 +112,24 @@ public final class GateMetrics: Sendable {
   public func handshakeCompleted(in duration: Duration) { handshakes.observe(duration) }
   public func handshakeFailed() { failedHandshakes.add() }
   public func acceptPaused() { pauses.add() }
+}
+
+extension GateMetrics {
+  /// What the status page makes rates of.
+  public var activityCounts: ActivityCounts {
+    var counts = ActivityCounts()
+    counts.admitted = admitted.values.reduce(0) { $0 &+ $1.value }
+    for (labels, value) in registrations.values where labels.first == "registered" { counts.registered &+= value }
+    for (labels, value) in refusals.values where labels.count == 2 {
+      counts.refusals[.init(code: labels[0], status: labels[1])] = value
+    }
+    return counts
+  }
+}
+
+/// How attempts to read the configuration or a certificate ended.
+public struct ReloadState: Sendable, Hashable {
+  public let lastSuccess: Timestamp
+  /// Why the last attempt failed; `nil` if it did not.
+  public var fault: String?
 }

@@ -150,7 +150,6 @@ public struct GateResponder: RequestResponder {
     let ticket = sessions.ticket()
     do throws(Denial) {
       let (admission, identity) = try await admitted(claim, request, from: peer)
-      metrics.admitted(by: admission.principal.method)
       let session = sessions.add(
         SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
       let head = UpstreamHead(
@@ -177,12 +176,12 @@ public struct GateResponder: RequestResponder {
       do throws(StoreError) { try await identities.prepare() } catch { throw .storeUnavailable(error) }
     }
     let admission = try await gate.admit(claim)
-    metrics.admitted(by: admission.principal.method)
     do throws(StoreError) {
       let subject = IdentitySubject(admission, session: request.id, from: peer)
       let assertion = try subject.map { subject throws(StoreError) in
         try identities.assertion(of: subject, at: clock.now())
       }
+      metrics.admitted(by: admission.principal.method)
       return (admission, UpstreamIdentity(of: admission.principal, assertion: assertion))
     } catch {
       throw .storeUnavailable(error)

@@ -11,7 +11,7 @@ struct GateSession: RelayOrder {
 
   private let context: RequestContext
   private let principal: Principal
-  private let route: String
+  private let route: Route
   private let session: LiveSession
   private let admittedAt = ContinuousClock.now
 
@@ -24,7 +24,7 @@ struct GateSession: RelayOrder {
     self.limits = limits
     self.context = context
     principal = admission.principal
-    self.route = route.path
+    self.route = route
   }
 
   /// An upstream's own refusal is the client's to see; whatever else went wrong is not.
@@ -46,7 +46,7 @@ struct GateSession: RelayOrder {
 
   func opened(_ control: SessionControl) {
     session.opened(control)
-    context.metrics.opened(on: route, after: ContinuousClock.now - admittedAt)
+    context.metrics.opened(on: route.path, after: ContinuousClock.now - admittedAt)
     context.logger.log(level: .info, "session opened", fields)
   }
 
@@ -59,8 +59,9 @@ struct GateSession: RelayOrder {
     fields.append("bytes_from_client", summary.bytesFromClient)
     fields.append("bytes_from_upstream", summary.bytesFromUpstream)
     fields.append("duration_ms", summary.duration.milliseconds)
-    context.logger.log(level: .info, "session closed", fields)
+    // Counted first: who has seen the line finds it in the metrics.
     context.metrics.closed(summary.end.word)
+    context.logger.log(level: .info, "session closed", fields)
   }
 
   private var key: KeyHash? { principal.keyHash }
@@ -68,7 +69,8 @@ struct GateSession: RelayOrder {
   private var fields: LogFields {
     var fields = context.fields(app: principal.appID, key: key)
     fields.append("method", principal.method)
-    fields.append("route", route)
+    fields.append("route", route.path)
+    fields.append("upstream", route.upstreamText)
     if case .certificate(let certificate) = principal { fields.append("subject", certificate.subject) }
     return fields
   }

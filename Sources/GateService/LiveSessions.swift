@@ -129,6 +129,12 @@ public final class LiveSessions: Sendable {
     return (records, sorted.count > page.count ? page.last : nil)
   }
 
+  /// The newest first, at most `limit`.
+  public func newest(_ limit: Int) -> [SessionRecord] {
+    let numbers = state.withLock { Array($0.places.keys) }.sorted(by: >).prefix(limit)
+    return state.withLock { state in numbers.compactMap { state.places[$0]?.record } }
+  }
+
   /// How many sessions `keyID` has.
   public func count(of keyID: KeyID) -> Int { state.withLock { $0.byKey[keyID]?.count ?? 0 } }
 

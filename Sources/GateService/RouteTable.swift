@@ -14,6 +14,8 @@ public struct Route: Sendable, Hashable {
   public let path: String
   public let upstream: Upstream
   public let forwarding: Forwarding
+  /// The upstream as a configuration writes it, for the log.
+  let upstreamText: String
 
   /// A route for `path` and whatever is below it. `nil` unless the path begins with a slash and is in normal form: a
   /// slash at its end is dropped, an empty or dot segment has no meaning.
@@ -24,6 +26,7 @@ public struct Route: Sendable, Hashable {
     self.path = "/" + named.joined(separator: "/")
     self.upstream = upstream
     self.forwarding = forwarding
+    upstreamText = upstream.text
   }
 
   /// Whether `path` is this route's or below it, segment by segment.
@@ -45,4 +48,17 @@ public struct RouteTable: Sendable, Hashable {
 
   /// The route with the longest path that covers `path`, which is in the engine's normal form.
   func route(for path: String) -> Route? { routes.first { $0.covers(path) } }
+}
+
+extension Upstream {
+  fileprivate var text: String {
+    switch self {
+    case .webSocket(let host, let port): "ws://\(Self.bracketed(host)):\(port)"
+    case .secureWebSocket(let host, let port, tls: _): "wss://\(Self.bracketed(host)):\(port)"
+    case .unix(let path): "unix:\(path)"
+    case .tcp(let host, let port): "tcp://\(Self.bracketed(host)):\(port)"
+    }
+  }
+
+  private static func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
 }

@@ -28,18 +28,22 @@ public struct JSONLineHandler: LogHandler {
   public func log(event: LogEvent) {
     let line = LogLine(
       time: now(), level: event.level, logger: label, message: "\(event.message)",
-      metadata: merged(with: event.metadata, error: event.error))
+      metadata: event.metadata(over: metadata, metadataProvider))
     sink.write(line.bytes)
   }
+}
 
-  /// What is nearer to the event wins.
-  private func merged(with own: Logger.Metadata?, error: (any Error)?) -> Logger.Metadata {
+extension LogEvent {
+  /// What the line says behind its message; what is nearer to the event wins.
+  func metadata(
+    over handler: Logger.Metadata, _ provider: Logger.MetadataProvider?
+  ) -> Logger.Metadata {
     // As it mostly is: nothing to merge.
-    if metadata.isEmpty, metadataProvider == nil, error == nil { return own ?? [:] }
+    if handler.isEmpty, provider == nil, error == nil { return metadata ?? [:] }
     return
-      metadata
-      .merging(metadataProvider?.get() ?? [:]) { _, provided in provided }
+      handler
+      .merging(provider?.get() ?? [:]) { _, provided in provided }
       .merging(error.map { ["error": "\($0)"] } ?? [:]) { _, error in error }
-      .merging(own ?? [:]) { _, explicit in explicit }
+      .merging(metadata ?? [:]) { _, explicit in explicit }
   }
 }

@@ -19,15 +19,24 @@ public final class LineSink: Sendable {
 
   private let descriptor: CInt
   private let capacity: Int
+  private let notice: @Sendable (_ dropped: Int) -> String
   private let pending = Guarded(Pending())
   private let queue = DispatchQueue(label: "sallyport.log")
 
   /// A sink that keeps up to `capacity` bytes.
   ///
   /// It neither owns nor closes `descriptor`, which must stay open for as long as lines are written: `flush` first.
-  public init(descriptor: CInt, capacity: Int = 1 << 20) {
+  ///
+  /// - Parameter notice: the line that says how many lines were dropped.
+  public init(
+    descriptor: CInt, capacity: Int = 1 << 20,
+    notice: @escaping @Sendable (_ dropped: Int) -> String = {
+      #"{"level":"error","message":"log lines dropped","count":\#($0)}"#
+    }
+  ) {
     self.descriptor = descriptor
     self.capacity = capacity
+    self.notice = notice
   }
 
   /// Queues `line` and a line end.
@@ -58,8 +67,7 @@ public final class LineSink: Sendable {
   private func next() -> [UInt8]? {
     pending.withLock { pending in
       if pending.dropped > 0 {
-        pending.bytes += Array(
-          "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n".utf8)
+        pending.bytes += Array((notice(pending.dropped) + "\n").utf8)
         pending.dropped = 0
       }
       guard !pending.bytes.isEmpty else {

@@ -28,16 +28,19 @@ public struct LogFields: Sendable, CustomStringConvertible {
 
   public mutating func append(_ name: String, _ flag: Bool) { members.append((name, .flag(flag))) }
 
-  /// `name=value`, separated by spaces.
-  public var description: String {
+  /// The members with their values as text.
+  var texts: [(name: String, text: String)] {
     members.map { name, value in
       switch value {
-      case .text(let text): "\(name)=\(text)"
-      case .integer(let number): "\(name)=\(number)"
-      case .flag(let flag): "\(name)=\(flag)"
+      case .text(let text): (name, text)
+      case .integer(let number): (name, "\(number)")
+      case .flag(let flag): (name, "\(flag)")
       }
-    }.joined(separator: " ")
+    }
   }
+
+  /// `name=value`, separated by spaces.
+  public var description: String { texts.map { "\($0)=\($1)" }.joined(separator: " ") }
 }
 
 extension Logger {

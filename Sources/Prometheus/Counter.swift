@@ -32,9 +32,12 @@ public final class CounterFamily: MetricFamily {
     }
   }
 
+  /// Each counter's labels and value, sorted by labels.
+  public var values: [(labels: [String], value: UInt64)] {
+    counters.withLock(\.self).sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { ($0.key, $0.value.value) }
+  }
+
   func write(to writer: inout ExpositionWriter) {
-    for (labels, counter) in counters.withLock(\.self).sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-      writer.sample(description.name, zip(description.labels, labels), Double(counter.value))
-    }
+    for (labels, value) in values { writer.sample(description.name, zip(description.labels, labels), Double(value)) }
   }
 }

@@ -21,6 +21,9 @@ public struct GateSettings: Sendable, Hashable {
   public var identity: Identity
   /// `nil`: there is no admin server.
   public var admin: Admin?
+  /// `nil`: only the admin server has metrics.
+  public var metrics: Metrics?
+  public var log: Log
   /// How long the gate goes on as before after a signal to stop.
   public var unreadyDelay: Duration
   /// How long sessions have to end after that.

@@ -45,13 +45,18 @@ enum GateGauges {
 
 extension GateHouse {
   fileprivate var certificateEnds: [Sample] {
+    servedCertificates.map { Sample(Double($0.certificate.notAfter.seconds), $0.name) }
+  }
+
+  /// The first certificate of each file, as it is there now: `server`, and `client_ca` if there is one.
+  var servedCertificates: [(name: String, certificate: Certificate)] {
     let settings = generation.assembly.settings
     let files = [("server", settings.tls.certificateFile), ("client_ca", settings.debugMTLS?.clientCAFile)]
     return files.compactMap { name, file in
       guard let file, let bytes = try? Data(contentsOf: URL(filePath: file)),
         let first = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)).first
       else { return nil }
-      return Sample(Double(first.notAfter.seconds), name)
+      return (name, first)
     }
   }
 }

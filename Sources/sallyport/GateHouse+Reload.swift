@@ -98,7 +98,10 @@ extension GateSettings {
     if listen != old.listen { changed.append("listen") }
     if store != old.store || mostWaitingForStore != old.mostWaitingForStore { changed.append("store") }
     if admin != old.admin { changed.append("admin") }
+    if metrics != old.metrics { changed.append("metrics") }
+    if log != old.log { changed.append("log") }
     (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
+    (metrics, log) = (old.metrics, old.log)
     return changed
   }
 }

@@ -1,5 +1,6 @@
 internal import AppAttest
 internal import AttestGate
+internal import ByteCoding
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
@@ -17,7 +18,9 @@ internal import TransportEngine
 actor GateHouse {
   nonisolated let engine: Engine
   let loader: SettingsLoader
-  let memory: GateMemory
+  let startedAt = Timestamp.now()
+  nonisolated let activity: ActivityLog
+  nonisolated let memory: GateMemory
   let logger: Logger
   /// What serves now.
   var generation: Generation
@@ -25,6 +28,7 @@ actor GateHouse {
   nonisolated let isLeaving = Guarded(false)
   nonisolated let stops: StopRequests
   private var admin: Engine?
+  private var metrics: Engine?
   private let sink: LineSink
 
   /// What was made from one state of the settings.
@@ -41,8 +45,7 @@ actor GateHouse {
   /// A store that cannot be opened does not stop the start: the gate refuses sockets and says so until it can.
   static func open(_ loader: SettingsLoader) async throws(CommandFailure) -> GateHouse {
     let settings = try RunCommand.load(loader)
-    let sink = LineSink(descriptor: STDERR_FILENO)
-    let logger = Logger(label: "sallyport") { JSONLineHandler(label: $0, sink: sink) }
+    let (logger, sink) = LogOutput.make(settings.log)
     DescriptorLimit.raise()
 
     let memory = try GateMemory(settings)
@@ -71,6 +74,7 @@ actor GateHouse {
     self.engine = engine
     self.loader = loader
     self.memory = memory
+    activity = ActivityLog(of: memory.metrics)
     self.generation = generation
     self.logger = logger
     self.sink = sink
@@ -86,21 +90,16 @@ actor GateHouse {
         throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
       }
     }
-    admin = try AdminServer.start(settings.admin, adminResources, logger: logger)
     GateGauges.register(in: memory.metrics.registry, for: self)
+    metrics = try MetricsServer.start(settings.metrics, openResources, logger: logger)
+    admin = try AdminServer.start(settings.admin, describedResources, logger: logger)
     logger.info("listening", metadata: ["address": "\(engine.address)"])
   }
 
   /// What operators can ask of the gate.
-  private var adminResources: [any AdminResource] {
-    [
-      HealthResource([
-        .store(memory.store),
-        ReadinessCheck("listener") { [isLeaving] in
-          isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
-        },
-      ]),
-      MetricsResource(memory.metrics.registry),
+  var adminResources: [any AdminResource] {
+    openResources + [
+      StatusResource { await self.status },
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       LifeResource(
@@ -189,17 +188,20 @@ actor GateHouse {
     let signals = Signals(stops)
     let listening = Task { await obey(signals, service) }
     let watching = Task { await watchCertificates() }
+    let noting = Task { await noteActivity() }
     let reason = await stops.first()
     isLeaving.withLock { $0 = true }
     service.end()
     logger.info("stopping", metadata: ["reason": "\(reason)"])
     watching.cancel()
+    noting.cancel()
     let settings = generation.assembly.settings
     // Time for whoever balances gates to notice; sockets are taken on as before.
     try? await Task.sleep(for: settings.unreadyDelay)
     let cut = await engine.drain(timeout: settings.drainTimeout)
     engine.stop()
     admin?.stop()
+    metrics?.stop()
     listening.cancel()
     generation.background?.cancel()
     await generation.background?.value

@@ -17,6 +17,8 @@ public struct GatePlan: Sendable {
   public var storeURL: String?
   /// The value of `admin`, in YAML; `DIR` stands for the gate's folder. `nil` for no admin server.
   public var admin: String?
+  /// Further sections, in YAML; `DIR` stands for the gate's folder.
+  public var further = ""
 
   public init() {}
 
@@ -35,6 +37,7 @@ public struct GatePlan: Sendable {
       routes: [\(routes)]
       store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")" }
       \(admin.map { "admin: " + $0.replacingOccurrences(of: "DIR", with: folder.path) } ?? "# No admin server.")
+      \(further.replacingOccurrences(of: "DIR", with: folder.path))
 
       """
   }
@@ -87,7 +90,7 @@ public struct GateProcess: Sendable {
   }
 
   /// The port in `line`, an address that begins behind `mark`.
-  static func lastNumber(in line: String, after mark: String) throws -> UInt16 {
+  public static func lastNumber(in line: String, after mark: String) throws -> UInt16 {
     let rest = line.range(of: mark).map { line[$0.upperBound...].prefix { $0 != "\"" && $0 != "/" } }
     guard let digits = rest?.split(separator: ":").last, let port = UInt16(digits) else {
       throw Unexpected("no port in \(line)")

@@ -6,6 +6,8 @@ public import Transport
 public enum AdminFault: Error, Sendable, Hashable {
   /// The token is absent or another one.
   case unauthorized
+  /// A web page asks for a change.
+  case foreignOrigin
   case notFound
   case methodNotAllowed(allowed: [String])
   case unknownParameter(known: [String])
@@ -48,6 +50,7 @@ struct AdminRefusal {
         401, "unauthorized", "The admin server asks for its token",
         hint: "send Authorization: Bearer and the first line of admin.token_file",
         .init(name: "WWW-Authenticate", value: "Bearer"))
+    case .foreignOrigin: self.init(403, "foreign_origin", "Web pages may not change anything here")
     case .notFound: self.init(404, "not_found", "There is nothing at this path", hint: "see the paths under /v1/")
     case .methodNotAllowed(let allowed):
       self.init(

@@ -16,16 +16,19 @@ public struct AdminOperation: Sendable {
   public let summary: String
   /// The query parameters that it knows. Others are refused.
   public let parameters: [String]
+  public let answers: AdminAnswers
   let answer: Answer
 
   /// - Parameter answer: runs on no event loop, and may wait.
   public init(
-    _ method: String, _ path: String, _ summary: String, parameters: [String] = [], answer: @escaping Answer
+    _ method: String, _ path: String, _ summary: String, parameters: [String] = [],
+    answers: AdminAnswers = AdminAnswers(200), answer: @escaping Answer
   ) {
     self.method = method
     self.path = path
     self.summary = summary
     self.parameters = parameters
+    self.answers = answers
     self.answer = answer
   }
 

@@ -26,6 +26,8 @@ public struct AdminRouter: RequestResponder {
   public func response(to request: Request) async -> Response {
     do throws(AdminFault) {
       try access.check(request.headers)
+      // A browser that shows somebody's page sends this along with what the page has it ask for.
+      guard request.method == "GET" || request.headers.first("Origin") == nil else { throw .foreignOrigin }
       let (operation, values) = try operation(for: request)
       guard request.body.isEmpty || ["POST", "PUT"].contains(request.method) else { throw .bodyNotExpected }
       let asked = try AdminRequest(request, values: values, parameters: operation.parameters)

@@ -18,6 +18,14 @@ public struct ReadinessCheck: Sendable {
     self.outcome = outcome
   }
 
+  /// What is known now.
+  public var state: GateStatus.Check {
+    switch outcome() {
+    case .ready(let detail): GateStatus.Check(name: name, ready: true, detail: detail)
+    case .unready(let detail): GateStatus.Check(name: name, ready: false, detail: detail)
+    }
+  }
+
   /// Whether the store's last calls succeeded. The gate makes one at least every few seconds.
   public static func store(_ store: any GateStore) -> ReadinessCheck {
     ReadinessCheck("store") {
@@ -38,32 +46,26 @@ public struct HealthResource: AdminResource {
 
   public var operations: [AdminOperation] {
     [
-      AdminOperation("GET", "/livez", "Says that the process works.") { request throws(AdminFault) in
+      AdminOperation(
+        "GET", "/livez", "Says that the process works.",
+        answers: AdminAnswers(200, types: ["text/plain", "application/json"])
+      ) { request throws(AdminFault) in
         request.wantsJSON ? .json(["live": true]) : .text("ok\n")
       },
       AdminOperation(
-        "GET", "/readyz", "Says whether new sessions can be let in; upstreams are not asked.", parameters: ["verbose"]
+        "GET", "/readyz", "Says whether new sessions can be let in; upstreams are not asked.", parameters: ["verbose"],
+        answers: AdminAnswers(200, 503, types: ["text/plain", "application/json"])
       ) { request throws(AdminFault) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
     ]
   }
 
   private struct Report: Encodable {
-    struct Check: Encodable {
-      let name: String
-      let ready: Bool
-      let detail: String
-    }
     let ready: Bool
-    var checks: [Check]?
+    var checks: [GateStatus.Check]?
   }
 
   private func readiness(isVerbose: Bool, inJSON: Bool) -> Response {
-    let checks = checks.map { check in
-      switch check.outcome() {
-      case .ready(let detail): Report.Check(name: check.name, ready: true, detail: detail)
-      case .unready(let detail): Report.Check(name: check.name, ready: false, detail: detail)
-      }
-    }
+    let checks = checks.map(\.state)
     let isReady = checks.allSatisfy(\.ready)
     let status = isReady ? 200 : 503
     if inJSON {

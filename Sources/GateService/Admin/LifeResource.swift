@@ -28,14 +28,19 @@ public struct LifeResource: AdminResource {
 
   public var operations: [AdminOperation] {
     [
-      AdminOperation("POST", "/v1/reload", "Reads the configuration anew; open sessions do not notice.") {
+      AdminOperation(
+        "POST", "/v1/reload", "Reads the configuration anew; open sessions do not notice.",
+        answers: AdminAnswers(200, refusals: [409])
+      ) {
         _ throws(AdminFault) in
         switch await reload() {
         case .done(let sections): return .json(Reloaded(reloaded: true, needsRestart: sections))
         case .refused(let reason): throw .configurationRefused(reason: reason)
         }
       },
-      AdminOperation("POST", "/v1/drain", "Ends the gate: every session is closed with 1001.") {
+      AdminOperation(
+        "POST", "/v1/drain", "Ends the gate: every session is closed with 1001.", answers: AdminAnswers(202)
+      ) {
         _ throws(AdminFault) in
         drain()
         return .json(["draining": true], status: 202)

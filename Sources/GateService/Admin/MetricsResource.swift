@@ -9,7 +9,10 @@ public struct MetricsResource: AdminResource {
 
   public var operations: [AdminOperation] {
     [
-      AdminOperation("GET", "/metrics", "Everything that is counted, in Prometheus' text format.") {
+      AdminOperation(
+        "GET", "/metrics", "Everything that is counted, in Prometheus' text format.",
+        answers: AdminAnswers(200, types: ["text/plain"])
+      ) {
         _ throws(AdminFault) in
         Response(
           status: 200,

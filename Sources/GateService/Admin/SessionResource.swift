@@ -21,7 +21,10 @@ public struct SessionResource: AdminResource {
       AdminOperation(
         "GET", "/v1/sessions", "Lists open sessions, the oldest first.", parameters: ["after", "limit", "key"]
       ) { request throws(AdminFault) in .json(try list(request)) },
-      AdminOperation("DELETE", "/v1/sessions/{id}", "Closes a session with 1001; its device may open another one.") {
+      AdminOperation(
+        "DELETE", "/v1/sessions/{id}", "Closes a session with 1001; its device may open another one.",
+        answers: AdminAnswers(200, refusals: [404])
+      ) {
         request throws(AdminFault) in .json(try close(request))
       },
     ]

@@ -16,14 +16,15 @@ extension Assembly {
     let identity = identity()
     let admin = admin()
     guard let listen, let tls, let appAttest, let session, let store, let identity,
+      let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
       let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
-      stateFolder: stateFolder(of: store), identity: identity, admin: admin, unreadyDelay: unreadyDelay,
-      drainTimeout: drainTimeout,
+      stateFolder: stateFolder(of: store), identity: identity, admin: admin,
+      metrics: value(Keys.metricsListen), log: log, unreadyDelay: unreadyDelay, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }

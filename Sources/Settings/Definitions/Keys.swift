@@ -164,7 +164,8 @@ public enum SettingsTable {
     .later("limits"),
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
-    Keys.adminListen.definition, Keys.adminToken.definition, .later("metrics"),
+    Keys.adminListen.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
+    Keys.logFormat.definition, Keys.logLevel.definition,
     Keys.drainTimeout.definition, Keys.unreadyDelay.definition,
   ]
 

@@ -28,7 +28,7 @@ extension ConfigurationOption {
     }
     guard let desk = try await AdminDesk.gate(at: admin) else {
       throw CommandFailure(
-        .unavailable, error: "no gate runs at \(admin.address.text)", hint: "sessions are there while a gate runs")
+        .unavailable, error: "no gate runs at \(admin.address.text)", hint: "start it: sallyport run -c FILE")
     }
     return desk
   }

@@ -1,0 +1,159 @@
+internal import Transport
+
+/// `/v1/openapi.json`: the admin server's own operations, described by OpenAPI 3.1. Made from the operations that are
+/// served, so that there is nothing to keep in step.
+public struct OpenAPIResource: AdminResource {
+  private let described: [AdminOperation]
+  private let version: String
+  private let asksForToken: Bool
+
+  /// - Parameters:
+  ///   - resources: all others of the same server.
+  ///   - version: of the gate.
+  public init(describing resources: [any AdminResource], version: String, asksForToken: Bool) {
+    described = resources.flatMap(\.operations)
+    self.version = version
+    self.asksForToken = asksForToken
+  }
+
+  private static let path = "/v1/openapi.json"
+  private static let summary = "Describes the operations of this server (OpenAPI 3.1)."
+
+  public var operations: [AdminOperation] {
+    let own = AdminOperation("GET", Self.path, Self.summary) { _ throws(AdminFault) in .json(["": ""]) }
+    let document = OpenAPIDocument(operations: described + [own], version: version, asksForToken: asksForToken).content
+    return [AdminOperation("GET", Self.path, Self.summary) { _ throws(AdminFault) in .json(document) }]
+  }
+}
+
+/// The description of some operations.
+struct OpenAPIDocument {
+  let operations: [AdminOperation]
+  let version: String
+  let asksForToken: Bool
+
+  var content: JSONContent {
+    var paths: [String: [String: JSONContent]] = [:]
+    for operation in operations {
+      paths[operation.path, default: [:]][operation.method.lowercased()] = entry(operation)
+    }
+    var components: [String: JSONContent] = ["schemas": ["Refusal": Self.refusal]]
+    if asksForToken { components["securitySchemes"] = ["token": ["type": "http", "scheme": "bearer"]] }
+    return [
+      "openapi": "3.1.0",
+      "info": ["title": "sallyport admin server", "version": .text(version)],
+      "paths": .object(paths.mapValues(JSONContent.object)),
+      "components": .object(components),
+      "security": asksForToken ? [["token": []]] : [],
+    ]
+  }
+
+  private static let refusal: JSONContent = [
+    "type": "object", "required": ["error", "code"], "additionalProperties": false,
+    "properties": [
+      "error": ["type": "string", "description": "For people."],
+      "code": ["type": "string", "description": "For programs."],
+      "hint": ["type": "string", "description": "What to do about it."],
+    ],
+  ]
+
+  private func entry(_ operation: AdminOperation) -> JSONContent {
+    let path = operation.path.split(separator: "/").filter { $0.hasPrefix("{") }.map { $0.dropFirst().dropLast() }
+    let inPath = path.map { Self.parameter(String($0), in: "path") }
+    let inQuery = operation.parameters.map { Self.parameter($0, in: "query") }
+    return [
+      "operationId": .text(Self.identifier(of: operation)), "summary": .text(operation.summary),
+      "parameters": .list(inPath + inQuery), "responses": responses(of: operation),
+    ]
+  }
+
+  /// `getV1KeysKey`.
+  private static func identifier(of operation: AdminOperation) -> String {
+    let words = operation.path.split { !$0.isLetter && !$0.isNumber }
+    return operation.method.lowercased() + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+  }
+
+  private static func parameter(_ name: String, in place: String) -> JSONContent {
+    let schema: JSONContent =
+      switch name {
+      case "limit": ["type": "integer", "minimum": 1, "maximum": 1000, "default": 100]
+      case "verbose": ["type": "boolean"]
+      case "state": ["enum": ["active", "revoked"]]
+      case "key", "prefix":
+        ["type": "string", "pattern": .text("^[A-Za-z0-9_-]{\(KeyName.leastLength),\(KeyName.length)}$")]
+      default: ["type": "string", "minLength": 1]
+      }
+    return ["name": .text(name), "in": .text(place), "required": .flag(place == "path"), "schema": schema]
+  }
+
+  private func responses(of operation: AdminOperation) -> JSONContent {
+    var responses: [String: JSONContent] = [:]
+    for status in operation.answers.refusals + [400] + (asksForToken ? [401] : [])
+      + (operation.method == "GET" ? [] : [403])
+    {
+      responses["\(status)"] = [
+        "description": "Refused.",
+        "content": ["application/json": ["schema": ["$ref": "#/components/schemas/Refusal"]]],
+      ]
+    }
+    let types = operation.answers.types.map { type in
+      (type, type == "application/json" ? ["schema": ["type": "object"]] : ["schema": ["type": "string"]])
+        as (String, JSONContent)
+    }
+    for status in operation.answers.statuses {
+      responses["\(status)"] = [
+        "description": .text(operation.summary),
+        "content": .object(Dictionary(types, uniquingKeysWith: { first, _ in first })),
+      ]
+    }
+    return .object(responses)
+  }
+}
+
+/// What an operation may be answered with, beside what every one may be.
+public struct AdminAnswers: Sendable, Hashable {
+  /// Of answers that are no refusal.
+  public var statuses: [Int]
+  public var types: [String]
+  /// Of the operation's own refusals.
+  public var refusals: [Int]
+
+  /// An object of JSON, unless other types are given.
+  public init(_ statuses: Int..., types: [String] = ["application/json"], refusals: [Int] = []) {
+    self.statuses = statuses
+    self.types = types
+    self.refusals = refusals
+  }
+}
+
+/// JSON as it is written down in a program.
+enum JSONContent: Sendable, Encodable {
+  case text(String)
+  case number(Int)
+  case flag(Bool)
+  case list([JSONContent])
+  case object([String: JSONContent])
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .text(let text): try container.encode(text)
+    case .number(let number): try container.encode(number)
+    case .flag(let flag): try container.encode(flag)
+    case .list(let elements): try container.encode(elements)
+    case .object(let members): try container.encode(members)
+    }
+  }
+}
+
+extension JSONContent: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+  ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  init(stringLiteral text: String) { self = .text(text) }
+  init(integerLiteral number: Int) { self = .number(number) }
+  init(booleanLiteral flag: Bool) { self = .flag(flag) }
+  init(arrayLiteral elements: JSONContent...) { self = .list(elements) }
+  init(dictionaryLiteral members: (String, JSONContent)...) {
+    self = .object(Dictionary(members, uniquingKeysWith: { first, _ in first }))
+  }
+}

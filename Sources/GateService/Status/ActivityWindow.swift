@@ -1,0 +1,68 @@
+/// What a gate has counted since its start, at one moment.
+public struct ActivityCounts: Sendable, Hashable {
+  /// A reason to refuse, as clients are told it.
+  public struct Reason: Sendable, Hashable {
+    public let code: String
+    public let status: String
+  }
+
+  public var admitted: UInt64 = 0
+  public var registered: UInt64 = 0
+  public var refusals: [Reason: UInt64] = [:]
+
+  public init() {}
+
+  var refused: UInt64 { refusals.values.reduce(0, &+) }
+
+  /// What has come since `earlier`.
+  func since(_ earlier: ActivityCounts) -> GateStatus.Counts {
+    GateStatus.Counts(
+      admitted: admitted &- earlier.admitted, refused: refused &- earlier.refused,
+      registered: registered &- earlier.registered)
+  }
+}
+
+/// The counts of the last hour, noted every few seconds, so that rates can be told without a script and without
+/// Prometheus. A pure value; instants are what has passed since the start.
+struct ActivityWindow: Sendable {
+  static let length = Duration.seconds(3600)
+  private static let minute = Duration.seconds(60)
+
+  /// In the order of time; the first one is the start, or at least an hour old.
+  private var notes: [(at: Duration, counts: ActivityCounts)] = [(.zero, ActivityCounts())]
+
+  var countOfNotes: Int { notes.count }
+
+  /// Notes `counts`. Instants rise.
+  mutating func note(_ counts: ActivityCounts, at now: Duration) {
+    notes.append((now, counts))
+    // One note older than the window stays: what has come since is counted from there.
+    let outside = notes.prefix { $0.at <= now - Self.length }.count
+    if outside > 1 { notes.removeFirst(outside - 1) }
+  }
+
+  /// What has come within the last `duration`, to the nearest note.
+  private func counts(_ duration: Duration, before now: Duration) -> ActivityCounts {
+    notes.last { $0.at <= now - duration }?.counts ?? notes.first?.counts ?? ActivityCounts()
+  }
+
+  func activity(_ counts: ActivityCounts, at now: Duration) -> GateStatus.Activity {
+    let count = min(60, Int(now / Self.minute) + 1)
+    let edges = (0...count).reversed().map { number in
+      number == 0 ? counts : self.counts(Self.minute * number, before: now)
+    }
+    return GateStatus.Activity(
+      lastMinute: counts.since(self.counts(Self.minute, before: now)),
+      lastHour: counts.since(self.counts(Self.length, before: now)),
+      minutes: zip(edges, edges.dropFirst()).map { $1.since($0) })
+  }
+
+  /// The reasons of all refusals, the most frequent of the last hour first.
+  func refusals(_ counts: ActivityCounts, at now: Duration) -> [GateStatus.Refusal] {
+    let earlier = self.counts(Self.length, before: now)
+    return counts.refusals.map { reason, total in
+      GateStatus.Refusal(
+        code: reason.code, status: reason.status, lastHour: total &- (earlier.refusals[reason] ?? 0), total: total)
+    }.sorted { ($1.lastHour, $1.total, $0.code) < ($0.lastHour, $0.total, $1.code) }
+  }
+}

@@ -1,0 +1,31 @@
+/// Numbers as people read them.
+public enum Figures {
+  /// `45 s`, `12 min`, `3 h 5 min`, `41 d 3 h`: the two greatest units.
+  public static func span(seconds: Int64) -> String {
+    let seconds = max(0, seconds)
+    switch seconds {
+    case ..<60: return "\(seconds) s"
+    case ..<3600: return "\(seconds / 60) min"
+    case ..<86_400: return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+    default: return "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+    }
+  }
+
+  /// `512 B`, `1.5 kB`, `20 MB`: powers of a thousand.
+  public static func bytes(_ count: UInt64) -> String {
+    var (value, unit) = (Double(count), 0)
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
+    while value >= 999.5, unit < units.count - 1 { (value, unit) = (value / 1000, unit + 1) }
+    let tenths = Int((value * 10).rounded())
+    let digits = unit == 0 || tenths >= 100 ? "\(Int(value.rounded()))" : "\(tenths / 10).\(tenths % 10)"
+    return "\(digits) \(units[unit])"
+  }
+
+  /// With a narrow space between thousands.
+  public static func count(_ number: some BinaryInteger) -> String {
+    let digits = Array("\(number)")
+    return digits.enumerated().map { index, digit in
+      index > 0 && (digits.count - index) % 3 == 0 ? "\u{202F}\(digit)" : "\(digit)"
+    }.joined()
+  }
+}

@@ -1,0 +1,201 @@
+/// The page of `/status`: one document that loads nothing, runs nothing and is readable without its style.
+struct StatusPage {
+  let status: GateStatus
+
+  /// How often a browser asks again, in seconds.
+  private static let refresh = 10
+
+  var document: HTML {
+    """
+    <!doctype html>
+    <html lang="en">
+    <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta http-equiv="refresh" content="\(Self.refresh)">
+    <title>\(status.ready ? "ready" : "not ready") · sallyport</title>
+    \(Self.style)
+    </head>
+    <body>
+    <main>
+    \(header)
+    \(notices)
+    \(figures)
+    \(ActivityChart(activity: status.activity).card)
+    <div class="pair">
+    \(refusals)
+    \(health)
+    </div>
+    \(sessions)
+    <footer><span>Asks again every \(Self.refresh) seconds</span><a href="/v1/status">as JSON</a>
+    <a href="/metrics">metrics</a></footer>
+    </main>
+    </body>
+    </html>
+
+    """
+  }
+
+  // The style sheet is a constant of this program; the policy of the page has its hash.
+  private static let style = HTML(stringLiteral: "<style>\(StatusStyle.text)</style>")
+
+  private var header: HTML {
+    """
+    <header>
+    <h1>sallyport</h1>
+    <span class="pill\(status.ready ? "" : " bad")">\(status.ready ? "ready" : "not ready")</span>
+    <p>\(status.version) · up \(Figures.span(seconds: status.uptimeSeconds)) · listens at \(status.address)</p>
+    </header>
+    """
+  }
+
+  private var notices: HTML {
+    let open: HTML =
+      status.enforcement == "off"
+      ? #"<section class="notice">The gate is open<p>Everybody is let through, nothing is verified.</p></section>"#
+      : .nothing
+    guard let fault = status.configuration.fault else { return open }
+    return """
+      \(open)<section class="notice warn">The configuration was not reloaded: the one before is served
+      <p>\(fault)</p></section>
+      """
+  }
+
+  private var figures: HTML {
+    let activity = status.activity
+    return """
+      <section class="figures">
+      \(figure(status.sessions.open, "open sessions"))
+      \(figure(activity.lastMinute.admitted, "admitted, last minute"))
+      \(figure(activity.lastMinute.refused, "refused, last minute"))
+      \(figure(activity.lastHour.registered, "new keys, last hour"))
+      </section>
+      """
+  }
+
+  private func figure(_ number: some BinaryInteger, _ text: String) -> HTML {
+    "<div class=\"card\"><strong>\(Figures.count(number))</strong><span>\(text)</span></div>"
+  }
+
+  // MARK: Refusals
+
+  private var refusals: HTML {
+    guard !status.refusals.isEmpty else {
+      return #"<section class="card"><h2>Refusals by reason</h2><p class="quiet">None since the start.</p></section>"#
+    }
+    let most = max(1, status.refusals.map(\.lastHour).max() ?? 1)
+    return """
+      <section class="card"><h2>Refusals by reason</h2>
+      <table><thead><tr><th>reason</th><th class="number">last hour</th><th class="number">since start</th></tr></thead>
+      <tbody>\(status.refusals.prefix(12).map { row($0, of: most) })</tbody></table></section>
+      """
+  }
+
+  private func row(_ refusal: GateStatus.Refusal, of most: UInt64) -> HTML {
+    """
+    <tr><td><code>\(refusal.code)</code> <span class="quiet">\(refusal.status)</span>
+    <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" \
+    height="4"/><rect class="refused" width="\(refusal.lastHour * 100 / most)" height="4"/></svg></td>
+    <td class="number">\(Figures.count(refusal.lastHour))</td><td class="number">\(Figures.count(refusal.total))</td></tr>
+    """
+  }
+
+  // MARK: Health
+
+  private var health: HTML {
+    """
+    <section class="card"><h2>Health</h2><dl>
+    \(status.checks.filter { $0.name != "store" }.map { entry($0.name, $0.ready, $0.detail, nil) })
+    \(entry("store", status.store.healthy, status.store.detail, status.store.place))
+    \(status.certificates.map(certificate))
+    \(entry(
+      "configuration", status.configuration.current, status.configuration.current ? "as in the file" : "not reloaded",
+      "loaded \(status.configuration.loadedAt)"))
+    <dt>traffic</dt><dd>\(Figures.bytes(status.traffic.bytesFromClients)) from clients<small>\
+    \(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams, \
+    \(Figures.count(status.sessions.connections)) connections now</small></dd>
+    </dl></section>
+    """
+  }
+
+  private func entry(_ name: String, _ isGood: Bool, _ text: String, _ detail: String?) -> HTML {
+    let small: HTML = if let detail { "<small>\(detail)</small>" } else { .nothing }
+    return "<dt>\(name)</dt><dd><span class=\"\(isGood ? "good" : "bad")\">\(text)</span>\(small)</dd>"
+  }
+
+  private func certificate(_ certificate: GateStatus.CertificateState) -> HTML {
+    let left = certificate.secondsLeft
+    let tone = left < 7 * 86_400 ? "bad" : left < 21 * 86_400 ? "warn" : "good"
+    let text = left > 0 ? "ends in \(Figures.span(seconds: left))" : "has ended"
+    return """
+      <dt>\(certificate.name == "server" ? "certificate" : "client authority")</dt>
+      <dd><span class="\(tone)">\(text)</span><small>\(certificate.subject), until \(certificate.endsAt)</small></dd>
+      """
+  }
+
+  // MARK: Sessions
+
+  private var sessions: HTML {
+    let newest = status.sessions.newest
+    guard !newest.isEmpty else {
+      return #"<section class="card"><h2>Sessions</h2><p class="quiet">None is open.</p></section>"#
+    }
+    let title =
+      newest.count < status.sessions.open
+      ? "Sessions, the newest \(newest.count) of \(Figures.count(status.sessions.open))" : "Sessions"
+    return """
+      <section class="card"><h2>\(title)</h2><div class="scroll"><table class="sessions"><thead><tr>
+      <th>key</th><th>route</th><th class="wide">app</th><th class="wide">by</th><th class="wide">client</th>
+      <th class="number">age</th></tr></thead><tbody>\(newest.map(row))</tbody></table></div></section>
+      """
+  }
+
+  private func row(_ session: SessionDescription) -> HTML {
+    """
+    <tr><td><code>\(session.key.map { String($0.prefix(16)) } ?? "–")</code></td><td>\(session.route)</td>
+    <td class="wide">\(session.app ?? "–")</td><td class="wide">\(session.method)</td>
+    <td class="wide">\(session.address)</td>
+    <td class="number">\(Figures.span(seconds: session.ageSeconds))</td></tr>
+    """
+  }
+}
+
+/// Bars of the last hour, a minute each: those admitted, and on top of them those refused.
+struct ActivityChart {
+  let activity: GateStatus.Activity
+
+  private static let (width, height): (UInt64, UInt64) = (600, 100)
+  private static let step: UInt64 = 10
+
+  var card: HTML {
+    let hour = activity.lastHour
+    let admitted = "\(Figures.count(hour.admitted)) admitted"
+    let refused = "\(Figures.count(hour.refused)) refused"
+    return """
+      <section class="card"><div class="legend"><h2>The last hour</h2><span class="quiet">\
+      <i class="key"></i>\(admitted)<i class="key refused"></i>\(refused)</span></div>
+      <svg class="chart" viewBox="0 0 \(Self.width) \(Self.height)" preserveAspectRatio="none" role="img" \
+      aria-label="\(admitted), \(refused) in the last hour">\(bars)</svg>
+      <div class="axis quiet"><span>60 min ago</span><span>at most \(Figures.count(most)) a minute</span><span>now</span>\
+      </div></section>
+      """
+  }
+
+  /// Of one minute.
+  private var most: UInt64 { activity.minutes.map { $0.admitted + $0.refused }.max() ?? 0 }
+
+  private var bars: [HTML] {
+    let scale = max(1, most)
+    return activity.minutes.suffix(60).reversed().enumerated().map { age, counts in
+      let x = Self.width - Self.step * (UInt64(age) + 1) + 1
+      // Whoever was there at all is seen.
+      let admitted = counts.admitted == 0 ? 0 : max(2, counts.admitted * (Self.height - 4) / scale)
+      let refused = counts.refused == 0 ? 0 : max(2, counts.refused * (Self.height - 4) / scale)
+      let top = Self.height - admitted - refused
+      return """
+        <rect class="refused" x="\(x)" y="\(top)" width="8" height="\(refused)"/>\
+        <rect class="admitted" x="\(x)" y="\(top + refused)" width="8" height="\(admitted)"/>
+        """
+    }
+  }
+}

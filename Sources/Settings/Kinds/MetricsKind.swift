@@ -1,0 +1,28 @@
+extension GateSettings.Metrics {
+  /// As the configuration writes it.
+  public var text: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
+}
+
+extension Kind where Value == GateSettings.Metrics {
+  /// An address with its port. Not only loopback: who reads metrics mostly sits on another machine.
+  static var metricsAddress: Kind {
+    Kind(
+      name: "address with port", form: "`address:port`, an IPv6 address in brackets",
+      schema: .matching("^([0-9.]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]+$")
+    ) { text throws(Misfit) in
+      guard let colon = text.lastIndex(of: ":") else {
+        throw Misfit("\(Misfit.quoted(text)) is not an address with a port")
+      }
+      let port = try Kind<UInt16>.port.read(String(text[text.index(after: colon)...]))
+      let host = String(text[..<colon])
+      if NetworkName.isIPv4(host) { return GateSettings.Metrics(address: host, port: port) }
+      let bare = String(host.dropFirst().dropLast())
+      if host.hasPrefix("["), host.hasSuffix("]"), NetworkName.isIPv6(bare) {
+        return GateSettings.Metrics(address: bare, port: port)
+      }
+      throw Misfit(
+        "\(Misfit.quoted(host)) is not an IP address, or lacks its brackets",
+        suggestion: host == "localhost" ? "127.0.0.1:\(port)" : NetworkName.isIPv6(host) ? "[\(host)]:\(port)" : nil)
+    }
+  }
+}

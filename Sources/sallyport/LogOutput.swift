@@ -1,0 +1,42 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import JSONLog
+internal import Logging
+internal import Settings
+
+/// Where log lines go, and in which form.
+enum LogOutput {
+  /// A logger to standard error as `settings` say, and what its lines wait in.
+  static func make(_ settings: GateSettings.Log) -> (logger: Logger, sink: LineSink) {
+    let isTerminal = Terminal.isTerminal(STDERR_FILENO)
+    let isText =
+      switch settings.format {
+      case .auto: isTerminal
+      case .text: true
+      case .json: false
+      }
+    let level = Logger.Level(rawValue: settings.level.rawValue) ?? .info
+    guard isText else {
+      let sink = LineSink(descriptor: STDERR_FILENO)
+      let logger = Logger(label: "sallyport") { label in
+        var handler = JSONLineHandler(label: label, sink: sink)
+        handler.logLevel = level
+        return handler
+      }
+      return (logger, sink)
+    }
+    let sink = LineSink(descriptor: STDERR_FILENO, notice: { "ERROR log lines dropped count=\($0)" })
+    let isColored = isTerminal && mayColor(ProcessInfo.processInfo.environment)
+    let logger = Logger(label: "sallyport") { _ in
+      var handler = TextLineHandler(sink: sink, isColored: isColored)
+      handler.logLevel = level
+      return handler
+    }
+    return (logger, sink)
+  }
+
+  /// By the convention of no-color.org: any value but an empty one means no color.
+  private static func mayColor(_ environment: [String: String]) -> Bool {
+    (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+  }
+}

@@ -1,0 +1,86 @@
+internal import ArgumentParser
+internal import GateService
+internal import Settings
+
+/// How a running gate is.
+struct StatusCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Tells how a running gate is: readiness, sessions, refusals, certificates, store, configuration.",
+    discussion: """
+      Exit status 0 if the gate is ready, 1 if it is not, 69 if none runs. The gate needs an admin server: \
+      admin.listen. The same as a page for a browser is at /status.
+
+      Example:
+
+        sallyport status -c /etc/sallyport/sallyport.yaml
+      """)
+
+  @OptionGroup var configuration: ConfigurationOption
+
+  @Flag(help: "Write the status as one line of JSON.")
+  var json = false
+
+  func run() async throws {
+    let status: GateStatus
+    do throws(CommandFailure) {
+      status = try await configuration.desk().send("GET", "/v1/status", GateStatus.self)
+    } catch {
+      throw error.told()
+    }
+    Console.print(json ? AdminJSON.text(of: status) : StatusText(status: status).text)
+    if !status.ready { throw ExitCode(CommandFailure.Status.problemsFound.rawValue) }
+  }
+}
+
+/// A gate's status as lines for a person.
+struct StatusText {
+  let status: GateStatus
+
+  var text: String {
+    let lines =
+      [heading]
+      + rows.map { name, value in
+        "  " + name + String(repeating: " ", count: max(1, 15 - name.count)) + Terminal.printable(value)
+      }
+    return lines.joined(separator: "\n")
+  }
+
+  private var heading: String {
+    "sallyport \(Terminal.printable(status.version)): \(status.ready ? "ready" : "not ready"), "
+      + "up \(Figures.span(seconds: status.uptimeSeconds)), listens at \(Terminal.printable(status.address))"
+  }
+
+  private var rows: [(name: String, value: String)] {
+    let activity = status.activity
+    var rows: [(String, String)] = []
+    if status.enforcement == "off" { rows.append(("THE GATE IS OPEN", "nothing is verified")) }
+    rows += status.checks.map { ($0.name, $0.detail) }
+    rows += [
+      ("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"),
+      ("last minute", Self.text(activity.lastMinute)), ("last hour", Self.text(activity.lastHour)),
+      (
+        "traffic",
+        "\(Figures.bytes(status.traffic.bytesFromClients)) from clients, "
+          + "\(Figures.bytes(status.traffic.bytesFromUpstreams)) from upstreams"
+      ),
+    ]
+    rows += status.refusals.prefix(8).map {
+      ("refused", "\($0.code): \($0.lastHour) in the last hour, \($0.total) in all")
+    }
+    rows += status.certificates.map { certificate in
+      let left = certificate.secondsLeft
+      let end = left > 0 ? "ends in \(Figures.span(seconds: left))" : "HAS ENDED"
+      return (certificate.name == "server" ? "certificate" : "client CA", "\(end) (\(certificate.subject))")
+    }
+    rows.append(("store at", status.store.place))
+    rows.append(
+      ("configuration", "loaded \(status.configuration.loadedAt)"))
+    if let fault = status.configuration.fault { rows.append(("not reloaded", fault)) }
+    return rows
+  }
+
+  private static func text(_ counts: GateStatus.Counts) -> String {
+    "\(counts.admitted) admitted, \(counts.refused) refused, \(counts.registered) registered"
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import GateProcesses
+import Glibc
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+/// Schemathesis, which makes requests from an OpenAPI document: from PyPI, in a folder of its own.
+enum Schemathesis {
+  private static let folder = SourceFile.path(".build/schemathesis")
+  static let program = folder + "/bin/schemathesis"
+
+  /// Installs it unless it is there; whether it is there then.
+  static func isThere() async -> Bool {
+    if FileManager.default.isExecutableFile(atPath: program) { return true }
+    let commands = [
+      ("/usr/bin/python3", ["-m", "venv", folder]), (folder + "/bin/pip", ["-q", "install", "schemathesis>=4,<5"]),
+    ]
+    for (path, arguments) in commands {
+      guard let run = try? await ChildProcess.run(path, arguments, within: .seconds(240)), run.exit == .code(0) else {
+        return false
+      }
+    }
+    return true
+  }
+}
+
+@Suite("The description of the admin server", .serialized, .timeLimit(.minutes(10)))
+struct OpenAPITests {
+  @Test("names every operation once, with its parameters")
+  func document() async throws {
+    try await SeeingBench.serving { bench in
+      let answer = try await bench.ask("GET", "/v1/openapi.json")
+      #expect(answer.status == 200)
+      let document = try #require(JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+      #expect(document["openapi"] as? String == "3.1.0")
+      let paths = try #require(document["paths"] as? [String: [String: Any]])
+      let operations = paths.flatMap { path, methods in methods.keys.map { "\($0) \(path)" } }.sorted()
+      #expect(
+        operations == [
+          "delete /v1/keys/{key}", "delete /v1/sessions/{id}", "get /livez", "get /metrics", "get /readyz",
+          "get /status", "get /v1/keys", "get /v1/keys/{key}", "get /v1/openapi.json", "get /v1/sessions",
+          "get /v1/status", "post /v1/drain", "post /v1/keys/{key}/restore", "post /v1/keys/{key}/revoke",
+          "post /v1/reload",
+        ])
+    }
+  }
+
+  @Test(
+    "holds against what Schemathesis asks: no 5xx, no status, type or body that is not described",
+    .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
+  func schemathesis() async throws {
+    let port = try Places.freePort()
+    let token = String(repeating: "0123456789abcdef", count: 4)
+    try await Places.withTemporaryFolder { folder in
+      var plan = GatePlan()
+      plan.admin = "{ listen: \"127.0.0.1:\(port)\", token_file: \"\(folder)/token\" }"
+      try Data((token + "\n").utf8).write(to: URL(fileURLWithPath: folder + "/token"))
+      chmod(folder + "/token", 0o600)
+      let gate = try await GateProcess(plan, in: folder + "/gate")
+      defer { gate.process.kill() }
+      try await Visitor(to: gate).register(Phone(of: gate.authority))
+      let (exit, output, errors) = try await ChildProcess.run(
+        Schemathesis.program,
+        [
+          "run", "http://127.0.0.1:\(port)/v1/openapi.json", "--header", "Authorization: Bearer \(token)",
+          "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+          // The gate would end.
+          "--exclude-path", "/v1/drain", "--max-examples", "40", "--seed", "1", "--no-color",
+        ], in: folder, within: .seconds(400))
+      #expect(exit == .code(0), "\((output + errors).joined(separator: "\n"))")
+      #expect(!gate.process.hasEnded)
+    }
+  }
+}
