@@ -23,6 +23,8 @@ actor GateHouse {
   var generation: Generation
   /// Whether whoever balances gates is to send nobody here any more.
   nonisolated let isLeaving = Guarded(false)
+  /// How the settings that serve now have it, for `/readyz`.
+  nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
   nonisolated let stops: StopRequests
   private var admin: Engine?
   private let sink: LineSink
@@ -74,6 +76,7 @@ actor GateHouse {
     self.loader = loader
     self.memory = memory
     self.generation = generation
+    enforcement = Guarded(generation.assembly.settings.appAttest.enforcement)
     self.logger = logger
     self.sink = sink
     stops = StopRequests()
@@ -101,6 +104,7 @@ actor GateHouse {
         ReadinessCheck("listener") { [isLeaving] in
           isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
         },
+        ReadinessCheck("enforcement") { [enforcement] in .ready(enforcement.withLock(\.meaning)) },
       ]),
       MetricsResource(memory.metrics.registry),
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
@@ -114,7 +118,13 @@ actor GateHouse {
   /// What an operator should read at every start and reload.
   static func announce(_ settings: GateSettings, with logger: Logger) {
     for warning in settings.warnings { logger.warning("\(warning)") }
-    if settings.appAttest.enforcement == .off {
+    switch settings.appAttest.enforcement {
+    case .enforce: break
+    case .monitor:
+      logger.warning(
+        "THE GATE ONLY WATCHES: whoever would be refused is let through as nobody",
+        metadata: ["setting": "app_attest.enforcement: monitor"])
+    case .off:
       logger.warning(
         "THE GATE IS OPEN: everybody is let through, nothing is verified",
         metadata: ["setting": "app_attest.enforcement: off (REQUIRE_APP_AUTH=false)"])
@@ -157,13 +167,16 @@ actor GateHouse {
     }
     let loops = listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
     let tls = try generation.assembly.tls()
+    let (limits, proxies) = (generation.assembly.settings.limits.engine, listen.proxyProtocol)
     do throws(Engine.StartFault) {
       if sockets.isEmpty {
         return try Engine(
-          listeningAt: address, loops: loops, tls: tls, responder: generation.responder, report: { log.write($0) })
+          listeningAt: address, loops: loops, tls: tls, responder: generation.responder, limits: limits,
+          proxies: proxies, report: { log.write($0) })
       }
       return try Engine(
-        inheriting: sockets, loops: loops, tls: tls, responder: generation.responder, report: { log.write($0) })
+        inheriting: sockets, loops: loops, tls: tls, responder: generation.responder, limits: limits,
+        proxies: proxies, report: { log.write($0) })
     } catch {
       throw CommandFailure(
         .cannotBind, error: "cannot listen at \(error)",
@@ -226,6 +239,17 @@ actor GateHouse {
   }
 }
 
+extension GateSettings.AppAttest.Enforcement {
+  /// For people who look at `/readyz`.
+  fileprivate var meaning: String {
+    switch self {
+    case .enforce: "enforce"
+    case .monitor: "MONITOR: whoever would be refused is let through as nobody"
+    case .off: "OFF: everybody is let through, nothing is verified"
+    }
+  }
+}
+
 /// Events of the engine as log lines and metrics.
 struct EngineLog: Sendable {
   let logger: Logger
@@ -240,6 +264,11 @@ struct EngineLog: Sendable {
     case .acceptPaused(let reason):
       metrics.acceptPaused()
       logger.error("no further connections for a moment", metadata: ["reason": "\(reason)"])
+    case .connectionRefused(let refusal, let address, let detail):
+      metrics.refusedConnection(refusal.rawValue)
+      var metadata: Logger.Metadata = ["client": "\(address.host)", "code": "\(refusal.rawValue)"]
+      if let detail { metadata["detail"] = "\(detail)" }
+      logger.info("connection refused", metadata: metadata)
     }
   }
 }

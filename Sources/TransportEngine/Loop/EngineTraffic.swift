@@ -1,4 +1,4 @@
-public import Transport
+internal import Transport
 
 /// What an engine has carried so far.
 public struct EngineTraffic: Sendable, Hashable {
