@@ -102,7 +102,7 @@ let package = Package(
     target(
       "AttestTool",
       [
-        "AttestClient", "ByteCoding", "SimulatedDevice", "Transport", "TransportEngine",
+        "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
         "Locking", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support("TestSupport", ["Locking"]),
@@ -162,7 +162,7 @@ let package = Package(
       "GateServiceTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+        "Metrics", "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests(
       "GuideTests",

@@ -14,6 +14,9 @@ public struct Gate: Sendable {
   public enum Enforcement: String, Sendable, Hashable, CaseIterable {
     /// Only who proves to be someone is let in.
     case enforce
+    /// Everything is looked at, spent and counted as with `enforce`, and whoever is denied is let in all the same, as
+    /// nobody.
+    case monitor
     /// Everyone is let in and nothing is looked at.
     case off
   }
@@ -33,8 +36,22 @@ public struct Gate: Sendable {
   public func admit(_ claim: AdmissionClaim) async throws(Denial) -> Admission {
     let now = clock.now()
     if enforcement == .off { return Admission(principal: .anyone, at: now) }
+    do throws(Denial) {
+      return Admission(principal: try await principal(of: claim, at: now), at: now)
+    } catch {
+      return try overrule(error)
+    }
+  }
+
+  /// Lets in whom `denial` refuses, as nobody, if the gate only watches; else throws it.
+  public func overrule(_ denial: Denial) throws(Denial) -> Admission {
+    guard enforcement == .monitor else { throw denial }
+    return Admission(principal: .anyone, at: clock.now(), overruled: denial)
+  }
+
+  private func principal(of claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal {
     for rule in rules {
-      if let principal = try await rule.evaluate(claim, at: now) { return Admission(principal: principal, at: now) }
+      if let principal = try await rule.evaluate(claim, at: now) { return principal }
     }
     throw .noCredentials
   }
@@ -44,10 +61,13 @@ public struct Gate: Sendable {
 public struct Admission: Sendable, Hashable {
   public let principal: Principal
   public let at: Timestamp
+  /// Why an enforcing gate would have refused; only a gate that watches lets in despite it.
+  public let overruled: Denial?
 
-  init(principal: Principal, at: Timestamp) {
+  init(principal: Principal, at: Timestamp, overruled: Denial? = nil) {
     self.principal = principal
     self.at = at
+    self.overruled = overruled
   }
 }
 
@@ -57,7 +77,7 @@ public enum Principal: Sendable, Hashable {
   case device(DevicePrincipal)
   /// A debug build, by the client certificate that all debug builds share: no proof of a device.
   case certificate(VerifiedCertificate)
-  /// The gate stands open.
+  /// The gate stands open, or only watches.
   case anyone
 
   /// The words of `method`.

@@ -40,16 +40,16 @@ extension GateResponder {
   /// none of it. The certificate of the connection, if it has one, is the proxy's and not the client's.
   func verify(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
     let claim = AdmissionClaim(request, certificate: nil)
-    do throws(Denial) {
-      let (admission, identity) = try await admitted(claim, request, from: peer)
+    do throws(Refusal) {
+      let (admission, identity) = try await admitted(claim, request, from: peer, in: context)
       context.logger.log(
         level: .info, "let through for another proxy",
         context.fields(app: admission.principal.appID, key: admission.principal.keyHash))
       // Envoy puts the path that it asks about behind ours, and takes 200 alone for a yes.
       return ForwardAuth.allowed(identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id)
     } catch {
-      metrics.refusedAdmission(error.code.rawValue)
-      return ForwardAuth.denied(context.refuse(.denied(error), key: claim.assertion.claimedKey))
+      metrics.refusedAdmission(error.answer.code)
+      return ForwardAuth.denied(context.refuse(error, key: claim.assertion.claimedKey))
     }
   }
 }

@@ -18,6 +18,7 @@ public final class GateMetrics: Sendable {
   private let handshakes: Histogram
   private let failedHandshakes: Counter
   private let pauses: Counter
+  private let refusedConnections: CounterFamily
   private let reloads: CounterFamily
   private let lastReload = Guarded(ReloadState(lastSuccess: .now()))
   /// At hand, since they are counted for each connection.
@@ -50,6 +51,8 @@ public final class GateMetrics: Sendable {
     pauses = registry.counters(
       "sallyport_accept_pauses_total", "Times that connections could not be accepted for want of descriptors or memory."
     ).counter()
+    refusedConnections = registry.counters(
+      "sallyport_connections_refused_total", "Connections that were closed before TLS.", labels: ["code"])
     reloads = registry.counters(
       "sallyport_reloads_total", "Attempts to read the configuration or a changed certificate anew.",
       labels: ["result"])
@@ -101,6 +104,8 @@ public final class GateMetrics: Sendable {
   func refusedRegistration(_ code: String) { registrations.counter("refused", code).add() }
 
   func admitted(by method: String) { admitted[method]?.add() }
+  /// Let in by a gate that watches, against `code`.
+  func wouldRefuse(_ code: String) { admissions.counter("would_refuse", "none", code).add() }
   func refusedAdmission(_ code: String) { admissions.counter("refused", "", code).add() }
 
   func refused(_ code: String, status: Int) { refusals.counter(code, String(status)).add() }
@@ -112,6 +117,7 @@ public final class GateMetrics: Sendable {
   public func handshakeCompleted(in duration: Duration) { handshakes.observe(duration) }
   public func handshakeFailed() { failedHandshakes.add() }
   public func acceptPaused() { pauses.add() }
+  public func refusedConnection(_ code: String) { refusedConnections.counter(code).add() }
 }
 
 extension GateMetrics {

@@ -14,6 +14,7 @@ public struct GateResponder: RequestResponder {
   private let routes: RouteTable
   private let limits: SessionLimits
   private let sessions: LiveSessions
+  private let limiter: RequestLimiter
   private let hygiene: HeaderHygiene
   private let logger: Logger
   private let clock: WallClock
@@ -24,13 +25,15 @@ public struct GateResponder: RequestResponder {
   ///   - identities: signs what upstreams are told.
   ///   - limits: of every session.
   ///   - sessions: where the sessions that are let in are listed, to be found when they have to be closed.
+  ///   - limiter: refuses what is asked too often, before anything else is looked at.
   ///   - stripHeaders: names of further header fields that upstreams do not get to see.
   ///   - metrics: counts what is decided.
   ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
-    limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(), stripHeaders: Set<String> = [],
-    logger: Logger, metrics: GateMetrics = GateMetrics(), clock: WallClock = .system
+    limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
+    limiter: RequestLimiter = RequestLimiter(), stripHeaders: Set<String> = [], logger: Logger,
+    metrics: GateMetrics = GateMetrics(), clock: WallClock = .system
   ) {
     self.gate = gate
     self.registrar = registrar
@@ -39,6 +42,7 @@ public struct GateResponder: RequestResponder {
     self.routes = routes
     self.limits = limits
     self.sessions = sessions
+    self.limiter = limiter
     hygiene = HeaderHygiene(stripHeaders: stripHeaders)
     self.logger = logger
     self.metrics = metrics
@@ -51,10 +55,10 @@ public struct GateResponder: RequestResponder {
     switch Endpoint(path: request.path, routes: routes) {
     case .challenge:
       guard request.method == "GET" else { return .respond(context.refuse(.methodNotAllowed(allowed: "GET"))) }
-      return .respond(await challenge(in: context))
+      return .respond(await challenge(from: peer, in: context))
     case .registration:
       guard request.method == "POST" else { return .respond(context.refuse(.methodNotAllowed(allowed: "POST"))) }
-      return .respond(await register(request, in: context))
+      return .respond(await register(request, from: peer, in: context))
     case .keySet:
       guard ["GET", "HEAD"].contains(request.method) else {
         return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD")))
@@ -86,7 +90,8 @@ public struct GateResponder: RequestResponder {
   }
 
   /// Waits for the store only if the keys are in one that could not be had before.
-  private func challenge(in context: RequestContext) async -> Response {
+  private func challenge(from peer: Peer, in context: RequestContext) async -> Response {
+    do throws(Refusal) { try limiter.spend(.challengesPerAddress, of: peer) } catch { return context.refuse(error) }
     if let challenge = challenges.issue(at: clock.now()) { return issued(challenge, in: context) }
     do throws(StoreError) {
       try await challenges.prepare()
@@ -114,7 +119,12 @@ public struct GateResponder: RequestResponder {
     return context.ok(keySet: identities.keySet(at: clock.now()))
   }
 
-  private func register(_ request: Request, in context: RequestContext) async -> Response {
+  private func register(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
+    do throws(Refusal) {
+      try limiter.spend(.registrationsPerAddress, of: peer)
+    } catch {
+      return refuseRegistration(error, in: context)
+    }
     let claim: RegistrationClaim
     do throws(RegistrationBody.Fault) {
       claim = try RegistrationBody(json: request.body).claim
@@ -148,10 +158,16 @@ public struct GateResponder: RequestResponder {
     let claim = AdmissionClaim(request, certificate: peer.verifiedCertificate)
     // Taken before the registry is asked: a revocation that comes after its answer is not missed.
     let ticket = sessions.ticket()
-    do throws(Denial) {
-      let (admission, identity) = try await admitted(claim, request, from: peer)
-      let session = sessions.add(
-        SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path), since: ticket)
+    do throws(Refusal) {
+      try limiter.spend(.upgradesPerAddress, of: peer)
+      let limit = limiter.sessions
+      // A look before anything is spent; what counts is the place that is taken below.
+      guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
+      let (admission, identity) = try await admitted(claim, request, from: peer, in: context)
+      let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
+      guard let session = sessions.add(record, since: ticket, atMost: limit) else {
+        throw .tooManySessions(limit: limit)
+      }
       let head = UpstreamHead(
         request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene)
       guard request.upgrade != nil else {
@@ -162,13 +178,44 @@ public struct GateResponder: RequestResponder {
         GateSession(admission, to: route, context: context, limits: limits, session: session),
         upgradeHead: head.openingHandshake)
     } catch {
-      metrics.refusedAdmission(error.code.rawValue)
-      return .respond(context.refuse(.denied(error), key: claim.assertion.claimedKey))
+      metrics.refusedAdmission(error.answer.code)
+      return .respond(context.refuse(error, key: claim.assertion.claimedKey))
     }
   }
 
-  /// Lets the bearer of `claim` in, and says in the gate's words who that is.
+  /// Lets the bearer of `claim` in, and says in the gate's words who that is. Whom the gate only lets in because it
+  /// watches is counted and logged as refused, and nothing is said of him.
   func admitted(
+    _ claim: AdmissionClaim, _ request: Request, from peer: Peer, in context: RequestContext
+  ) async throws(Refusal) -> (Admission, UpstreamIdentity) {
+    let (admission, identity): (Admission, UpstreamIdentity)
+    do throws(Denial) {
+      (admission, identity) = try await decided(claim, request, from: peer)
+    } catch {
+      throw .denied(error)
+    }
+    // By the key that was proved: by one that is only claimed anybody could use up another's turns.
+    if case .device(let device) = admission.principal { try limiter.spend(.upgradesPerKey, of: device.keyID) }
+    if let denial = admission.overruled {
+      context.wouldRefuse(denial, key: claim.assertion.claimedKey)
+    } else {
+      metrics.admitted(by: admission.principal.method)
+    }
+    return (admission, identity)
+  }
+
+  private func decided(
+    _ claim: AdmissionClaim, _ request: Request, from peer: Peer
+  ) async throws(Denial) -> (Admission, UpstreamIdentity) {
+    do throws(Denial) {
+      return try await enforced(claim, request, from: peer)
+    } catch {
+      let admission = try gate.overrule(error)
+      return (admission, UpstreamIdentity(of: admission.principal, assertion: nil))
+    }
+  }
+
+  private func enforced(
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
     // Before anything is spent: without keys nobody could be announced.
@@ -181,7 +228,6 @@ public struct GateResponder: RequestResponder {
       let assertion = try subject.map { subject throws(StoreError) in
         try identities.assertion(of: subject, at: clock.now())
       }
-      metrics.admitted(by: admission.principal.method)
       return (admission, UpstreamIdentity(of: admission.principal, assertion: assertion))
     } catch {
       throw .storeUnavailable(error)

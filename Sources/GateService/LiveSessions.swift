@@ -54,15 +54,20 @@ public final class LiveSessions: Sendable {
   /// To be taken before the registry is asked to admit.
   public func ticket() -> Ticket { state.withLock { Ticket(change: $0.lastChange) } }
 
-  /// Enters a session. It leaves with the value that is returned.
-  func add(_ record: SessionRecord, since ticket: Ticket) -> LiveSession {
-    let (number, isSuspect) = state.withLock { state in
+  /// How many there are.
+  public var count: Int { state.withLock { $0.places.count } }
+
+  /// Enters a session, unless there are `limit` already. It leaves with the value that is returned.
+  func add(_ record: SessionRecord, since ticket: Ticket, atMost limit: Int) -> LiveSession? {
+    let entry = state.withLock { state -> (number: UInt64, isSuspect: Bool)? in
+      guard state.places.count < limit else { return nil }
       state.lastPlace += 1
       state.places[state.lastPlace] = Place(record: record)
       guard let keyID = record.keyID else { return (state.lastPlace, false) }
       state.byKey[keyID, default: []].insert(state.lastPlace)
       return (state.lastPlace, max(state.allChanged, state.changed[keyID]?.change ?? 0) > ticket.change)
     }
+    guard let (number, isSuspect) = entry else { return nil }
     if isSuspect, let keyID = record.keyID { suspects.yield(keyID) }
     return LiveSession(number: number, in: self)
   }

@@ -15,6 +15,8 @@ extension Refusal {
     case .upgradeRequired: "upgrade"
     case .malformedRequest(let fault): fault.step
     case .upstreamUnavailable(let fault): fault.step
+    case .rateLimited(let limit, _): "rate_\(limit.rawValue)"
+    case .tooManySessions: "global_sessions"
     }
   }
 
@@ -25,7 +27,8 @@ extension Refusal {
     case .malformedRegistration(.missing(let name)), .malformedRegistration(.notAString(let name)): name
     case .malformedRequest(let fault): fault.detail
     case .upstreamUnavailable(let fault): fault.detail
-    case .malformedRegistration, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired: nil
+    case .tooManySessions(let limit): "\(limit) sessions are open"
+    case .malformedRegistration, .rateLimited, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired: nil
     }
   }
 
@@ -36,9 +39,9 @@ extension Refusal {
   /// Who is to act: on an error the operator, on a notice nobody but the client.
   var level: Logger.Level {
     switch self {
-    case .denied(.storeUnavailable), .denied(.tooManyRegistrations), .upstreamUnavailable: .error
+    case .denied(.storeUnavailable), .denied(.tooManyRegistrations), .upstreamUnavailable, .tooManySessions: .error
     case .denied, .malformedRegistration, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired,
-      .malformedRequest:
+      .malformedRequest, .rateLimited:
       .notice
     }
   }

@@ -2,7 +2,7 @@ internal import AttestGate
 internal import Transport
 
 /// Why the gate does not do what a client asks.
-enum Refusal: Sendable, Hashable {
+enum Refusal: Error, Sendable, Hashable {
   case denied(Denial)
   case malformedRegistration(RegistrationBody.Fault)
   case foreignOrigin
@@ -11,6 +11,10 @@ enum Refusal: Sendable, Hashable {
   case upgradeRequired
   case malformedRequest(RequestFault)
   case upstreamUnavailable(UpstreamFault)
+  /// Asked too often; `wait` until the next time.
+  case rateLimited(RateLimit, wait: Duration)
+  /// As many sessions are open as may be.
+  case tooManySessions(limit: Int)
 }
 
 /// What a client is told: the one public face of a refusal.
@@ -57,7 +61,28 @@ extension Refusal {
     case .malformedRequest(let fault): fault.answer
     case .upstreamUnavailable:
       PublicAnswer(502, "upstream_unavailable", "The service behind this gate cannot be reached: try again later")
+    case .rateLimited(_, let wait): .rateLimited(seconds: wait.wholeSeconds)
+    // The same to a client as any other overload.
+    case .tooManySessions:
+      PublicAnswer(
+        503, Denial.Code.overloaded, "Too many sessions are open: try again later",
+        .init(name: "Retry-After", value: "10"))
     }
+  }
+}
+
+extension PublicAnswer {
+  fileprivate static func rateLimited(seconds: Int64) -> PublicAnswer {
+    PublicAnswer(
+      429, "rate_limited", "Too many requests: try again in \(seconds) \(seconds == 1 ? "second" : "seconds")",
+      .init(name: "Retry-After", value: String(seconds)))
+  }
+}
+
+extension Duration {
+  /// Rounded up, at least 1: who waits so long has waited long enough (RFC 9110 section 10.2.3).
+  fileprivate var wholeSeconds: Int64 {
+    max(1, components.seconds + (components.attoseconds > 0 ? 1 : 0))
   }
 }
 

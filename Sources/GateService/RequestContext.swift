@@ -71,6 +71,16 @@ struct RequestContext: Sendable {
     return response(answer)
   }
 
+  /// Logs and counts what `denial` would have refused: the gate only watches, and lets the client through as nobody.
+  func wouldRefuse(_ denial: Denial, key: KeyHash?) {
+    var fields = fields(app: denial.appID, key: key)
+    fields.append("code", denial.code.rawValue)
+    fields.append("step", denial.step)
+    fields.append("detail", denial.detail)
+    logger.log(level: .notice, "would be refused", fields)
+    metrics.wouldRefuse(denial.code.rawValue)
+  }
+
   private func response(_ answer: PublicAnswer) -> Response {
     let body =
       wantsJSON

@@ -18,6 +18,7 @@ public struct GateSettings: Sendable, Hashable {
   /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
   /// a folder that an operator names has to be there.
   public var stateFolder: String?
+  public var limits: Limits
   public var identity: Identity
   /// `nil`: there is no admin server.
   public var admin: Admin?
@@ -43,6 +44,8 @@ extension GateSettings {
     public var port: UInt16
     /// Event loops; `nil` for one per core.
     public var loops: Int?
+    /// `nil`: connections are their clients' own.
+    public var proxies: Proxies?
   }
 
   public struct TLS: Sendable, Hashable {
@@ -68,8 +71,8 @@ extension GateSettings {
   }
 
   public struct AppAttest: Sendable, Hashable {
-    public enum Enforcement: String, Sendable, Hashable, CaseIterable { case enforce, off }
-    /// `off` lets everyone through.
+    public enum Enforcement: String, Sendable, Hashable, CaseIterable { case enforce, monitor, off }
+    /// `monitor` lets through whom it would refuse, `off` everyone.
     public var enforcement: Enforcement
     /// Each pair of team and bundle once; empty means that nobody can register.
     public var apps: [App]

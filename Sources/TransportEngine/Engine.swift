@@ -20,6 +20,8 @@ public struct EngineLimits: Sendable, Hashable {
   public var maxBody = 64 << 10
   /// Requests on one connection.
   public var maxRequests = 1000
+  /// Connections of one address at a time, `nil` for any number; further ones are closed before TLS.
+  public var connectionsPerAddress: Int?
 
   public init() {}
 }
@@ -32,6 +34,20 @@ public enum EngineEvent: Sendable, Hashable {
   case handshakeFailed(address: SocketAddress, reason: String)
   /// No descriptors or no memory for another connection; the listener waits a moment and goes on.
   case acceptPaused(reason: String)
+  /// A connection was closed before anything else.
+  case connectionRefused(ConnectionRefusal, address: SocketAddress, detail: String? = nil)
+}
+
+/// Why a connection was not taken on.
+public enum ConnectionRefusal: String, Sendable, Hashable, CaseIterable {
+  /// The address has as many as it may have.
+  case tooManyOfAddress = "per_ip"
+  /// A PROXY header is asked for, and this address is not among those that are believed.
+  case untrustedProxy = "proxy_untrusted"
+  /// What came is no PROXY header of an allowed version.
+  case malformedProxyHeader = "proxy_header"
+  /// The PROXY header did not come in time.
+  case slowProxyHeader = "proxy_time"
 }
 
 /// What all loops of an engine work with.
@@ -40,13 +56,19 @@ final class SessionService: Sendable {
   /// `nil` for a listener without TLS.
   let tls: ServerTLS?
   let limits: EngineLimits
+  /// `nil`: connections are their clients' own.
+  let proxies: ProxyProtocol?
   let report: @Sendable (EngineEvent) -> Void
   let upstreamTLS = UpstreamTLSCache()
+  /// The same for as long as the engine lives.
+  let connections: ConnectionCounts
 
   init(
-    responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits,
-    report: @escaping @Sendable (EngineEvent) -> Void
+    responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits, proxies: ProxyProtocol?,
+    report: @escaping @Sendable (EngineEvent) -> Void, connections: ConnectionCounts = ConnectionCounts()
   ) {
+    self.proxies = proxies
+    self.connections = connections
     self.responder = responder
     self.tls = tls
     self.limits = limits
@@ -85,10 +107,12 @@ public final class Engine: Sendable {
   ///     is for this user alone (mode 0600) and replaces one that a process left behind; its file goes with the engine.
   ///   - loops: how many threads serve, at least 1; one a core is the best there is. A Unix socket has one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
+  ///   - proxies: if given, each connection begins with a PROXY header, ahead of TLS, and only from these.
   ///   - report: told what no request tells; called on loops, must not block.
   public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
-    limits: EngineLimits = EngineLimits(), report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+    limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
+    report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartFault) {
     let sockets: ListeningSockets
     do throws(SystemCallError) {
@@ -96,7 +120,9 @@ public final class Engine: Sendable {
     } catch {
       throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
     }
-    try self.init(sockets, SessionService(responder: responder, tls: tls, limits: limits, report: report))
+    let service = SessionService(
+      responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
+    try self.init(sockets, service)
   }
 
   /// Starts to serve on sockets that listen already: systemd's, or those of the process that this one succeeds.
@@ -105,7 +131,8 @@ public final class Engine: Sendable {
   /// been accepted yet to them.
   public convenience init(
     inheriting descriptors: [Int32], loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
-    limits: EngineLimits = EngineLimits(), report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+    limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
+    report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartFault) {
     let sockets: ListeningSockets
     do throws(SystemCallError) {
@@ -113,7 +140,9 @@ public final class Engine: Sendable {
     } catch {
       throw StartFault(description: "inherited socket: \(error)", isAddressInUse: false)
     }
-    try self.init(sockets, SessionService(responder: responder, tls: tls, limits: limits, report: report))
+    let service = SessionService(
+      responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
+    try self.init(sockets, service)
   }
 
   private init(_ sockets: ListeningSockets, _ service: SessionService) throws(StartFault) {
@@ -182,12 +211,16 @@ public final class Engine: Sendable {
   /// request of a connection is for the new one. Files of authorities are read anew. When this returns, every loop has
   /// changed over; of two calls at once either may come last on a loop, so make them one after the other.
   ///
-  /// - Parameter upstreams: whose authorities are read before anything changes, so that a broken file changes nothing.
+  /// - Parameters:
+  ///   - limits: for new connections; `nil` leaves them as they are.
+  ///   - upstreams: whose authorities are read before anything changes, so that a broken file changes nothing.
   public func replace(
-    responder: any RequestResponder, tls: ServerTLS?, upstreams: [Upstream] = []
+    responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits? = nil, upstreams: [Upstream] = []
   ) async throws(ServerTLS.Fault) {
     let old = service.withLock(\.self)
-    let new = SessionService(responder: responder, tls: tls, limits: old.limits, report: old.report)
+    let new = SessionService(
+      responder: responder, tls: tls, limits: limits ?? old.limits, proxies: old.proxies, report: old.report,
+      connections: old.connections)
     for upstream in upstreams { try new.prepare(upstream) }
     service.withLock { $0 = new }
     for loop in loops {

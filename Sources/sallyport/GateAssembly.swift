@@ -15,6 +15,8 @@ struct GateMemory: Sendable {
   let identityKeys: IdentityKeys
   let sessions = LiveSessions()
   let metrics = GateMetrics()
+  let rates = RateLedger()
+  let gates = LiveGateCount()
 
   init(_ settings: GateSettings) throws(CommandFailure) {
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
@@ -63,6 +65,7 @@ struct GateAssembly: Sendable {
     GateResponder(
       gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
+      limiter: RequestLimiter(settings.limits.requests, ledger: memory.rates, gates: memory.gates),
       stripHeaders: Set(settings.identity.strippedHeaders), logger: logger, metrics: metrics)
   }
 
@@ -85,7 +88,7 @@ struct GateAssembly: Sendable {
     if let mtls = settings.debugMTLS {
       rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
     }
-    return Gate(rules: rules, enforcement: settings.appAttest.enforcement == .off ? .off : .enforce)
+    return Gate(rules: rules, enforcement: Gate.Enforcement(settings.appAttest.enforcement))
   }
 
   /// What the gate does about changes that others make to the store.
@@ -111,7 +114,7 @@ struct GateAssembly: Sendable {
         plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter)),
       identityKeys: IdentityKeyHousekeeping(
         keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
-      logger: logger)
+      gates: memory.gates, logger: logger)
   }
 
   private func registrar() throws(CommandFailure) -> Registrar {
@@ -164,6 +167,16 @@ struct GateAssembly: Sendable {
         .configuration, error: "app_attest.trust: \(file) holds no certificate", hint: "name a PEM file")
     }
     return roots
+  }
+}
+
+extension Gate.Enforcement {
+  fileprivate init(_ setting: GateSettings.AppAttest.Enforcement) {
+    switch setting {
+    case .enforce: self = .enforce
+    case .monitor: self = .monitor
+    case .off: self = .off
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 internal import Cryptography
 internal import FoundationEssentials
 internal import GateService
+internal import Locking
 internal import Logging
 internal import Settings
 internal import TransportEngine
@@ -47,6 +48,7 @@ extension GateHouse {
     GateHouse.announce(next.assembly.settings, with: logger)
     let old = generation.background
     generation = next
+    enforcement.withLock { $0 = next.assembly.settings.appAttest.enforcement }
     // Before the old one ends: no change of the store goes unseen.
     generation.background = background(of: next.assembly)
     old?.cancel()
@@ -56,7 +58,8 @@ extension GateHouse {
   private func serve(_ next: Generation, tls: ServerTLS) async throws(CommandFailure) {
     do throws(ServerTLS.Fault) {
       try await engine.replace(
-        responder: next.responder, tls: tls, upstreams: next.assembly.settings.routes.map(\.upstream.upstream))
+        responder: next.responder, tls: tls, limits: next.assembly.settings.limits.engine,
+        upstreams: next.assembly.settings.routes.map(\.upstream.upstream))
     } catch {
       throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
     }

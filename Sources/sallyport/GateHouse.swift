@@ -26,6 +26,8 @@ actor GateHouse {
   var generation: Generation
   /// Whether whoever balances gates is to send nobody here any more.
   nonisolated let isLeaving = Guarded(false)
+  /// How the settings that serve now have it, for `/readyz`.
+  nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
   nonisolated let stops: StopRequests
   private var admin: Engine?
   private var metrics: Engine?
@@ -76,6 +78,7 @@ actor GateHouse {
     self.memory = memory
     activity = ActivityLog(of: memory.metrics)
     self.generation = generation
+    enforcement = Guarded(generation.assembly.settings.appAttest.enforcement)
     self.logger = logger
     self.sink = sink
     stops = StopRequests()
@@ -111,7 +114,13 @@ actor GateHouse {
   /// What an operator should read at every start and reload.
   static func announce(_ settings: GateSettings, with logger: Logger) {
     for warning in settings.warnings { logger.warning("\(warning)") }
-    if settings.appAttest.enforcement == .off {
+    switch settings.appAttest.enforcement {
+    case .enforce: break
+    case .monitor:
+      logger.warning(
+        "THE GATE ONLY WATCHES: whoever would be refused is let through as nobody",
+        metadata: ["setting": "app_attest.enforcement: monitor"])
+    case .off:
       logger.warning(
         "THE GATE IS OPEN: everybody is let through, nothing is verified",
         metadata: ["setting": "app_attest.enforcement: off (REQUIRE_APP_AUTH=false)"])
@@ -152,22 +161,26 @@ actor GateHouse {
         .configuration, error: "listen.address: \(listen.address) is no address",
         hint: "write an IPv4 or IPv6 address, or :: for every one")
     }
-    return try serve(at: address, listen.loops, try generation.assembly.tls(), generation.responder, log)
+    let settings = generation.assembly.settings
+    return try serve(at: address, settings, try generation.assembly.tls(), generation.responder, log)
   }
 
   /// Serves at the sockets that were opened for this process, if there are any, else at `address`.
   private static func serve(
-    at address: SocketAddress, _ loops: Int?, _ tls: ServerTLS, _ responder: GateResponder, _ log: EngineLog
+    at address: SocketAddress, _ settings: GateSettings, _ tls: ServerTLS, _ responder: GateResponder, _ log: EngineLog
   ) throws(CommandFailure) -> Engine {
-    let loops = loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let loops = settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
     let passed = PassedSockets.descriptors(environment: ProcessInfo.processInfo.environment)
     do throws(Engine.StartFault) {
       guard passed.isEmpty else {
         return try Engine(
-          inheriting: passed, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
+          inheriting: passed, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
+          report: { log.write($0) })
       }
       return try Engine(
-        listeningAt: address, loops: loops, tls: tls, responder: responder, report: { log.write($0) })
+        listeningAt: address, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
+        report: { log.write($0) })
     } catch {
       throw CommandFailure(
         .cannotBind, error: "cannot listen at \(error)",
@@ -233,6 +246,17 @@ actor GateHouse {
   }
 }
 
+extension GateSettings.AppAttest.Enforcement {
+  /// For people who look at `/readyz`.
+  fileprivate var meaning: String {
+    switch self {
+    case .enforce: "enforce"
+    case .monitor: "MONITOR: whoever would be refused is let through as nobody"
+    case .off: "OFF: everybody is let through, nothing is verified"
+    }
+  }
+}
+
 /// Events of the engine as log lines and metrics.
 struct EngineLog: Sendable {
   let logger: Logger
@@ -247,6 +271,11 @@ struct EngineLog: Sendable {
     case .acceptPaused(let reason):
       metrics.acceptPaused()
       logger.error("no further connections for a moment", metadata: ["reason": "\(reason)"])
+    case .connectionRefused(let refusal, let address, let detail):
+      metrics.refusedConnection(refusal.rawValue)
+      var metadata: Logger.Metadata = ["client": "\(address.host)", "code": "\(refusal.rawValue)"]
+      if let detail { metadata["detail"] = "\(detail)" }
+      logger.info("connection refused", metadata: metadata)
     }
   }
 }

@@ -6,15 +6,19 @@ struct StoreKeeper: Sendable {
   let store: any GateStore
   let housekeeping: Housekeeping
   let identityKeys: IdentityKeyHousekeeping
+  /// Told how many gates share the store.
+  let gates: LiveGateCount
   let logger: Logger
   private let number = GateNumber.random()
 
   init(
-    store: any GateStore, housekeeping: Housekeeping, identityKeys: IdentityKeyHousekeeping, logger: Logger
+    store: any GateStore, housekeeping: Housekeeping, identityKeys: IdentityKeyHousekeeping,
+    gates: LiveGateCount, logger: Logger
   ) {
     self.store = store
     self.housekeeping = housekeeping
     self.identityKeys = identityKeys
+    self.gates = gates
     self.logger = logger
   }
 
@@ -67,14 +71,15 @@ struct StoreKeeper: Sendable {
   private static let life = Duration.seconds(20)
 
   private func sayAlive() async {
-    var gates = LiveGates()
+    var live = LiveGates()
     while !Task.isCancelled {
       // A store that cannot be had says so elsewhere; the last count stays.
       if let count = try? await store.report(number, life: Self.life) {
-        let before = gates.count
-        gates.see(count, at: .now)
-        if gates.count != before {
-          logger.info("gates that share the store", metadata: ["gates": "\(gates.count)", "before": "\(before)"])
+        let before = live.count
+        live.see(count, at: .now)
+        gates.set(live.count)
+        if live.count != before {
+          logger.info("gates that share the store", metadata: ["gates": "\(live.count)", "before": "\(before)"])
         }
       }
       await Self.rest(for: .seconds(5))

@@ -270,6 +270,25 @@ struct AdmissionTests {
     #expect(try await bench.gate.admit(claim).principal == .anyone)
   }
 
+  @Test("A gate that watches lets in whom it would refuse, as nobody, and spends like one that enforces")
+  func monitor() async throws {
+    let bench = try GateBench(enforcement: .monitor)
+    let device = try await bench.registeredDevice()
+    let claim = try device.claim(over: try bench.nonce(), count: 1)
+    let proved = try await bench.gate.admit(claim)
+    #expect(proved.principal.method == "app-attest" && proved.overruled == nil)
+    let replay = try await bench.gate.admit(claim)
+    #expect(replay.principal == .anyone && replay.overruled == .nonceUsed)
+    let nobody = try await bench.gate.admit(AdmissionClaim(headers: [:]))
+    #expect(nobody.principal == .anyone && nobody.overruled == .noCredentials)
+  }
+
+  @Test("Only a gate that watches overrules a denial", arguments: [Gate.Enforcement.enforce, .off])
+  func overruling(_ enforcement: Gate.Enforcement) throws {
+    let gate = Gate(rules: [], enforcement: enforcement)
+    #expect(throws: Denial.keyExists) { try gate.overrule(.keyExists) }
+  }
+
   @Test("A store that cannot be had refuses, and answers once it can")
   func storeFault() async throws {
     let folder = bench.folder.file("later")

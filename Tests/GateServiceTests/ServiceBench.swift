@@ -19,8 +19,9 @@ struct ServiceBench: Sendable {
   let log: LogFile
   let sessions = LiveSessions()
   let identities: IdentityIssuer
+  let metrics = GateMetrics()
 
-  init(_ bench: GateBench, stripHeaders: Set<String> = []) throws {
+  init(_ bench: GateBench, stripHeaders: Set<String> = [], limiter: RequestLimiter = RequestLimiter()) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
     let all = try #require(Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)))
@@ -32,7 +33,8 @@ struct ServiceBench: Sendable {
     responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
       routes: routes,
-      sessions: sessions, stripHeaders: stripHeaders, logger: log.logger, clock: bench.clock.wallClock)
+      sessions: sessions, limiter: limiter, stripHeaders: stripHeaders, logger: log.logger, metrics: metrics,
+      clock: bench.clock.wallClock)
   }
 
   static let peer = Peer(address: .ipv4([192, 0, 2, 7], port: 40000))

@@ -76,9 +76,6 @@ struct BrokenFileTests {
     Broken("two documents", "version: 1\n---\nversion: 1", "2:1: not one YAML document: but found another document"),
     Broken("an unknown anchor", "listen: *other", "1:9: not one YAML document: found undefined alias"),
     Broken(
-      "a key of a later version", "listen:\n  proxy_protocol: off",
-      "2:3: listen.proxy_protocol: not available in this version"),
-    Broken(
       "an admin server for everybody", "admin: { listen: '0.0.0.0:6201', token_file: key.pem }",
       "1:18: admin.listen: 0.0.0.0 is not a loopback address: only this machine may reach the admin server"),
     Broken(
@@ -103,8 +100,6 @@ struct BrokenFileTests {
     Broken(
       "a token for nothing", "admin: { token_file: key.pem }",
       "1:22: admin.token_file: says nothing without admin.listen"),
-    Broken(
-      "a section of a later version", "limits: { global_sessions: 1 }", "1:1: limits: not available in this version"),
   ]
 
   static let values: [Broken] = [
@@ -128,11 +123,38 @@ struct BrokenFileTests {
       "a boolean in capitals", "debug_mtls: { forbid_with_production: FALSE }",
       "1:39: debug_mtls.forbid_with_production: \"FALSE\" is neither true nor false (did you mean false)"),
     Broken(
-      "a misspelt choice", "app_attest: { enforcement: enforced }",
-      "1:28: app_attest.enforcement: \"enforced\" is not one of enforce, off (did you mean enforce)"),
+      "PROXY headers of nobody", "listen: { proxy_protocol: v2 }",
+      "1:27: listen.proxy_protocol: closes every connection without listen.trusted_proxies"),
     Broken(
-      "a choice of a later version", "app_attest: { enforcement: monitor }",
-      "1:28: app_attest.enforcement: monitor is not available in this version; there is enforce, off"),
+      "proxies that say nothing", "listen: { trusted_proxies: [192.0.2.1] }",
+      "1:11: listen.trusted_proxies: says nothing without listen.proxy_protocol"),
+    Broken(
+      "a range with bits behind its prefix", "listen: { proxy_protocol: any, trusted_proxies: [192.0.2.1/24] }",
+      "1:50: listen.trusted_proxies[0]: \"192.0.2.1/24\" has bits behind its prefix (did you mean 192.0.2.0/24)"),
+    Broken(
+      "a range that is too narrow", "listen: { proxy_protocol: any, trusted_proxies: ['2001:db8::/129'] }",
+      "1:50: listen.trusted_proxies[0]: \"2001:db8::/129\" has no length of a prefix, 0 to 128"),
+    Broken(
+      "a proxy's name", "listen: { proxy_protocol: any, trusted_proxies: [balancer] }",
+      "1:50: listen.trusted_proxies[0]: \"balancer\" is neither an IP address nor a range of them"),
+    Broken(
+      "a rate without its time", "limits: { per_ip: { upgrades: 60 } }",
+      "1:31: limits.per_ip.upgrades: \"60\" is not a rate: a number, a slash and a time"),
+    Broken(
+      "a rate with half of its time", "limits: { per_ip: { challenges: 60/m } }",
+      "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: a number, a slash and a time (did you mean 60/1m)"),
+    Broken(
+      "a rate of nothing", "limits: { per_key: { upgrades: 0/1m } }",
+      "1:32: limits.per_key.upgrades: 0 is not within 1 to 10000"),
+    Broken(
+      "a rate over too long a time", "limits: { per_ip: { registrations: 5/2d } }",
+      "1:36: limits.per_ip.registrations: 2d is not within 1s to 1d"),
+    Broken(
+      "no sessions at all", "limits: { global_sessions: 0 }",
+      "1:28: limits.global_sessions: 0 is not within 1 to 10000000"),
+    Broken(
+      "a misspelt choice", "app_attest: { enforcement: enforced }",
+      "1:28: app_attest.enforcement: \"enforced\" is not one of enforce, monitor, off (did you mean enforce)"),
     Broken(
       "a team in small letters", "app_attest:\n  apps:\n    - team_id: aaabbbccc1\n      bundle_id: com.example.app",
       "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" has characters other than A-Z and 0-9 (did you mean AAABBBCCC1)"

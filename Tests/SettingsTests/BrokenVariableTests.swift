@@ -46,9 +46,6 @@ struct BrokenVariableTests {
         "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: there is no element 0 before it"
       ]),
     BrokenVariables(
-      title: "a key of a later version", environment: ["SALLYPORT_LIMITS__GLOBAL_SESSIONS": "1"],
-      faults: ["SALLYPORT_LIMITS__GLOBAL_SESSIONS: limits.global_sessions: not available in this version"]),
-    BrokenVariables(
       title: "a name with three underscores", environment: ["SALLYPORT_A____B": "1"],
       faults: ["SALLYPORT_A____B: SALLYPORT_A____B: not of the form SALLYPORT_A__B"]),
     BrokenVariables(
@@ -113,9 +110,6 @@ struct BrokenVariableTests {
     BrokenVariables(
       title: "a list for a flag", flags: [FlagSetting(flag: "--set", key: "routes", text: "1")],
       faults: ["--set: routes: is a list (did you mean routes[0])"]),
-    BrokenVariables(
-      title: "a later key for a flag", flags: [FlagSetting(flag: "--set", key: "limits", text: "auto")],
-      faults: ["--set: limits: not available in this version"]),
   ]
 
   @Test("A file, .env, variables and flags that are all wrong are all told, in this order")

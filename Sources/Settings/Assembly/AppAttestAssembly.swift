@@ -41,7 +41,10 @@ extension Assembly {
     else { return nil }
     switch enforcement {
     case .off: warn(path(Keys.enforcement), "authentication is OFF: everyone is let through")
-    case .enforce:
+    case .enforce, .monitor:
+      if enforcement == .monitor {
+        warn(path(Keys.enforcement), "authentication only WATCHES: whoever would be refused is let through as nobody")
+      }
       if apps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
         warn(.root["app_attest"]["apps"], "no app is configured: registration answers 503")
       }

@@ -13,17 +13,17 @@ extension Assembly {
     let routes = routes()
     let session = session()
     let store = store()
+    let limits = limits()
     let identity = identity()
     let admin = admin()
-    guard let listen, let tls, let appAttest, let session, let store, let identity,
-      let log = log(),
+    guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
       let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
-      stateFolder: stateFolder(of: store), identity: identity, admin: admin,
+      stateFolder: stateFolder(of: store), limits: limits, identity: identity, admin: admin,
       metrics: value(Keys.metricsListen), log: log, unreadyDelay: unreadyDelay, drainTimeout: drainTimeout,
       warnings: earlier + warnings,
       effective: effectiveValues())
@@ -63,11 +63,12 @@ extension Assembly {
     }
   }
 
-  private func listen() -> GateSettings.Listen? {
+  private mutating func listen() -> GateSettings.Listen? {
+    let proxies = proxies()
     guard let address = value(Keys.address), let port = value(Keys.port), let loops = value(Keys.loops) else {
       return nil
     }
-    return GateSettings.Listen(address: address, port: port, loops: loops)
+    return GateSettings.Listen(address: address, port: port, loops: loops, proxies: proxies)
   }
 
   private mutating func tls() -> GateSettings.TLS? {

@@ -33,7 +33,8 @@ enum Keys {
   )
 
   static let enforcement = Key<GateSettings.AppAttest.Enforcement>(
-    "app_attest.enforcement", .choice(later: ["monitor"]), default: "enforce", "`off` lets everyone through, loudly.")
+    "app_attest.enforcement", .choice(), default: "enforce",
+    "`monitor` logs and counts whom it would refuse and lets them through as nobody; `off` looks at nothing.")
   static let teamID = Key(
     "app_attest.apps[].team_id", .teamID, isRequired: true, "The app's Apple Developer team.")
   static let bundleID = Key(
@@ -147,7 +148,7 @@ public enum SettingsTable {
   public static let keys: [KeyDefinition] = [
     Keys.version.definition,
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
-    .later("listen.proxy_protocol"), .later("listen.trusted_proxies"),
+    Keys.proxyProtocol.definition, Keys.trustedProxies.definition,
     Keys.certificate.definition, Keys.privateKey.definition, Keys.leastVersion.definition,
     Keys.certificateReload.definition,
     Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
@@ -161,7 +162,8 @@ public enum SettingsTable {
     Keys.closeOnRevoke.definition,
     Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,
     Keys.pruneUnusedAfter.definition,
-    .later("limits"),
+    Keys.globalSessions.definition, Keys.connectionsPerAddress.definition, Keys.challengesPerAddress.definition,
+    Keys.registrationsPerAddress.definition, Keys.upgradesPerAddress.definition, Keys.upgradesPerKey.definition,
     Keys.issuer.definition, Keys.audience.definition, Keys.identityKeyLife.definition,
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
     Keys.adminListen.definition, Keys.adminToken.definition, Keys.metricsListen.definition,

@@ -70,15 +70,12 @@ extension Kind where Value == UInt16 {
 }
 
 extension Kind where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
-  /// One of the words of an enumeration; `later` are words that a later version brings.
-  static func choice(later: [String] = []) -> Kind {
+  /// One of the words of an enumeration.
+  static func choice() -> Kind {
     let words = Value.allCases.map(\.rawValue)
     let form = words.map { "`\($0)`" }.joined(separator: words.count == 2 ? " or " : ", ")
     return Kind(name: "choice", form: form, schema: .oneOf(words), example: words.first) { text throws(Misfit) in
       if let value = Value(rawValue: text) { return value }
-      if later.contains(text) {
-        throw Misfit("\(text) is not available in this version; there is \(words.joined(separator: ", "))")
-      }
       throw Misfit(
         "\(Misfit.quoted(text)) is not one of \(words.joined(separator: ", "))",
         suggestion: Spelling.nearest(to: text, in: words))

@@ -18,6 +18,8 @@ final class ClientChannel: LoopChannel {
     case connection(Callback<Void>)
     case response(to: String, Callback<Response>)
     case upgrade(ClientHandshake, Callback<Response>)
+    /// All that comes until the connection ends or the time is up, in good form or not.
+    case everything(Callback<[UInt8]>)
   }
 
   enum Phase { case resolution, connection, handshake, ready, webSocket, closed }
@@ -79,6 +81,7 @@ final class ClientChannel: LoopChannel {
     switch wish {
     case .connection(let done): done(.failure(fault))
     case .response(_, let done), .upgrade(_, let done): done(.failure(fault))
+    case .everything(let done): done(.failure(fault))
     case nil: break
     }
   }
@@ -93,7 +96,7 @@ final class ClientChannel: LoopChannel {
     let wish = self.wish
     self.wish = nil
     loop.remove(self)
-    Self.fail(wish, fault)
+    if case .everything(let done) = wish { done(.success(inbox)) } else { Self.fail(wish, fault) }
     socket?.lost(fault)
     driven?.lost(fault.description)
   }
@@ -260,6 +263,10 @@ final class ClientChannel: LoopChannel {
   // MARK: Answers
 
   private func readAnswer(hasEnded: Bool, in loop: EventLoop) {
+    if case .everything = wish {
+      readEverything(in: loop)
+      return
+    }
     if answer == nil { parseHead(in: loop) }
     defer { refuseUnasked(in: loop) }
     guard let head = answer?.head, var body = answer?.body else { return }
@@ -272,6 +279,13 @@ final class ClientChannel: LoopChannel {
     } catch {
       end(.malformed("the body of the answer is broken or too large"), in: loop)
     }
+  }
+
+  /// A server that speaks another protocol now has said what there was to say.
+  private func readEverything(in loop: EventLoop) {
+    let text = String(decoding: inbox.prefix(64 << 10), as: UTF8.self)
+    let hasSwitched = text.hasPrefix("HTTP/1.1 101 ") && text.contains("\r\n\r\n")
+    if hasSwitched || inbox.count > 1 << 20 { end(.lost("enough was read"), in: loop) }
   }
 
   /// What comes while nobody waits must not become the answer to the next request.
@@ -320,7 +334,7 @@ final class ClientChannel: LoopChannel {
     switch wish {
     case .response(_, let done): done(.success(response))
     case .upgrade(_, let done): done(.failure(.refused(response)))
-    case .connection, nil: break
+    case .connection, .everything, nil: break
     }
   }
 

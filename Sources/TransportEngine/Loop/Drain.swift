@@ -34,7 +34,7 @@ extension EventLoop {
     switch session.pointee.phase {
     case .relay, .bridge, .conversation:
       close(session, drain.code, reason: drain.reason)
-    case .handshake:
+    case .preface, .handshake:
       destroy(session)
     case .head where session.pointee.exchange?.inbox.isEmpty ?? true:
       bidFarewell(session)

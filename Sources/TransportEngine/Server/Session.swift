@@ -38,6 +38,8 @@ enum GateDebt {
 
 /// Where a session stands. Each phase names who must move next.
 enum Phase {
+  /// The proxy that hands the connection on: whose it is.
+  case preface
   /// The client: TLS.
   case handshake
   /// The client: the head of a request, or nothing at all between two requests.
@@ -87,6 +89,8 @@ struct Session {
   /// When patience with the ends runs out.
   var closeDeadline: Milliseconds?
   var pingToken: UInt64 = 0
+  /// Among the connections of its address, where those are counted.
+  var place: ConnectionPlace?
 
   init() {
     ends = .allocate(capacity: 2)
@@ -125,7 +129,8 @@ struct RelayBounds {
 
 /// What a session knows while it speaks HTTP.
 final class Exchange {
-  let address: SocketAddress
+  /// Of the socket, until a proxy that is believed says another one.
+  var address: SocketAddress
   let acceptedAt: Milliseconds
   var peer: Peer
   /// Plaintext from the client that nobody has parsed.

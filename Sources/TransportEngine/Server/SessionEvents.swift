@@ -10,6 +10,11 @@ extension EventLoop {
       Glibc.close(fd)
       return
     }
+    if let proxies = service.proxies, !proxies.trusts(address) {
+      service.report(.connectionRefused(.untrustedProxy, address: address))
+      Glibc.close(fd)
+      return
+    }
     Socket.disableDelay(on: fd)
     var tls: OpaquePointer?
     if let context = service.tls {
@@ -24,18 +29,20 @@ extension EventLoop {
     session.initialize(to: Session())
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
-    session.pointee.exchange = Exchange(address: address, acceptedAt: now)
+    let exchange = Exchange(address: address, acceptedAt: now)
+    session.pointee.exchange = exchange
     let client = session.pointee.ends
     client.pointee.link.fd = fd
     client.pointee.link.tls = tls
     client.pointee.link.lastHeard = now
     sessionCount += 1
     setInterest(session, .client, Readiness.input)
-    if tls == nil {
-      startRequest(session)
-    } else {
-      schedule(session, after: service.limits.handshakeTimeout)
+    guard service.proxies != nil else {
+      identified(session, exchange)
+      return
     }
+    session.pointee.phase = .preface
+    schedule(session, after: service.limits.handshakeTimeout)
   }
 
   func ready(_ session: SessionRef, side: Side, _ events: UInt32) {
@@ -62,7 +69,7 @@ extension EventLoop {
     case .forward: forwardWritable(session)
     case .answer: answerFlushed(session)
     case .farewell: continueFarewell(session)
-    case .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
+    case .preface, .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
       if end.pointee.link.failure == nil {
         updateInterest(session, side)
       } else if side == .client {
@@ -78,6 +85,7 @@ extension EventLoop {
     case (.relay, _): relay(session, from: side)
     case (.bridge, _), (.conversation, _): endpointReadable(session, side)
     case (.forward, _): forwardReadable(session, side)
+    case (.preface, .client): prefaceReadable(session)
     case (.handshake, .client): handshakeReadable(session)
     case (.head, .client), (.body, .client): requestReadable(session)
     case (.farewell, .client): continueFarewell(session)
@@ -87,7 +95,8 @@ extension EventLoop {
       (.answer, .client):
       // Not its turn: what it sends waits in the kernel.
       setInterest(session, .client, session.pointee.ends.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
-    case (.connection, .upstream), (.handshake, .upstream), (.head, .upstream), (.body, .upstream),
+    case (.preface, .upstream), (.connection, .upstream), (.handshake, .upstream), (.head, .upstream),
+      (.body, .upstream),
       (.decision, .upstream), (.answer, .upstream), (.farewell, .upstream):
       setInterest(session, .upstream, 0)
     }
@@ -95,6 +104,7 @@ extension EventLoop {
 
   func expired(_ session: SessionRef) {
     switch session.pointee.phase {
+    case .preface: prefaceExpired(session)
     case .handshake:
       reportHandshake(session, "not finished in time")
       destroy(session)

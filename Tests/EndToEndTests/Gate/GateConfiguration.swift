@@ -27,12 +27,16 @@ struct GateConfiguration: Sendable {
   /// How many calls may wait for the store.
   var mostWaiting = 4096
   var leastTLS = "1.2"
+  /// Further keys of `listen`, as `proxy_protocol: any`.
+  var listenExtras: [String] = []
+  /// Further sections, as `limits: { … }`.
+  var sections: [String] = []
 
   /// The file, for a gate whose folder holds its authority's.
   func yaml(in folder: String) -> String {
     var lines = [
       "version: 1",
-      "listen: { address: \"\(address)\", port: 0, loops: 2 }",
+      "listen: { \((["address: \"\(address)\"", "port: 0", "loops: 2"] + listenExtras).joined(separator: ", ")) }",
       "tls: { cert_file: server.pem, key_file: server.key, min_version: \"\(leastTLS)\" }",
       "store: { url: \"sqlite://\(folder)/\(store)\", max_waiting: \(mostWaiting) }",
       "routes:",
@@ -40,7 +44,7 @@ struct GateConfiguration: Sendable {
       "    upstream: \"\(upstream)\"",
     ]
     lines += routeExtras.map { "    \($0)" }
-    lines += appAttest
+    lines += appAttest + sections
     if let clientAuthority {
       let subjects = allowedSubjects.map { "\"\($0)\"" }.joined(separator: ", ")
       lines.append("debug_mtls: { client_ca_file: \(clientAuthority), allow_subjects: [\(subjects)] }")

@@ -8,7 +8,7 @@ import Transport
 @testable import TransportEngine
 
 /// An authority on disk for as long as a test needs it.
-private final class TLSFolder {
+final class TLSFolder {
   let folder: AuthorityFolder
   private let path: String
 
@@ -46,7 +46,7 @@ private final class TLSFolder {
 }
 
 /// A TLS client that decides by itself when its bytes leave.
-private final class RawTLS {
+final class RawTLS {
   let socket: RawSocket
   private var link = Link()
   private let bio = WindowBIO()

@@ -1,0 +1,27 @@
+extension Attack {
+  /// Words in the gate's name that come back in its answers, which another proxy would copy.
+  static let identities: [Attack] = [
+    spoof("X-Attest-Key-Id"), spoof("X-Attest-App"), spoof("X-Attest-Method"), spoof("X-Attest-Assertion"),
+    spoof("x-attest-key-id"), spoof("X_Attest_Key_Id"), spoof("X-Request-Id"), spoof("Remote-User"),
+    Attack(.identity, "credentials in the name of the proxy's request", [401, 403]) { prober throws(Failure) in
+      try await prober.verify(["X-Original-URL: /attest/challenge", "X-Forwarded-Uri: /attest/challenge"])
+    },
+  ]
+
+  private static func spoof(_ name: String) -> Attack {
+    Attack(.identity, "\(name) at /attest/verify", [401, 403]) { prober throws(Failure) in
+      try await prober.verify(["\(name): mallory"])
+    }
+  }
+}
+
+extension Prober {
+  /// What the gate tells another proxy about a request with these fields and no proof.
+  func verify(_ fields: [String]) async throws(Failure) -> Reply {
+    let bytes = try await exchange(
+      Self.head(["GET /attest/verify HTTP/1.1", "Host: \(address.hostField)", "Connection: close"] + fields))
+    var reply = Reply(bytes)
+    if String(decoding: bytes, as: UTF8.self).contains("mallory") { reply.leak = "the client's word comes back" }
+    return reply
+  }
+}

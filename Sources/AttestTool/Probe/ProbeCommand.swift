@@ -1,0 +1,63 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import Foundation
+internal import SimulatedDevice
+
+struct ProbeCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "probe",
+    abstract: "Try every known attack on a gate and print what came of it.",
+    discussion: """
+      Each attack has a connection of its own. With --authority a device is registered for it, whose key stays behind in
+      the gate's store, and one honest socket is opened first; without, only those attacks are tried that need no
+      registered key. It exits 0 if nothing got through, else 1. The gate logs each attack as a refusal, and a gate with
+      limits for an address may be too busy to say. Example:
+        attest probe wss://localhost:6200/ --authority DIR
+        attest probe wss://chat.example.com/ --json
+      """)
+
+  @OptionGroup var options: GlobalOptions
+
+  @Argument(help: "The gate, like wss://localhost:6200/.")
+  var url: String
+
+  func run() async throws {
+    let address = try GateURL(url)
+    let authority = try options.authorityFolder.map { _ throws(Failure) in try options.loadAuthority() }
+    let transport = EngineTransport(engine: try DeviceSession.makeEngine(), tls: try options.makeTLS())
+    let prober = try Prober(address, authority: authority, transport: transport)
+    _ = try await prober.challenge()
+    if authority != nil { try await prober.beHonest() }
+    let attacks = Attack.all.filter { authority != nil || !$0.needsDevice }
+    var findings: [Finding] = []
+    for attack in attacks { findings.append(Finding(attack, try await attack.run(prober))) }
+    let report = ProbeReport(url: url, findings: findings, skipped: Attack.all.count - attacks.count)
+    if options.json { JSONOutput.print(report) } else { StandardOutput.write(report.text) }
+    let through = report.countOfThrough
+    guard through == 0 else {
+      throw Failure(
+        .problems, "\(through) of \(findings.count) attacks got through",
+        hint: "a gate with `enforcement: off` or `monitor` lets everybody through")
+    }
+  }
+}
+
+extension Prober {
+  /// Registers the device and opens a socket: a gate that refuses everybody would withstand every attack.
+  func beHonest() async throws(Failure) {
+    let nonce = try await challenge()
+    let registration = try await register(
+      device, attestation: device.attestation(over: nonce, by: authority), nonce: nonce)
+    guard registration.status == 200 else {
+      throw Failure(
+        .refused, "the gate does not register an honest device: \(registration.text)",
+        hint: "--authority has to name the folder of the authority that the gate trusts")
+    }
+    let upgrade = try await upgrade(credentials())
+    guard upgrade.status == 101 else {
+      throw Failure(
+        upgrade.status == 502 ? .unavailable : .refused, "the gate does not open an honest socket: \(upgrade.text)",
+        hint: upgrade.status == 502 ? "start the server behind the gate" : nil)
+    }
+  }
+}

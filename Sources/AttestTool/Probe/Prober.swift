@@ -1,0 +1,128 @@
+internal import AttestClient
+internal import ByteCoding
+internal import Cryptography
+internal import Foundation
+internal import SimulatedDevice
+internal import Transport
+internal import TransportEngine
+
+/// What attacks are made with: connections to a gate, and a device that it may or may not know.
+final class Prober: Sendable {
+  let address: GateURL
+  /// Vouches for `device`; the gate trusts it if the user named it.
+  let authority: TestAuthority
+  let app: SimulatedApp
+  /// Registered with the gate, if `knowsDevice`.
+  let device: ProbeDevice
+  let isAuthorityTrusted: Bool
+  private let transport: EngineTransport
+
+  /// - Parameter authority: whom the gate trusts; `nil` makes one that it cannot know.
+  init(_ address: GateURL, authority: TestAuthority?, transport: EngineTransport) throws(Failure) {
+    self.address = address
+    self.transport = transport
+    isAuthorityTrusted = authority != nil
+    if let authority {
+      self.authority = authority
+    } else {
+      self.authority = try Self.unknownAuthority(for: "ABCDE12345.com.example.app")
+    }
+    do throws(CryptographyError) {
+      app = SimulatedApp(appID: self.authority.appID, environment: .development, claims: AppClaims())
+      device = try ProbeDevice(app: app)
+    } catch {
+      throw Failure(cryptography: error)
+    }
+  }
+
+  /// An authority that no gate trusts.
+  static func unknownAuthority(for appID: String) throws(Failure) -> TestAuthority {
+    do {
+      return try TestAuthority(appID: appID, at: .now())
+    } catch {
+      throw Failure(.internalError, "no authority can be made: \(error)")
+    }
+  }
+
+  // MARK: Connections
+
+  /// Sends `bytes` on a connection of its own, and gives what came back.
+  func send(_ bytes: [UInt8]) async throws(Failure) -> Reply { Reply(try await exchange(bytes)) }
+
+  func exchange(_ bytes: [UInt8]) async throws(Failure) -> [UInt8] {
+    do throws(TransportError) {
+      let connection = try await transport.open(address)
+      do throws(ClientFault) {
+        return try await connection.exchange(bytes, timeout: .seconds(5))
+      } catch {
+        return []
+      }
+    } catch {
+      throw Failure(error)
+    }
+  }
+
+  /// An opening handshake with these fields behind its own.
+  func upgrade(_ fields: [String]) async throws(Failure) -> Reply {
+    try await send(Self.head(["GET \(address.target) HTTP/1.1"] + handshake + fields))
+  }
+
+  /// The fields of an opening handshake that nothing is wrong with.
+  var handshake: [String] {
+    [
+      "Host: \(address.hostField)", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+  }
+
+  /// A head of these lines, and what follows it.
+  static func head(_ lines: [String], body: String = "") -> [UInt8] {
+    Array((lines.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8)
+  }
+
+  // MARK: The gate's protocol
+
+  /// A fresh nonce: 64 hex digits.
+  func challenge() async throws(Failure) -> String {
+    let bytes = try await exchange(
+      Self.head(["GET /attest/challenge HTTP/1.1", "Host: \(address.hostField)", "Connection: close"]))
+    let text = String(decoding: bytes, as: UTF8.self)
+    let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
+    let object = try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
+    guard let nonce = object?["nonce"] as? String else {
+      throw Failure(
+        .protocolFault, "\(address.gateName) gives no challenge: \(Reply(bytes).text)",
+        hint: "the address has to be that of a sallyport gate")
+    }
+    return nonce
+  }
+
+  func register(_ device: ProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil) async throws(Failure)
+    -> Reply
+  {
+    let body = JSONOutput.line([
+      "keyId": keyID ?? device.keyID, "attestation": Base64.encode(attestation), "nonce": nonce,
+    ])
+    return try await post(body)
+  }
+
+  func post(_ body: String) async throws(Failure) -> Reply {
+    try await send(
+      Self.head(
+        [
+          "POST /attest/register HTTP/1.1", "Host: \(address.hostField)", "Connection: close",
+          "Content-Type: application/json", "Content-Length: \(body.utf8.count)",
+        ], body: body))
+  }
+
+  /// The lines of good credentials, if there is a device that the gate knows; else none: what is attacked then is refused
+  /// before credentials are looked at.
+  func credentials() async throws(Failure) -> [String] {
+    guard isAuthorityTrusted else { return [] }
+    return try device.lines(over: try await challenge())
+  }
+}
+
+extension Failure {
+  init(cryptography error: CryptographyError) { self.init(.internalError, "OpenSSL: \(error)") }
+}

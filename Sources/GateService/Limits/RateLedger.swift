@@ -1,0 +1,33 @@
+internal import Locking
+
+/// What everybody has used of each rate, for as long as the process lives: a reload forgives nobody.
+///
+/// 1 MiB for each rate that is limited, whatever is asked of it.
+public final class RateLedger: Sendable {
+  private static let capacity = 1 << 16
+  private let start: ContinuousClock.Instant
+  private let now: @Sendable () -> ContinuousClock.Instant
+  private let accounts: [RateLimit: Guarded<TokenBuckets?>]
+
+  public init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    self.now = now
+    start = now()
+    accounts = Dictionary(uniqueKeysWithValues: RateLimit.allCases.map { ($0, Guarded(nil)) })
+  }
+
+  /// Takes one of `owner`'s turns; `nil`, or how long to wait for the next one.
+  func take(_ limit: RateLimit, of owner: some Hashable, _ rate: Rate) -> Duration? {
+    // Swift's hashes are seeded for each process: nobody outside can look for owners that share a place.
+    let owner = UInt64(truncatingIfNeeded: owner.hashValue)
+    let instant = nanoseconds(of: now())
+    return accounts[limit]?.withLock { buckets in
+      if buckets == nil { buckets = TokenBuckets(capacity: Self.capacity) }
+      return buckets?.take(of: owner, rate, at: instant)
+    }
+  }
+
+  private func nanoseconds(of instant: ContinuousClock.Instant) -> UInt64 {
+    let (seconds, attoseconds) = start.duration(to: instant).components
+    return UInt64(clamping: seconds) * 1_000_000_000 + UInt64(clamping: attoseconds / 1_000_000_000)
+  }
+}

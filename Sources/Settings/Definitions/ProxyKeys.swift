@@ -1,0 +1,10 @@
+/// The part of the section `listen` about proxies before the gate.
+extension Keys {
+  static let proxyProtocol = Key<GateSettings.ProxyHeaders>(
+    "listen.proxy_protocol", .choice(), default: "off",
+    "The PROXY header, ahead of TLS, by which a TCP proxy before the gate says whose connection it is; then all must have it."
+  )
+  static let trustedProxies = Key(
+    "listen.trusted_proxies[]", .addressRange, example: "192.0.2.0/24",
+    "Whose PROXY headers are believed; connections from elsewhere are closed.")
+}

@@ -1,0 +1,68 @@
+internal import Transport
+
+/// Version 2: binary (section 2.2 of the protocol).
+///
+/// Type-length-values are checked for their lengths and say nothing here; a checksum among them is not verified, since TCP
+/// has one.
+enum ProxyHeaderV2 {
+  static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
+  /// Signature, version and command, family and protocol, length of the rest.
+  private static let fixedLength = 16
+
+  static func parse(_ bytes: [UInt8]) throws(ProxyHeader.Fault) -> ProxyHeader.Outcome {
+    var reader = ByteReader(bytes.dropFirst(signature.count))
+    guard let start = reader.byte() else { return .incomplete }
+    guard start >> 4 == 2 else { throw .init("version 2: another version") }
+    guard start & 0xF <= 1 else { throw .init("version 2: a command other than LOCAL and PROXY") }
+    guard let kind = reader.byte(), let length = reader.uint16() else { return .incomplete }
+    guard fixedLength + Int(length) <= ProxyHeader.longest else {
+      throw .init("version 2: more than \(ProxyHeader.longest) bytes")
+    }
+    guard let content = reader.bytes(Int(length)) else { return .incomplete }
+    // A proxy that speaks for itself says nothing about anybody, whatever else it sends.
+    let source = start & 0xF == 0 ? nil : try source(in: content, kind: kind)
+    return .header(ProxyHeader(source: source, length: fixedLength + Int(length)))
+  }
+
+  private static func source(in content: [UInt8], kind: UInt8) throws(ProxyHeader.Fault) -> SocketAddress? {
+    let addressLength: Int
+    switch kind {
+    case 0x00: return nil
+    case 0x11: addressLength = 4
+    case 0x21: addressLength = 16
+    case 0x31: addressLength = 108
+    default: throw .init("version 2: a family or protocol other than UNSPEC, TCP and Unix streams")
+    }
+    var reader = ByteReader(content[...])
+    guard let source = reader.bytes(addressLength), reader.bytes(addressLength) != nil else {
+      throw .init("version 2: too short for its addresses")
+    }
+    guard kind != 0x31 else { return nil }
+    guard let port = reader.uint16(), reader.uint16() != nil else {
+      throw .init("version 2: too short for its ports")
+    }
+    while let _ = reader.byte() {
+      guard let length = reader.uint16(), reader.bytes(Int(length)) != nil else {
+        throw .init("version 2: a type-length-value that goes beyond the header")
+      }
+    }
+    return .ip(source, port: port)
+  }
+}
+
+/// Takes bytes from the front of what there is, in network order.
+private struct ByteReader {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+  mutating func byte() -> UInt8? { rest.popFirst() }
+
+  mutating func uint16() -> UInt16? { bytes(2).map { $0.reduce(0) { $0 << 8 | UInt16($1) } } }
+
+  mutating func bytes(_ count: Int) -> [UInt8]? {
+    guard rest.count >= count else { return nil }
+    defer { rest = rest.dropFirst(count) }
+    return Array(rest.prefix(count))
+  }
+}

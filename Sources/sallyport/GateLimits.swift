@@ -1,0 +1,39 @@
+internal import GateService
+internal import Settings
+internal import Transport
+internal import TransportEngine
+
+extension GateSettings.Limits {
+  /// What the gate's service enforces.
+  var requests: RequestLimits {
+    var limits = RequestLimits()
+    limits.sessions = globalSessions
+    limits.challengesPerAddress = perAddress.challenges.flatMap(Rate.init)
+    limits.registrationsPerAddress = perAddress.registrations.flatMap(Rate.init)
+    limits.upgradesPerAddress = perAddress.upgrades.flatMap(Rate.init)
+    limits.upgradesPerKey = perKey.upgrades.flatMap(Rate.init)
+    return limits
+  }
+
+  /// What the engine does.
+  var engine: EngineLimits {
+    var limits = EngineLimits()
+    limits.connectionsPerAddress = perAddress.connections
+    return limits
+  }
+}
+
+extension Rate {
+  fileprivate init?(_ rate: GateSettings.Rate) { self.init(rate.count, every: rate.span) }
+}
+
+extension GateSettings.Listen {
+  /// Whose word about clients the engine takes.
+  var proxyProtocol: ProxyProtocol? {
+    proxies.flatMap { proxies in
+      ProxyProtocol.Version(rawValue: proxies.version.rawValue).map {
+        ProxyProtocol($0, trusting: proxies.trusted.compactMap { AddressRange(bytes: $0.bytes, length: $0.length) })
+      }
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import SimulatedDevice
+import TestSupport
+import Testing
+
+@testable import AttestTool
+
+@Suite("attest probe", .serialized)
+struct ProbeTests {
+  private struct Report: Decodable {
+    struct Row: Decodable { let group, attack, expected, seen, verdict: String }
+    let findings: [Row]
+    let skipped: Int
+
+    func names(_ verdict: String) -> [String] { findings.filter { $0.verdict == verdict }.map(\.attack) }
+  }
+
+  private func report(_ outcome: Outcome) throws -> Report {
+    try JSONDecoder().decode(Report.self, from: Data(outcome.output.utf8))
+  }
+
+  @Test("nothing gets through a gate that enforces, and every attack is refused as expected")
+  func enforcing() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("probe", house.url, "--json")
+    let report = try report(outcome)
+    #expect(report.findings.filter { $0.verdict != "held" }.map { "\($0.attack): \($0.seen)" } == [])
+    #expect(report.findings.count == Attack.all.count && report.skipped == 0)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+  }
+
+  @Test("people get a table, and without an authority the attacks that need no device")
+  func table() async throws {
+    let house = try await House()
+    let outcome = try await house.place.run(["probe", house.url, "--ca", house.authority + "/tls-ca.pem"])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(lines.first?.hasPrefix("group ") == true)
+    #expect(lines.last?.contains("none got through") == true && lines.last?.contains("not tried") == true)
+  }
+
+  @Test("whatever a gate with enforcement off lets through is found, and nothing else")
+  func open() async throws {
+    let house = try await House()
+    let (gate, url) = try await house.openGate()
+    defer { gate.kill() }
+    let outcome = try await house.attest("probe", url, "--json")
+    #expect(outcome.status == 1)
+    #expect(outcome.complaints.first?.contains("got through") == true)
+    let report = try report(outcome)
+    let open = report.names("through")
+    for attack in Attack.all where attack.group == .credentials { #expect(open.contains(attack.name)) }
+    for attack in Attack.all where [.head, .path, .registration].contains(attack.group) {
+      #expect(!open.contains(attack.name), "\(attack.name)")
+    }
+    #expect(open.contains("a request behind a refused handshake"))
+  }
+
+  @Test("each attack has a name of its own")
+  func names() { #expect(Set(Attack.all.map(\.name)).count == Attack.all.count) }
+
+  @Test("what is no gate is said to be none")
+  func noGate() async throws {
+    let outcome = try await Workplace().run(["probe", "wss://127.0.0.1:1/"])
+    #expect(outcome.status == 69)
+  }
+
+  @Test(
+    "an answer is read as it comes",
+    arguments: [
+      ("HTTP/1.1 401 Unauthorized\r\nX-Attest-Error: no_credentials\r\n\r\nx", 401, "no_credentials", 1),
+      ("HTTP/1.1 400 B\r\nx-attest-error:a\r\n\r\nHTTP/1.1 200 O\r\n\r\n", 400, "a", 2),
+      ("HTTP/1.1 400 B\r\n\r\n\r\nHTTP/1.1 200 O\r\n\r\n", 400, nil, 2),
+      ("HTTP/1.1 204 N\r\nX-Attest-Error: \r\n\r\n", 204, nil, 1), ("", nil, nil, 0), ("SSH-2.0\r\n", nil, nil, 0),
+    ] as [(String, Int?, String?, Int)])
+  func replies(text: String, status: Int?, code: String?, answers: Int) {
+    let reply = Reply(Array(text.utf8))
+    #expect(reply.status == status && reply.code == code)
+    #expect(reply.answers == answers)
+  }
+}
+
+extension House {
+  /// A second gate of the same authority that lets everybody through, and its address.
+  fileprivate func openGate() async throws -> (ChildProcess, url: String) {
+    let upstream = try #require(echo.greeting.first)
+    let configuration = """
+      listen: { address: 127.0.0.1, port: 0 }
+      tls: { cert_file: server.pem, key_file: server.key }
+      app_attest:
+        enforcement: off
+        apps: [{ team_id: \(try teamID), bundle_id: \(try bundleID), environments: [development] }]
+        trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }
+      store: { url: "sqlite://\(place.folder)/open.db" }
+      routes: [{ upstream: "\(upstream)" }]
+      """
+    let file = authority + "/open.yaml"
+    try configuration.write(toFile: file, atomically: true, encoding: .utf8)
+    let gate = try ChildProcess(Program.sallyport.path, ["run", "-c", file], in: authority)
+    let line = try await gate.errors.first("the address") { $0.contains("\"listening\"") }
+    let port = try #require(
+      line.split(separator: "\"").compactMap { $0.split(separator: ":").last }.compactMap { Int($0) }.first)
+    return (gate, "wss://localhost:\(port)/")
+  }
+
+  private var appID: String { get throws { try AuthorityFolder(path: authority).load().appID } }
+  private var teamID: String { get throws { String(try appID.prefix(10)) } }
+  private var bundleID: String { get throws { String(try appID.dropFirst(11)) } }
+}

@@ -1,0 +1,158 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import GateFixtures
+import GateService
+import Locking
+import SimulatedDevice
+import Testing
+import Transport
+
+@Suite("Limits on requests")
+struct RequestLimitTests {
+  private let clock = Guarded(ContinuousClock.now)
+  private let gates = LiveGateCount()
+
+  private func service(_ set: (inout RequestLimits) -> Void) throws -> ServiceBench {
+    var limits = RequestLimits()
+    set(&limits)
+    let ledger = RateLedger { [clock] in clock.withLock(\.self) }
+    return try ServiceBench(GateBench(), limiter: RequestLimiter(limits, ledger: ledger, gates: gates))
+  }
+
+  private static let twice = Rate(2, every: .seconds(60))
+
+  private static func peer(_ text: [UInt8], port: UInt16 = 40000) -> Peer {
+    Peer(address: text.count == 4 ? .ipv4(text, port: port) : .ipv6(text, port: port))
+  }
+
+  private static func ipv6(_ network: UInt8, _ host: UInt8) -> [UInt8] {
+    [0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, network, 0, 0, 0, 0, 0, 0, 0, host]
+  }
+
+  enum Kind: CaseIterable {
+    case challenge, registration, upgrade
+
+    var request: Request {
+      switch self {
+      case .challenge: .plain("GET", "/attest/challenge")
+      case .registration: .plain("POST", "/attest/register", body: "{}")
+      case .upgrade: .upgrade()
+      }
+    }
+
+    func limit(_ limits: inout RequestLimits) {
+      switch self {
+      case .challenge: limits.challengesPerAddress = twice
+      case .registration: limits.registrationsPerAddress = twice
+      case .upgrade: limits.upgradesPerAddress = twice
+      }
+    }
+  }
+
+  @Test(
+    "An address that asks too often gets 429 with whole seconds to wait, and others do not", arguments: Kind.allCases)
+  func perAddress(_ kind: Kind) async throws {
+    let service = try service(kind.limit)
+    for _ in 0..<2 { #expect(try await service.answer(to: kind.request).status != 429) }
+    let refused = try await service.answer(to: kind.request)
+    #expect(refused.status == 429)
+    #expect(refused.headers.only("X-Attest-Error") == .once("rate_limited"))
+    #expect(refused.headers.only("Retry-After") == .once("30"))
+    #expect(try await service.answer(to: kind.request, from: Self.peer([192, 0, 2, 8])).status != 429)
+    for other in Kind.allCases where other != kind {
+      #expect(try await service.answer(to: other.request).status != 429)
+    }
+    clock.withLock { $0 += .milliseconds(29_001) }
+    #expect(try await service.answer(to: kind.request).headers.only("Retry-After") == .once("1"))
+    clock.withLock { $0 += .milliseconds(999) }
+    #expect(try await service.answer(to: kind.request).status != 429)
+  }
+
+  @Test("An IPv6 network of 64 bits is one address")
+  func networks() async throws {
+    let service = try service(Kind.challenge.limit)
+    let request = Kind.challenge.request
+    for host in 1...2 as ClosedRange<UInt8> {
+      #expect(try await service.answer(to: request, from: Self.peer(Self.ipv6(1, host))).status == 200)
+    }
+    #expect(try await service.answer(to: request, from: Self.peer(Self.ipv6(1, 3))).status == 429)
+    #expect(try await service.answer(to: request, from: Self.peer(Self.ipv6(2, 3))).status == 200)
+  }
+
+  @Test("A key that is let in too often gets 429, wherever it comes from; one that only claims it takes nothing away")
+  func perKey() async throws {
+    let service = try service { $0.upgradesPerKey = Self.twice }
+    let device = try await service.bench.registeredDevice()
+    let other = try await service.bench.registeredDevice()
+    func upgrade(_ device: MintedDevice, _ count: UInt32, from host: UInt8) async throws -> Disposition {
+      let proof = try device.fields(over: try service.bench.nonce(), count: count)
+      return await service.disposition(of: .upgrade(proof), from: Self.peer([192, 0, 2, host]))
+    }
+    for _ in 0..<5 {
+      var headers = try other.headers(over: try service.bench.nonce(), count: 1)
+      headers[.keyID] = device.keyID.base64
+      let forged = headers.map { ($0.key.rawValue, $0.value) }
+      #expect(try await service.answer(to: .upgrade(forged)).status == 401)
+    }
+    for count in 1...2 as ClosedRange<UInt32> {
+      guard case .relay = try await upgrade(device, count, from: UInt8(count)) else {
+        Issue.record("refused")
+        return
+      }
+    }
+    guard case .respond(let refused) = try await upgrade(device, 3, from: 3) else {
+      Issue.record("let in")
+      return
+    }
+    #expect(refused.status == 429 && refused.headers.only("Retry-After") == .once("30"))
+    guard case .relay = try await upgrade(other, 1, from: 3) else {
+      Issue.record("refused")
+      return
+    }
+  }
+
+  @Test("Further sessions than there may be get 503, those that run stay, and a place that is free is given again")
+  func sessions() async throws {
+    let service = try service { $0.sessions = 2 }
+    let device = try await service.bench.registeredDevice()
+    func proof(_ count: UInt32) throws -> Request {
+      .upgrade(try device.fields(over: try service.bench.nonce(), count: count))
+    }
+    let first = try await service.order(for: proof(1))
+    let second = try await service.order(for: proof(2))
+    let request = try proof(3)
+    let refused = try await service.answer(to: request)
+    #expect(refused.status == 503)
+    #expect(refused.headers.only("X-Attest-Error") == .once("overloaded"))
+    #expect(refused.headers.only("Retry-After") == .once("10"))
+    #expect(service.sessions.count == 2)
+    first.closed(
+      .init(end: .closed(by: .client, code: 1000), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero))
+    // The refusal spent nothing.
+    _ = try await service.order(for: request)
+    _ = second
+  }
+
+  @Test("Gates that share a store divide what may be done")
+  func divided() async throws {
+    let service = try service {
+      $0.challengesPerAddress = Rate(6, every: .seconds(60))
+      $0.sessions = 2
+    }
+    gates.set(3)
+    for _ in 0..<2 { #expect(try await service.answer(to: Kind.challenge.request).status == 200) }
+    #expect(try await service.answer(to: Kind.challenge.request).status == 429)
+    // One of six again over a minute, where it was one of two.
+    gates.set(1)
+    clock.withLock { $0 += .seconds(10) }
+    #expect(try await service.answer(to: Kind.challenge.request).status == 200)
+    #expect(try await service.answer(to: Kind.challenge.request).status == 429)
+  }
+
+  @Test("Another proxy's questions are not limited by its own address")
+  func forwardAuth() async throws {
+    let service = try service(Kind.upgrade.limit)
+    for _ in 0..<5 { #expect(try await service.answer(to: .plain("GET", "/attest/verify")).status == 401) }
+  }
+}

@@ -1,0 +1,153 @@
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+@Suite("PROXY headers")
+struct ProxyHeaderTests {
+  /// What version 2 begins with.
+  static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
+
+  static func v2(_ start: UInt8, _ kind: UInt8, _ content: [UInt8], length: Int? = nil) -> [UInt8] {
+    let length = length ?? content.count
+    return signature + [start, kind, UInt8(length >> 8), UInt8(length & 0xFF)] + content
+  }
+
+  static let source4: [UInt8] = [192, 0, 2, 7]
+  static let source6: [UInt8] = [0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]
+  /// Port 40000, then port 443.
+  static let ports: [UInt8] = [0x9C, 0x40, 0x01, 0xBB]
+  static let tcp4 = source4 + [198, 51, 100, 1] + ports
+  static let tcp6 = source6 + source6 + ports
+  static let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF] + source4
+  static let authority: [UInt8] = [0x02, 0x00, 0x03, 0x61, 0x62, 0x63]
+  static let noOperation: [UInt8] = [0x04, 0x00, 0x00]
+
+  struct Sound: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let bytes: [UInt8]
+    let source: SocketAddress?
+
+    init(_ title: String, _ bytes: [UInt8], _ source: SocketAddress?) {
+      (testDescription, self.bytes, self.source) = (title, bytes, source)
+    }
+    init(_ line: String, _ source: SocketAddress?) { self.init(line, Array((line + "\r\n").utf8), source) }
+  }
+
+  static let sound: [Sound] = [
+    Sound("PROXY TCP4 192.0.2.7 198.51.100.1 40000 443", .ipv4(source4, port: 40000)),
+    Sound("PROXY TCP4 192.0.2.7 198.51.100.1 0 65535", .ipv4(source4, port: 0)),
+    Sound("PROXY TCP6 2001:db8::7 2001:DB8:0:0::1 40000 443", .ipv6(source6, port: 40000)),
+    Sound("PROXY TCP6 ::ffff:192.0.2.7 ::1 40000 443", .ipv4(source4, port: 40000)),
+    Sound("PROXY UNKNOWN", nil),
+    Sound("PROXY UNKNOWN ffff:f...f:ffff any thing 1", nil),
+    Sound("v2 TCP over IPv4", v2(0x21, 0x11, tcp4), .ipv4(source4, port: 40000)),
+    Sound("v2 TCP over IPv6", v2(0x21, 0x21, tcp6), .ipv6(source6, port: 40000)),
+    Sound("v2 mapped address", v2(0x21, 0x21, mapped + source6 + ports), .ipv4(source4, port: 40000)),
+    Sound("v2 with values", v2(0x21, 0x11, tcp4 + authority + noOperation), .ipv4(source4, port: 40000)),
+    Sound("v2 LOCAL", v2(0x20, 0x00, []), nil),
+    Sound("v2 LOCAL with an address", v2(0x20, 0x11, tcp4), nil),
+    Sound("v2 LOCAL with anything", v2(0x20, 0x77, [1, 2, 3]), nil),
+    Sound("v2 UNSPEC", v2(0x21, 0x00, []), nil),
+    Sound("v2 UNSPEC with anything", v2(0x21, 0x00, [9, 9, 9]), nil),
+    Sound("v2 Unix stream", v2(0x21, 0x31, [UInt8](repeating: 0x2F, count: 216)), nil),
+    Sound("v2 longest", v2(0x20, 0x00, [UInt8](repeating: 7, count: 4080)), nil),
+  ]
+
+  @Test("A sound header says who it is, whatever follows it; every part of it is incomplete", arguments: sound)
+  func parses(_ sound: Sound) {
+    let expected = ProxyHeader.Outcome.header(ProxyHeader(source: sound.source, length: sound.bytes.count))
+    #expect(ProxyHeader.parse(sound.bytes, .any) == expected)
+    #expect(ProxyHeader.parse(sound.bytes + [0x16, 0x03, 0x01], .any) == expected)
+    #expect(ProxyHeader.parse(sound.bytes + sound.bytes, .any) == expected)
+    for count in sound.bytes.indices {
+      #expect(ProxyHeader.parse(Array(sound.bytes.prefix(count)), .any) == .incomplete, "\(count) bytes")
+    }
+  }
+
+  @Test("Only the version that is allowed is taken, and the other is refused at its first byte", arguments: sound)
+  func versions(_ sound: Sound) throws {
+    let isText = sound.bytes[0] == UInt8(ascii: "P")
+    let (own, other) = isText ? (ProxyProtocol.Version.v1, .v2) : (.v2, ProxyProtocol.Version.v1)
+    #expect(ProxyHeader.parse(sound.bytes, own) == ProxyHeader.parse(sound.bytes, .any))
+    for count in 1...sound.bytes.count {
+      guard case .fault = ProxyHeader.parse(Array(sound.bytes.prefix(count)), other) else {
+        Issue.record("\(count) bytes were taken")
+        return
+      }
+    }
+  }
+
+  static let brokenLines = [
+    "PROXY", "PROXY ", "PROXY  UNKNOWN", "PROXY unknown", "proxy UNKNOWN", "PROXY UNKNOWNX", "PROXY TCP4",
+    "PROXY TCP5 192.0.2.7 198.51.100.1 40000 443",
+    "PROXY TCP4  192.0.2.7 198.51.100.1 40000 443", "PROXY TCP4 192.0.2.7 198.51.100.1 40000 443 ",
+    "PROXY TCP4 192.0.2.7 198.51.100.1 40000", "PROXY TCP4 192.0.2.7 198.51.100.1 40000 443 1",
+    "PROXY TCP4 192.0.2.256 198.51.100.1 40000 443", "PROXY TCP4 192.0.2 198.51.100.1 40000 443",
+    "PROXY TCP4 192.0.02.7 198.51.100.1 40000 443", "PROXY TCP4 host 198.51.100.1 40000 443",
+    "PROXY TCP4 192.0.2.7 host 40000 443",
+    "PROXY TCP4 ::1 ::1 40000 443", "PROXY TCP6 192.0.2.7 198.51.100.1 40000 443", "PROXY TCP6 fe80::1%eth0 ::1 1 2",
+    "PROXY TCP4 192.0.2.7 198.51.100.1 65536 443", "PROXY TCP4 192.0.2.7 198.51.100.1 040 443",
+    "PROXY TCP4 192.0.2.7 198.51.100.1 -1 443", "PROXY TCP4 192.0.2.7 198.51.100.1 +1 443",
+    "PROXY TCP4 192.0.2.7 198.51.100.1 1 ", "PROXY TCP4 192.0.2.7 198.51.100.1 1 99999",
+    "PROXY\tTCP4 192.0.2.7 198.51.100.1 1 2", "PROXY UNKNOWN \u{0}", "PROXY UNKNOWN \u{7F}", "PROXY UNKNOWN é",
+    "PROXY UNKNOWN a\rb", "PROXY UNKNOWN a\nb", "GET / HTTP/1.1",
+    "PROXY UNKNOWN " + String(repeating: "x", count: 92),
+  ]
+
+  @Test("A line that is not by the letter is refused", arguments: brokenLines)
+  func brokenText(_ line: String) {
+    expectFault(Array((line + "\r\n").utf8))
+  }
+
+  @Test("A line has at most 107 bytes, and is not waited for beyond that")
+  func longLine() {
+    let longest = "PROXY UNKNOWN " + String(repeating: "x", count: 91)
+    #expect(ProxyHeader.parse(Array((longest + "\r\n").utf8), .v1) == .header(ProxyHeader(source: nil, length: 107)))
+    #expect(ProxyHeader.parse(Array((longest + "\r").utf8), .v1) == .incomplete)
+    expectFault(Array((longest + "xx").utf8))
+    expectFault(Array((longest + "x\r").utf8))
+  }
+
+  static let brokenBinary: [Sound] = [
+    Sound("another version", v2(0x11, 0x11, tcp4), nil),
+    Sound("version 0", v2(0x01, 0x11, tcp4), nil),
+    Sound("an unknown command", v2(0x22, 0x11, tcp4), nil),
+    Sound("an unknown family", v2(0x21, 0x41, tcp4), nil),
+    Sound("UDP", v2(0x21, 0x12, tcp4), nil),
+    Sound("no transport", v2(0x21, 0x10, tcp4), nil),
+    Sound("a transport without family", v2(0x21, 0x01, tcp4), nil),
+    Sound("IPv4 without its last byte", v2(0x21, 0x11, Array(tcp4.dropLast())), nil),
+    Sound("IPv4 without ports", v2(0x21, 0x11, Array(tcp4.dropLast(4))), nil),
+    Sound("IPv6 in the room of IPv4", v2(0x21, 0x21, tcp4), nil),
+    Sound("a short Unix path", v2(0x21, 0x31, [UInt8](repeating: 0, count: 215)), nil),
+    Sound("a value beyond the header", v2(0x21, 0x11, tcp4 + [0x02, 0x00, 0x04, 0x61, 0x62, 0x63]), nil),
+    Sound("half the length of a value", v2(0x21, 0x11, tcp4 + [0x04, 0x00]), nil),
+    Sound("a type alone", v2(0x21, 0x11, tcp4 + [0x04]), nil),
+    Sound("more than there may be", v2(0x20, 0x00, [], length: 4081), nil),
+    Sound("as much as there can be", v2(0x21, 0x11, tcp4, length: 65535), nil),
+    Sound("a signature with one bit changed", [0x0D, 0x0A, 0x0D, 0x0A, 0x01], nil),
+  ]
+
+  @Test("A binary header that is not by the letter is refused", arguments: brokenBinary)
+  func brokenBytes(_ broken: Sound) { expectFault(broken.bytes) }
+
+  @Test("Any change of a byte gives a fault, a header of the same length, or asks for more; nothing is read beyond")
+  func changedBytes() {
+    let header = Self.v2(0x21, 0x11, Self.tcp4 + Self.authority)
+    for index in header.indices {
+      for value in UInt8.min...UInt8.max {
+        var bytes = header
+        bytes[index] = value
+        if case .header(let parsed) = ProxyHeader.parse(bytes, .any) { #expect(parsed.length <= bytes.count) }
+      }
+    }
+  }
+
+  private func expectFault(_ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation) {
+    guard case .fault = ProxyHeader.parse(bytes, .any) else {
+      Issue.record("\(ProxyHeader.parse(bytes, .any))", sourceLocation: sourceLocation)
+      return
+    }
+  }
+}
