@@ -8,7 +8,7 @@ struct RunCommand: AsyncParsableCommand {
     abstract: "Serves with a configuration, until SIGTERM or SIGINT.",
     discussion: """
       Settings come from flags, then the environment (SALLYPORT_LISTEN__PORT=…), then a .env file in the working \
-      directory, then the file, then defaults. Log lines (JSON) go to standard error.
+      directory, then the file, then defaults. Log lines go to standard error: text on a terminal, JSON elsewhere.
 
       Example:
 
