@@ -162,7 +162,7 @@ let package = Package(
       "GateServiceTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "Metrics", "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+        "Prometheus", "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     tests(
       "GuideTests",

@@ -213,6 +213,8 @@ actor GateHouse {
     try? await Task.sleep(for: settings.unreadyDelay)
     let cut = await engine.drain(timeout: settings.drainTimeout)
     engine.stop()
+    // Whoever asked for the end has its answer first.
+    await admin?.drain(timeout: .seconds(2))
     admin?.stop()
     metrics?.stop()
     listening.cancel()
@@ -248,7 +250,7 @@ actor GateHouse {
 
 extension GateSettings.AppAttest.Enforcement {
   /// For people who look at `/readyz`.
-  fileprivate var meaning: String {
+  var meaning: String {
     switch self {
     case .enforce: "enforce"
     case .monitor: "MONITOR: whoever would be refused is let through as nobody"

@@ -108,7 +108,7 @@ extension TestBackend {
       request.body = .bytes(ByteBuffer(string: text))
     }
     for (name, value) in headers { request.headers.add(name: name, value: value) }
-    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(240))
     let body = try await response.body.collect(upTo: 1 << 20)
     return Answer(
       status: Int(response.status.code),

@@ -33,8 +33,9 @@ struct RevocationTests {
       let (other, _) = try await bench.registeredPhone()
       let socket = try await bench.visitor.open(as: phone, counter: 1)
       let untouched = try await bench.visitor.open(as: other, counter: 1)
-      let start = ContinuousClock.now
       let revoked = try await sallyport(["keys", "revoke", String(hash.prefix(16)), "--json"] + way.options(bench))
+      // From the end of the command on: to start a program takes as long as the machine likes.
+      let start = ContinuousClock.now
       #expect(revoked.status == 0)
       #expect(try revoked.json(KeyDescription.self).state == "revoked")
       let (code, after) = try await socket.ending(since: start)
@@ -55,8 +56,8 @@ struct RevocationTests {
     try await AdminBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
       let socket = try await bench.visitor.open(as: phone, counter: 1)
-      let start = ContinuousClock.now
       #expect(try await sallyport(["keys", "rm", hash, "--yes"] + bench.config).output == ["\(hash)\tremoved"])
+      let start = ContinuousClock.now
       let (code, after) = try await socket.ending(since: start)
       #expect(code == 3003)
       #expect(after < .seconds(2))

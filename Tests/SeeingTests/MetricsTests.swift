@@ -121,7 +121,9 @@ struct MetricsListenerTests {
     try await GateProcess.serving(plan) { gate in
       let metrics = try await MetricsPort(of: gate)
       #expect(try await metrics.ask("GET", "/livez").text == "ok\n")
-      #expect(try await metrics.ask("GET", "/readyz?verbose").text == "[+] store: ok\n[+] listener: ok\nready\n")
+      #expect(
+        try await metrics.ask("GET", "/readyz?verbose").text
+          == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\nready\n")
       #expect(try await metrics.ask("GET", "/metrics").status == 200)
       for target in ["/v1/keys", "/v1/sessions", "/v1/status", "/status", "/attest/challenge", "/"] {
         #expect(try await metrics.ask("GET", target).status == 404, "\(target)")
