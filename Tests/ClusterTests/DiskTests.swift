@@ -94,7 +94,7 @@ struct DiskTests {
       try await Self.serving("sqlite://\(disk.path)/state.db") { gate, visitor in
         let phone = try Phone(of: gate.authority)
         _ = try await gate.process.errors.first("the reason") { $0.contains("store_read_only") }
-        #expect(try await (try? visitor.register(phone)) == nil)
+        #expect(await (try? visitor.register(phone)) == nil)
         try disk.remount(readOnly: false)
         try await visitor.register(phone)
         let socket = try await visitor.open(as: phone, counter: 1)
