@@ -70,7 +70,8 @@ struct LogTests {
   func terminal(noColor: String, marks: [String]) async throws {
     try await Self.serving { gate, _ in
       // util-linux's script gives its command a terminal.
-      let command = "\(try Places.product("sallyport")) run -c \(gate.folder.path)/gate.yaml"
+      // The gate outlives its terminal, whose end is a SIGHUP: so it has an end of its own.
+      let command = "timeout --foreground 20 \(try Places.product("sallyport")) run -c \(gate.folder.path)/gate.yaml"
       let process = try ChildProcess(
         Places.tool("script"), ["-qefc", command, "/dev/null"],
         environment: ["NO_COLOR": noColor, "TERM": "xterm"])
