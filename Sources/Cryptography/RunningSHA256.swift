@@ -24,6 +24,7 @@ public final class RunningSHA256 {
   /// The digest of all that was given, 32 bytes. Nothing may be given afterwards.
   public func finish() -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: SHA256.digestSize) { output, count in
+      // As with `update`; what it fills is as long as the digest.
       guard EVP_DigestFinal_ex(context, output.baseAddress, nil) == 1 else {
         fatalError("no digest: \(OpenSSLErrors.take())")
       }
