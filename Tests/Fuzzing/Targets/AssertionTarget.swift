@@ -1,7 +1,7 @@
 import Cryptography
-import SimulatedDevice
 
 @testable import AppAttest
+@testable import SimulatedDevice
 
 extension FuzzTarget {
   static let assertion = FuzzTarget(

@@ -67,7 +67,9 @@ enum ConfigurationLaws {
       let folder = try Specimens.folder("configuration-\(ProcessInfo.processInfo.processIdentifier)")
       let certificate = Specimens.shared.authority.server
       try Data(certificate.certificate.pem.utf8).write(to: folder.appendingPathComponent("cert.pem"))
-      try Data(certificate.key.pkcs8PEM.utf8).write(to: folder.appendingPathComponent("key.pem"))
+      let key = folder.appendingPathComponent("key.pem")
+      try Data(certificate.key.pkcs8PEM.utf8).write(to: key)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key.path)
       return folder
     } catch {
       Standard.error("error: \(error)")

@@ -58,6 +58,7 @@ enum HeaderHygieneLaws {
     "GET / HTTP/1.1\r\nHost: a\r\nX-Attest-App: me\r\nX_ATTEST_APP: me\r\nX-Forwarded-For: 1\r\nCookie: a\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: a\r\nOrigin: https://a\r\nAccept: text/html, application/json;q=0.5\r\nX-Own: 1\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, X-Custom, Host\r\nX-Custom: 1\r\nUpgrade: websocket\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX-Attest_App: me\r\nx-attest-app: me\r\n\r\n",
     "GET / HTTP/1.1\r\nHost: [::1]:1\r\nOrigin: https://[::1]\r\nRemote-User: root\r\nremote_user: root\r\n\r\n",
   ]
 }

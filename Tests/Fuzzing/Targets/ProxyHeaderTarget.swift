@@ -73,6 +73,9 @@ enum ProxyHeaderLaws {
       [0x20, 0x00, 0, 0], [0x21, 0x31, 0, 216] + [UInt8](repeating: 0x2F, count: 216), [0x21, 0x11, 0, 3, 1, 2, 3],
     ].map { signature + $0 + [0x16] }
     // Version 1 alone, version 2 alone, both.
-    return lines.flatMap { [[0] + $0, [2] + $0] } + binary.flatMap { [[1] + $0, [2] + $0] }
+    var seeds: [[UInt8]] = []
+    for line in lines { seeds += [[0] + line, [2] + line] }
+    for header in binary { seeds += [[1] + header, [2] + header] }
+    return seeds
   }()
 }
