@@ -34,6 +34,9 @@ func program(_ name: String, in folder: String, _ dependencies: [Target.Dependen
 /// The gate builds and is tested without the MFA backend, its server framework and NIO when this is set.
 let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 
+/// The fuzz targets and what they fuzz, and nothing else: see scripts/fuzz, which builds with flags of its own.
+let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v15)],
@@ -247,7 +250,7 @@ let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
 }
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
-if !gateOnly {
+if !gateOnly && !fuzzing {
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -304,4 +307,16 @@ if !gateOnly {
 // For work on the backend alone: the gate's tests take minutes to build.
 if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
+}
+
+if fuzzing {
+  package.products = [.library(name: "Fuzzing", type: .static, targets: ["Fuzzing"])]
+  package.targets.removeAll { $0.type == .test }
+  package.targets.append(
+    support(
+      "Fuzzing",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateService", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine",
+      ]))
 }
