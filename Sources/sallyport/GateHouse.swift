@@ -29,6 +29,9 @@ actor GateHouse {
   /// How the settings that serve now have it, for `/readyz`.
   nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
   nonisolated let stops: StopRequests
+  nonisolated let changes: ChangeFollower
+  /// The end of the last reload that was begun.
+  var lastTurn: Task<Void, Never>?
   private var admin: Engine?
   private var metrics: Engine?
   private let sink: LineSink
@@ -39,7 +42,8 @@ actor GateHouse {
     let responder: GateResponder
     /// Of the files that TLS was set up from.
     var certificates: CertificateFiles
-    var background: Task<Void, Never>?
+    /// Keeps the store clean, by the plan of these settings.
+    var keeping: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates, and starts to listen.
@@ -82,6 +86,9 @@ actor GateHouse {
     self.logger = logger
     self.sink = sink
     stops = StopRequests()
+    changes = ChangeFollower(
+      memory.store, sessions: memory.sessions, response: generation.assembly.changeResponse(logger: logger),
+      every: generation.assembly.settings.session.lookInterval)
   }
 
   private func begin() throws(CommandFailure) {
@@ -195,7 +202,8 @@ actor GateHouse {
   /// Works until SIGTERM or SIGINT, or until an operator asks for the end; then closes every socket and returns when all
   /// are gone or the time is up. A second signal does not hurry it. SIGHUP reads the configuration anew.
   func serve() async {
-    generation.background = background(of: generation.assembly)
+    generation.keeping = keeping(by: generation.assembly)
+    let beside = Task { await workBeside() }
     let service = ServiceState(engine: engine)
     service.begin()
     let signals = Signals(stops)
@@ -218,8 +226,10 @@ actor GateHouse {
     admin?.stop()
     metrics?.stop()
     listening.cancel()
-    generation.background?.cancel()
-    await generation.background?.value
+    generation.keeping?.cancel()
+    beside.cancel()
+    await generation.keeping?.value
+    await beside.value
     service.leave()
     await memory.store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
@@ -234,18 +244,24 @@ actor GateHouse {
     }
   }
 
-  /// What goes on beside serving, until it is cancelled.
-  func background(of assembly: GateAssembly) -> Task<Void, Never> {
-    let (keeper, changes) = (assembly.keeper(logger: logger), assembly.changeResponse(logger: logger))
-    // How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
-    let interval = min((assembly.settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5))
-    return Task { [store = memory.store] in
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask { await keeper.run() }
-        group.addTask { await changes.run(reading: store, every: interval) }
-      }
+  /// What goes on beside serving whatever the settings are, until it is cancelled.
+  private func workBeside() async {
+    let presence = GatePresence(store: memory.store, gates: memory.gates, logger: logger)
+    await withTaskGroup(of: Void.self) { [changes] group in
+      group.addTask { await presence.run() }
+      group.addTask { await changes.run() }
     }
   }
+
+  func keeping(by assembly: GateAssembly) -> Task<Void, Never> {
+    let keeper = assembly.keeper(logger: logger)
+    return Task { await keeper.run() }
+  }
+}
+
+extension GateSettings.Session {
+  /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
+  var lookInterval: Duration { min((closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)) }
 }
 
 extension GateSettings.AppAttest.Enforcement {
