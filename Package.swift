@@ -85,7 +85,8 @@ let package = Package(
       ]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
     target("KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
-    target("Settings", ["ByteCoding", .product(name: "Yams", package: "Yams")]),
+    target("YAMLSource", [.product(name: "Yams", package: "Yams")]),
+    target("Settings", ["ByteCoding", "YAMLSource"]),
     target("Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
     target("ClientAuthority", ["ByteCoding", "Cryptography"]),
     target("Systemd"),
@@ -278,11 +279,13 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
+    target("MFASettings", ["YAMLSource"]),
+    target("MFAMetrics", ["Locking", "Prometheus", metrics]),
     executable(
       "mfa-backend",
       [
-        "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "JSONLog", lifecycle, unixSignals, logging,
-        "ByteCoding",
+        "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
+        "ByteCoding", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(
@@ -291,6 +294,13 @@ if !gateOnly && !fuzzing {
         "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "Locking", "TestSupport", crypto,
         jwtKit, httpClient, logging,
       ] + nio),
+    program(
+      "mfa-bench", in: "MFABenchmark",
+      [
+        "ByteCoding", "TestSupport", crypto, httpClient,
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + nio),
+    tests("MFASettingsTests", ["MFASettings"]),
     tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", crypto]),
     tests(
       "MFAServiceTests",
@@ -299,8 +309,14 @@ if !gateOnly && !fuzzing {
         "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
+      "MFAEndToEndTests",
+      [
+        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "SimulatedDevice", "TestSupport", crypto,
+        "attest", "mfa-backend", "sallyport",
+      ]),
+    tests(
       "MFADeliveryTests",
-      ["MFADelivery", "MFADomain", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
+      ["MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
   ]
 }
 

@@ -10,6 +10,8 @@ public struct GatePlan: Sendable {
 
   /// Path and upstream of each route. Nobody listens at port 1.
   public var routes: [(path: String, upstream: String)] = [("/", "ws://127.0.0.1:1")]
+  /// Whether ordinary requests are handed on too.
+  public var forwardsAll = false
   public var hasApp = true
   public var isEnforcing = true
   public var challengeTTL = "300s"
@@ -24,7 +26,10 @@ public struct GatePlan: Sendable {
 
   fileprivate func yaml(in folder: AuthorityFolder) -> String {
     let app = "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), environments: [development] }"
-    let routes = routes.map { "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\" }" }.joined(separator: ", ")
+    let routes = routes.map {
+      "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
+    }
+    .joined(separator: ", ")
     return """
       version: 1
       listen: { address: "127.0.0.1", port: 0, loops: 2 }

@@ -1,3 +1,5 @@
+internal import YAMLSource
+
 /// Reads the configuration file.
 struct FileLayer {
   private let name: String
