@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 import cbor_cases  # noqa: E402
 import chain_cases  # noqa: E402
 
-BATCH = 400
+BATCH = 100
 
 
 def answers(program, lines):
