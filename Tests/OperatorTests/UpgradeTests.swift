@@ -15,7 +15,7 @@ private struct UpgradeBench: Sendable {
   /// Successors are no children of the test; they are ended by number.
   let successors = Guarded<[pid_t]>([])
   var config: [String] { ["-c", gate.folder.path + "/gate.yaml"] }
-  var link: String { gate.folder.path + "/program" }
+  let link: String
   var socket: String { gate.folder.path + "/admin.sock" }
 
   static func serving<R>(
@@ -23,17 +23,16 @@ private struct UpgradeBench: Sendable {
   ) async throws -> R {
     try await EchoProcess.serving { upstream in
       try await Places.withTemporaryFolder { folder in
-        let path = folder + "/gate"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        let link = folder + "/program"
         try FileManager.default.createSymbolicLink(
-          atPath: path + "/program", withDestinationPath: Places.product("sallyport"))
+          atPath: link, withDestinationPath: Places.product("sallyport"))
         var plan = GatePlan()
         plan.routes = [("/", upstream)]
         plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
         plan.isEnforcing = isEnforcing
         plan.further = "shutdown: { linger: \(linger) }\nmetrics: { listen: \"127.0.0.1:0\" }"
-        let gate = try await GateProcess(plan, in: path, program: path + "/program")
-        let bench = UpgradeBench(gate: gate, visitor: try Visitor(to: gate))
+        let gate = try await GateProcess(plan, in: folder + "/gate", program: link)
+        let bench = UpgradeBench(gate: gate, visitor: try Visitor(to: gate), link: link)
         defer {
           gate.process.kill()
           for id in bench.successors.withLock(\.self) { kill(id, SIGKILL) }
