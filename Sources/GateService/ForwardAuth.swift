@@ -45,6 +45,7 @@ extension GateResponder {
     let claim = AdmissionClaim(request, certificate: nil)
     do throws(Refusal) {
       let (admission, identity) = try await admitted(claim, request, from: peer, in: context)
+      count(admission)
       context.logger.log(
         level: .info, "let through for another proxy",
         context.fields(app: admission.principal.appID, key: admission.principal.keyHash))

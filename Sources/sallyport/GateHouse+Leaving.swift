@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import GateService
 internal import JSONLog
 internal import Locking
 internal import Logging
@@ -12,7 +13,9 @@ extension GateHouse {
   /// returns when every socket is closed or the time is up. A second signal does not hurry it. SIGHUP reads the
   /// configuration anew, SIGUSR2 starts a successor.
   func serve() async {
-    generation.background = background(of: generation.assembly)
+    generation.keeping = keeping(by: generation.assembly)
+    let following = Task { [changes] in await changes.run() }
+    let presence = presence()
     let service = ServiceState(engine: engine)
     // Otherwise the gate before speaks for this one: it is the service until it says that this one is.
     if !isSuccessor { service.begin() }
@@ -27,19 +30,27 @@ extension GateHouse {
     let cut =
       switch stop {
       case .end(let reason): await end(reason, service)
-      case .succeeded(let id): await giveWay(to: id, service)
+      case .succeeded(let id): await giveWay(to: id, service, leaving: presence)
       }
     engine.stop()
     // Whoever asked for the end has its answer first.
     await admin?.drain(timeout: .seconds(2))
     admin?.stop()
     metrics?.stop()
-    generation.background?.cancel()
-    await generation.background?.value
+    generation.keeping?.cancel()
+    for task in [presence, following] { task.cancel() }
+    await generation.keeping?.value
+    for task in [presence, following] { await task.value }
     service.leave()
     await memory.store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()
+  }
+
+  /// Says to the other gates of the store that this one takes sessions on, until it is cancelled.
+  private func presence() -> Task<Void, Never> {
+    let presence = GatePresence(store: memory.store, gates: memory.gates, logger: logger)
+    return Task { await presence.run() }
   }
 
   private func obeyReloads(_ signals: Signals, _ service: ServiceState) async {
@@ -68,7 +79,10 @@ extension GateHouse {
 
   /// Leaves everybody new to the process `id`, and lets sessions go on until they end, the time is up, or somebody wants
   /// this process to end. Returns how many had to be cut off.
-  private func giveWay(to id: Int32, _ service: ServiceState) async -> Int {
+  ///
+  /// The care for the store and the part of limits for all gates are the other one's; the sessions of keys that are
+  /// revoked are closed here as before.
+  private func giveWay(to id: Int32, _ service: ServiceState, leaving presence: Task<Void, Never>) async -> Int {
     for engine in [engine, metrics, admin].compactMap(\.self) {
       await engine.shareSockets()
       await engine.stopListening()
@@ -79,9 +93,8 @@ extension GateHouse {
     logger.notice(
       "another process serves on: open sessions go on here",
       metadata: ["process": "\(id)", "sessions": "\(sessions)", "at_most": "\(settings.linger)"])
-    let keeping = generation.background
-    generation.background = background(of: generation.assembly, isLeaving: true)
-    keeping?.cancel()
+    presence.cancel()
+    generation.keeping?.cancel()
     let wish = await wishWhileLeaving(for: settings.linger)
     if let wish { logger.info("stopping", metadata: ["reason": "\(wish)"]) }
     return await engine.drain(

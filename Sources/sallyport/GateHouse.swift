@@ -29,6 +29,9 @@ actor GateHouse {
   /// How the settings that serve now have it, for `/readyz`.
   nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
   nonisolated let stops: StopRequests
+  nonisolated let changes: ChangeFollower
+  /// The end of the last reload that was begun.
+  var lastTurn: Task<Void, Never>?
   var admin: Engine?
   var metrics: Engine?
   let sink: LineSink
@@ -46,7 +49,8 @@ actor GateHouse {
     let responder: GateResponder
     /// Of the files that TLS was set up from.
     var certificates: CertificateFiles
-    var background: Task<Void, Never>?
+    /// Keeps the store clean, by the plan of these settings.
+    var keeping: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates, and starts to listen.
@@ -119,6 +123,9 @@ actor GateHouse {
     self.logger = logger
     self.sink = sink
     stops = StopRequests()
+    changes = ChangeFollower(
+      memory.store, sessions: memory.sessions, response: generation.assembly.changeResponse(logger: logger),
+      every: generation.assembly.settings.session.lookInterval)
   }
 
   private func begin(_ inheritance: Inheritance) throws(CommandFailure) {
@@ -204,21 +211,16 @@ actor GateHouse {
     }
   }
 
-  /// What goes on beside serving, until it is cancelled.
-  ///
-  /// - Parameter isLeaving: a gate that takes nobody on any more leaves the care for the store to others, and goes on to
-  ///   close the sessions of keys that are revoked.
-  func background(of assembly: GateAssembly, isLeaving: Bool = false) -> Task<Void, Never> {
-    let (keeper, changes) = (assembly.keeper(logger: logger), assembly.changeResponse(logger: logger))
-    // How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
-    let interval = min((assembly.settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5))
-    return Task { [store = memory.store] in
-      await withTaskGroup(of: Void.self) { group in
-        if !isLeaving { group.addTask { await keeper.run() } }
-        group.addTask { await changes.run(reading: store, every: interval) }
-      }
-    }
+  /// Keeps the store clean by the settings of `assembly`, until it is cancelled.
+  func keeping(by assembly: GateAssembly) -> Task<Void, Never> {
+    let keeper = assembly.keeper(logger: logger)
+    return Task { await keeper.run() }
   }
+}
+
+extension GateSettings.Session {
+  /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
+  var lookInterval: Duration { min((closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)) }
 }
 
 extension GateSettings.AppAttest.Enforcement {
