@@ -213,7 +213,7 @@ struct UpgradeTests {
       for (change, reason) in [
         (whole + "sesion: { ping: 1s }\n", "sesion: unknown key"),
         (whole.replacingOccurrences(of: "state.db", with: "nowhere/state.db"), "nowhere/state.db cannot be used"),
-        (whole.replacingOccurrences(of: "server.key", with: "tls-ca.pem"), "error: tls"),
+        (whole.replacingOccurrences(of: "server.key", with: "tls-ca.pem"), "tls"),
       ] {
         try bench.rewrite { _ in change }
         bench.gate.process.send(SIGUSR2)
