@@ -90,6 +90,8 @@ let package = Package(
     target("Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
     target("ClientAuthority", ["ByteCoding", "Cryptography"]),
     target("Systemd"),
+    .target(name: "CSuccessor"),
+    target("Succession", ["CSuccessor", "Locking"]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
@@ -97,8 +99,7 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
         "KeyTransfer", "Locking", "Prometheus", "PostgresStore", "Preflight", "SQLiteStore", "Settings",
-        "SimulatedDevice",
-        "Systemd",
+        "SimulatedDevice", "Succession", "Systemd",
         "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -177,7 +178,7 @@ let package = Package(
     tests(
       "OperatorTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer", "Locking",
         "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
         "sallyport", .product(name: "Logging", package: "swift-log"),
       ]),
@@ -224,6 +225,7 @@ let package = Package(
       ]),
     tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
     tests("SystemdTests", ["Systemd"]),
+    tests("SuccessionTests", ["Succession", "Systemd", "TestSupport"]),
     tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
     tests("SettingsTests", ["Settings", "TestSupport"]),
     tests(

@@ -28,6 +28,9 @@ enum ForwardAuth {
     var fields = refusal.headers
     UpstreamIdentity.appendAll(of: nil, to: &fields)
     let status = (400..<500).contains(refusal.status) && refusal.status != 403 ? 401 : refusal.status
+    if refusal.status != 401 {
+      for field in PublicAnswer.challenge(for: status) { fields.append(field.name, field.value) }
+    }
     return Response(status: status, headers: fields, body: refusal.body)
   }
 }

@@ -60,13 +60,15 @@ public struct GateProcess: Sendable {
   public var baseURL: String { "https://localhost:\(port)" }
 
   /// Starts a gate in the folder at `path`. A gate that starts there again has the memory of the first.
-  public init(_ plan: GatePlan, in path: String) async throws {
+  ///
+  /// - Parameter program: another path to the built gate, such as a link.
+  public init(_ plan: GatePlan, in path: String, program: String? = nil) async throws {
     folder = AuthorityFolder(path: path)
     authority = try folder.loadOrMake(appID: "\(GatePlan.teamID).\(GatePlan.bundleID)", at: .now())
     let file = path + "/gate.yaml"
     try plan.yaml(in: folder).write(toFile: file, atomically: true, encoding: .utf8)
     process = try ChildProcess(
-      Places.product("sallyport"), ["run", "-c", file], environment: Self.withoutSettings, in: path)
+      program ?? Places.product("sallyport"), ["run", "-c", file], environment: Self.withoutSettings, in: path)
     let line = try await process.errors.first("the gate's port") { $0.contains(#""message":"listening""#) }
     port = try Self.lastNumber(in: line, after: #""address":""#)
   }
