@@ -1,7 +1,9 @@
 import ByteCoding
 import Foundation
 import GateProcesses
+import MFADomain
 import MFAFixtures
+import SimulatedDevice
 import TestSupport
 import Testing
 
