@@ -34,6 +34,9 @@ func program(_ name: String, in folder: String, _ dependencies: [Target.Dependen
 /// The gate builds and is tested without the MFA backend, its server framework and NIO when this is set.
 let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 
+/// The fuzz targets and what they fuzz, and nothing else: see scripts/fuzz, which builds with flags of its own.
+let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
+
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v15)],
@@ -82,10 +85,13 @@ let package = Package(
       ]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
     target("KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
-    target("Settings", ["ByteCoding", .product(name: "Yams", package: "Yams")]),
+    target("YAMLSource", [.product(name: "Yams", package: "Yams")]),
+    target("Settings", ["ByteCoding", "YAMLSource"]),
     target("Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
     target("ClientAuthority", ["ByteCoding", "Cryptography"]),
     target("Systemd"),
+    .target(name: "CSuccessor"),
+    target("Succession", ["CSuccessor", "Locking"]),
     target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
@@ -93,8 +99,7 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
         "KeyTransfer", "Locking", "Prometheus", "PostgresStore", "Preflight", "SQLiteStore", "Settings",
-        "SimulatedDevice",
-        "Systemd",
+        "SimulatedDevice", "Succession", "Systemd",
         "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -174,7 +179,7 @@ let package = Package(
     tests(
       "OperatorTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer", "Locking",
         "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
         "sallyport", .product(name: "Logging", package: "swift-log"),
       ]),
@@ -220,6 +225,7 @@ let package = Package(
       ]),
     tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
     tests("SystemdTests", ["Systemd"]),
+    tests("SuccessionTests", ["Succession", "Systemd", "TestSupport"]),
     tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
     tests("SettingsTests", ["Settings", "TestSupport"]),
     tests(
@@ -247,7 +253,7 @@ let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
 }
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
-if !gateOnly {
+if !gateOnly && !fuzzing {
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
@@ -275,11 +281,13 @@ if !gateOnly {
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
+    target("MFASettings", ["YAMLSource"]),
+    target("MFAMetrics", ["Locking", "Prometheus", metrics]),
     executable(
       "mfa-backend",
       [
-        "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "JSONLog", lifecycle, unixSignals, logging,
-        "ByteCoding",
+        "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
+        "ByteCoding", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(
@@ -288,6 +296,13 @@ if !gateOnly {
         "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "Locking", "TestSupport", crypto,
         jwtKit, httpClient, logging,
       ] + nio),
+    program(
+      "mfa-bench", in: "MFABenchmark",
+      [
+        "ByteCoding", "TestSupport", crypto, httpClient,
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ] + nio),
+    tests("MFASettingsTests", ["MFASettings"]),
     tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", crypto]),
     tests(
       "MFAServiceTests",
@@ -296,12 +311,30 @@ if !gateOnly {
         "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
+      "MFAEndToEndTests",
+      [
+        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "SimulatedDevice", "TestSupport", crypto,
+        "attest", "mfa-backend", "sallyport",
+      ]),
+    tests(
       "MFADeliveryTests",
-      ["MFADelivery", "MFADomain", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
+      ["MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
   ]
 }
 
 // For work on the backend alone: the gate's tests take minutes to build.
 if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
+}
+
+if fuzzing {
+  package.products = [.library(name: "Fuzzing", type: .static, targets: ["Fuzzing"])]
+  package.targets.removeAll { $0.type == .test }
+  package.targets.append(
+    support(
+      "Fuzzing",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateService", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine",
+      ]))
 }

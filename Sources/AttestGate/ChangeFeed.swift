@@ -65,10 +65,10 @@ public enum StoreChange: Sendable, Hashable {
 /// Reads a feed for as long as it is let.
 public struct StoreWatch: Sendable {
   private let feed: any ChangeFeed
-  private let interval: Duration
+  private let interval: @Sendable () -> Duration
 
-  /// - Parameter interval: how often to look when no notice comes.
-  public init(_ feed: any ChangeFeed, every interval: Duration) {
+  /// - Parameter interval: how often to look when no notice comes; asked for before each rest, since it may change.
+  public init(_ feed: any ChangeFeed, every interval: @autoclosure @escaping @Sendable () -> Duration) {
     self.feed = feed
     self.interval = interval
   }
@@ -86,7 +86,7 @@ public struct StoreWatch: Sendable {
       group.addTask { [interval] in
         while !Task.isCancelled {
           wake.yield()
-          try? await Task.sleep(for: interval)
+          try? await Task.sleep(for: interval())
         }
         wake.finish()
       }

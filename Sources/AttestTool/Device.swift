@@ -41,6 +41,8 @@ struct DeviceReport: Sendable, Encodable {
   struct Registration: Sendable, Encodable {
     /// `host:port`.
     let gate: String
+    /// Of those under whose roots it is registered there, to tell gates at one address apart.
+    let authority: String
     /// `nil` while no key is registered.
     let keyId: String?
   }
@@ -75,9 +77,9 @@ struct DeviceReport: Sendable, Encodable {
     of name: String, in store: DeviceStore
   ) throws(KeyStoreError) -> [Registration] {
     var registrations: [Registration] = []
-    for gate in try names(in: store.folder(name) + "/gates") {
-      let record = try FileKeyIDStore(path: store.recordPath(name, gate: gate)).load()
-      registrations.append(Registration(gate: gate, keyId: record.keyID))
+    for gate in try names(in: store.folder(name) + "/gates").compactMap(GateUnderAuthority.init(fileName:)) {
+      let record = try FileKeyIDStore(path: store.recordPath(name, gate)).load()
+      registrations.append(Registration(gate: gate.gate, authority: gate.authority, keyId: record.keyID))
     }
     return registrations
   }

@@ -117,7 +117,8 @@ extension DeviceReport {
       lines.append("key      \(key.keyId)  \(key.isAttested ? "attested" : "new"), counter \(key.signCount)")
     }
     for registration in registrations {
-      lines.append("gate     \(registration.gate)  \(registration.keyId ?? "not registered")")
+      lines.append(
+        "gate     \(registration.gate)  authority \(registration.authority)  \(registration.keyId ?? "not registered")")
     }
     return lines.joined(separator: "\n") + "\n"
   }

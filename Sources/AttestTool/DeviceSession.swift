@@ -36,7 +36,8 @@ struct DeviceSession {
     do throws(AttestError) {
       session = try AttestSession(
         gate: address.url, keys: keys,
-        store: FileKeyIDStore(path: store.recordPath(name, gate: address.gateName)), http: transport)
+        store: FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority))),
+        http: transport)
     } catch {
       throw Failure(error)
     }

@@ -127,7 +127,9 @@ struct DeviceStore: Sendable {
 
   func folder(_ name: String) -> String { "\(path)/\(name)" }
   func keysFolder(_ name: String) -> String { "\(path)/\(name)/keys" }
-  func recordPath(_ name: String, gate: String) -> String { "\(path)/\(name)/gates/\(gate).json" }
+  func recordPath(_ name: String, _ gate: GateUnderAuthority) -> String {
+    "\(path)/\(name)/gates/\(gate.fileName).json"
+  }
 
   private static func check(_ name: String) throws(Failure) {
     guard isName(name) else {

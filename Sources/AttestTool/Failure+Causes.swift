@@ -15,7 +15,11 @@ extension Failure {
     case .serviceUnavailable:
       self.init(.noInput, "\(error)", hint: "`attest register URL` registers it")
     case .renewedTooRecently:
-      self.init(.retryLater, "\(error)", hint: "does the gate trust this authority and this app?")
+      self.init(
+        .retryLater, "\(error)",
+        hint:
+          "does the gate keep its store? `attest device rm NAME` makes a new device at once, `--device NAME` names another"
+      )
     case .unusableAddress:
       self.init(.usage, "\(error)", hint: "an address is like wss://localhost:6200/")
     case .keyService(let error): self.init(error)

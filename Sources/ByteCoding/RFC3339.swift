@@ -32,7 +32,7 @@ extension Timestamp: CustomStringConvertible {
   /// The instant that `text` names, or `nil` unless it is an RFC 3339 date-time.
   ///
   /// `T` and `Z` in either case, a fraction of 1 to 9 digits or none, `Z` or an offset of hours and minutes. A leap
-  /// second (`:60`) counts as the second after `:59`.
+  /// second (`:60`) counts as the second after `:59`. In UTC, too, it is in the years 0000 to 9999.
   public init?(rfc3339 text: some StringProtocol) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),
@@ -44,9 +44,13 @@ extension Timestamp: CustomStringConvertible {
       let nanoseconds = scanner.fraction(), let offset = scanner.offset(), scanner.isAtEnd
     else { return nil }
     let days = CivilDate.day(year: year, month: month, day: day)
-    self.init(
-      seconds: days * 86400 + hour * 3600 + minute * 60 + second - offset * 60,
-      nanoseconds: nanoseconds)
+    let seconds = days * 86400 + hour * 3600 + minute * 60 + second - offset * 60
+    // An offset or a leap second can lead to a year that has no four digits.
+    guard
+      (CivilDate.day(year: 0, month: 1, day: 1) * 86400..<CivilDate.day(year: 10_000, month: 1, day: 1) * 86400)
+        .contains(seconds)
+    else { return nil }
+    self.init(seconds: seconds, nanoseconds: nanoseconds)
   }
 }
 

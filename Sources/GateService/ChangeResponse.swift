@@ -10,7 +10,7 @@ public struct ChangeResponse: Sendable {
   private let challenges: Challenges
   private let identityKeys: IdentityKeys
   private let sessions: LiveSessions
-  private let closesSessions: Bool
+  let closesSessions: Bool
   private let forget: @Sendable (KeyID) -> Void
   private let logger: Logger
 
@@ -30,15 +30,8 @@ public struct ChangeResponse: Sendable {
     self.logger = logger
   }
 
-  /// Reads the changes of `feed` until the task is cancelled. A revocation is answered within `interval`, and at once where
-  /// the store gives notice.
-  public func run(reading feed: any ChangeFeed, every interval: Duration) async {
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { await recheckSuspects() }
-      await StoreWatch(feed, every: interval).run { change throws(StoreError) in try await respond(to: change) }
-      group.cancelAll()
-    }
-  }
+  /// How many keys the store is asked about at once.
+  private static let breadth = 256
 
   func respond(to change: StoreChange) async throws(StoreError) {
     switch change {
@@ -48,7 +41,7 @@ public struct ChangeResponse: Sendable {
     case .sharedKeys: try await refreshKeys()
     case .everything:
       try await refreshKeys()
-      for keyID in sessions.noteChangeOfEverything() { try await check(keyID) }
+      try await check(sessions.noteChangeOfEverything())
     }
   }
 
@@ -58,21 +51,33 @@ public struct ChangeResponse: Sendable {
     if identityKeys.isReady { try await identityKeys.refresh() }
   }
 
-  /// Keys that changed while a session of theirs was let in. Asked until the store answers: nobody asks again.
-  private func recheckSuspects() async {
-    for await keyID in sessions.recheck {
-      while !Task.isCancelled {
-        do throws(StoreError) {
-          try await check(keyID)
-          break
-        } catch {
-          try? await Task.sleep(for: .seconds(1))
+  /// Many at a time, since a revocation that comes meanwhile waits for all of them.
+  private func check(_ keys: [KeyID]) async throws(StoreError) {
+    let failure = await withTaskGroup(of: StoreError?.self) { group in
+      var (rest, failure) = (keys[...], StoreError?.none)
+      func next() {
+        guard failure == nil, let keyID = rest.popFirst() else { return }
+        group.addTask {
+          do throws(StoreError) {
+            try await check(keyID)
+            return nil
+          } catch {
+            return error
+          }
         }
       }
+      for _ in 0..<Self.breadth { next() }
+      for await outcome in group {
+        failure = failure ?? outcome
+        next()
+      }
+      return failure
     }
+    if let failure { throw failure }
   }
 
-  private func check(_ keyID: KeyID) async throws(StoreError) {
+  /// Looks up what has become of `keyID`, and closes its sessions if it may have none.
+  func check(_ keyID: KeyID) async throws(StoreError) {
     let record = try await registry.record(of: keyID)
     guard closesSessions, record == nil || record?.revokedAt != nil else { return }
     let count = sessions.close(

@@ -28,6 +28,9 @@ enum ForwardAuth {
     var fields = refusal.headers
     UpstreamIdentity.appendAll(of: nil, to: &fields)
     let status = (400..<500).contains(refusal.status) && refusal.status != 403 ? 401 : refusal.status
+    if refusal.status != 401 {
+      for field in PublicAnswer.challenge(for: status) { fields.append(field.name, field.value) }
+    }
     return Response(status: status, headers: fields, body: refusal.body)
   }
 }
@@ -42,6 +45,7 @@ extension GateResponder {
     let claim = AdmissionClaim(request, certificate: nil)
     do throws(Refusal) {
       let (admission, identity) = try await admitted(claim, request, from: peer, in: context)
+      count(admission)
       context.logger.log(
         level: .info, "let through for another proxy",
         context.fields(app: admission.principal.appID, key: admission.principal.keyHash))

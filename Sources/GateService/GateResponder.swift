@@ -69,8 +69,9 @@ public struct GateResponder: RequestResponder {
       guard request.upgrade != nil || route.forwarding == .all else {
         return .respond(context.refuse(.upgradeRequired))
       }
-      // It asks for an echo of the request, and in that the gate's word for the upstream would come back.
-      guard request.method != "TRACE" else {
+      // TRACE asks for an echo of the request, and in that the gate's word for the upstream would come back; CONNECT
+      // for a tunnel, in which the next request on that connection would disappear.
+      guard !["TRACE", "CONNECT"].contains(request.method) else {
         return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")))
       }
       guard !Origin.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
@@ -125,18 +126,22 @@ public struct GateResponder: RequestResponder {
     } catch {
       return refuseRegistration(error, in: context)
     }
+    // JSON of 64 KiB and chains of certificates take a millisecond, which no event loop has.
+    return await withTaskExecutorPreference(globalConcurrentExecutor) {
+      await registered(request.body, in: context)
+    }
+  }
+
+  private func registered(_ body: [UInt8], in context: RequestContext) async -> Response {
     let claim: RegistrationClaim
     do throws(RegistrationBody.Fault) {
-      claim = try RegistrationBody(json: request.body).claim
+      claim = try RegistrationBody(json: body).claim
     } catch {
       return refuseRegistration(.malformedRegistration(error), in: context)
     }
     let key = KeyID(base64: claim.keyID).map(KeyHash.init)
     do throws(Denial) {
-      // Chains of certificates take a millisecond, which no event loop has.
-      let registered = try await withTaskExecutorPreference(globalConcurrentExecutor) {
-        () async throws(Denial) in try await registrar.register(claim)
-      }
+      let registered = try await registrar.register(claim)
       var fields = context.fields(app: registered.appID, key: key)
       fields.append("repeated", registered.isRepetition)
       logger.log(level: .info, "key registered", fields)
@@ -168,6 +173,7 @@ public struct GateResponder: RequestResponder {
       guard let session = sessions.add(record, since: ticket, atMost: limit) else {
         throw .tooManySessions(limit: limit)
       }
+      count(admission)
       let head = UpstreamHead(
         request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene)
       guard request.upgrade != nil else {
@@ -196,12 +202,13 @@ public struct GateResponder: RequestResponder {
     }
     // By the key that was proved: by one that is only claimed anybody could use up another's turns.
     if case .device(let device) = admission.principal { try limiter.spend(.upgradesPerKey, of: device.keyID) }
-    if let denial = admission.overruled {
-      context.wouldRefuse(denial, key: claim.assertion.claimedKey)
-    } else {
-      metrics.admitted(by: admission.principal.method)
-    }
+    if let denial = admission.overruled { context.wouldRefuse(denial, key: claim.assertion.claimedKey) }
     return (admission, identity)
+  }
+
+  /// Counts who was let in, and not only because the gate watches.
+  func count(_ admission: Admission) {
+    if admission.overruled == nil { metrics.admitted(by: admission.principal.method) }
   }
 
   private func decided(

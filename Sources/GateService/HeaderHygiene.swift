@@ -85,9 +85,17 @@ extension HeaderHygiene {
       headers.fields.filter { field in
         let name = field.name.lowercased()
         return
-          !(named.contains(name) || connectionNames.contains(name) || name.hasPrefix("x-attest-")
-          || name.hasPrefix("x_attest") || name == "x-request-id" || (name == "date" && !keepsDate))
+          !(named.contains(name) || connectionNames.contains(name) || isGates(name)
+          || (name == "date" && !keepsDate))
       })
+  }
+}
+
+extension HeaderHygiene {
+  /// Whether `name`, in lowercase, is the gate's own to say, to readers that take an underscore for a dash, too.
+  private static func isGates(_ name: String) -> Bool {
+    let name = String(decoding: name.utf8.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
+    return name.hasPrefix("x-attest-") || name == "x-request-id"
   }
 }
 

@@ -104,6 +104,9 @@ public final class LiveSessions: Sendable {
     }
   }
 
+  /// Has the state of every key that has a session looked up again.
+  func suspectEverybody() { for keyID in noteChangeOfEverything() { suspects.yield(keyID) } }
+
   /// Notes that something about `keyID` has changed, for admissions that are under way; whether it has a session.
   func noteChange(of keyID: KeyID) -> Bool {
     let now = ContinuousClock.now

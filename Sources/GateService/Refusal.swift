@@ -27,18 +27,25 @@ struct PublicAnswer: Sendable, Hashable {
   /// Fields that the status asks for.
   var headers = HeaderFields()
 
-  fileprivate init(_ status: Int, _ code: String, _ text: String, _ fields: HeaderFields.Field...) {
+  fileprivate init(_ status: Int, _ code: Refusal.Code, _ text: String, _ fields: HeaderFields.Field...) {
     self.status = status
-    self.code = code
+    self.code = code.rawValue
     self.text = text
-    headers = HeaderFields(fields)
+    headers = HeaderFields(fields + Self.challenge(for: status))
   }
 
   fileprivate init(_ status: Int, _ code: Denial.Code, _ text: String, _ fields: HeaderFields.Field...) {
     self.status = status
     self.code = code.rawValue
     self.text = text
-    headers = HeaderFields(fields)
+    headers = HeaderFields(fields + Self.challenge(for: status))
+  }
+
+  /// What a 401 has to say: how to prove one's right (RFC 9110 sections 11.6.1 and 15.5.2). The scheme is the gate's own;
+  /// clients and browsers that do not know it do nothing about it. `challenge` is where nonces come from.
+  static func challenge(for status: Int) -> [HeaderFields.Field] {
+    guard status == 401 else { return [] }
+    return [.init(name: "WWW-Authenticate", value: #"AppAttest realm="sallyport", challenge="/attest/challenge""#)]
   }
 }
 
@@ -47,20 +54,21 @@ extension Refusal {
   var answer: PublicAnswer {
     switch self {
     case .denied(let denial): denial.answer
-    case .malformedRegistration(let fault): PublicAnswer(400, "malformed_json", fault.text)
+    case .malformedRegistration(let fault): PublicAnswer(400, Refusal.Code.malformedJSON, fault.text)
     case .foreignOrigin:
-      PublicAnswer(403, "origin_refused", "Pages of another host may not open a WebSocket here")
-    case .notFound: PublicAnswer(404, "not_found", "There is nothing at this path")
+      PublicAnswer(403, Refusal.Code.originRefused, "Pages of another host may not open a WebSocket here")
+    case .notFound: PublicAnswer(404, Refusal.Code.notFound, "There is nothing at this path")
     case .methodNotAllowed(let allowed):
       PublicAnswer(
-        405, "method_not_allowed", "Use \(allowed) here", .init(name: "Allow", value: allowed))
+        405, Refusal.Code.methodNotAllowed, "Use \(allowed) here", .init(name: "Allow", value: allowed))
     case .upgradeRequired:
       PublicAnswer(
-        426, "upgrade_required", "Only WebSockets are served here: send an opening handshake",
+        426, Refusal.Code.upgradeRequired, "Only WebSockets are served here: send an opening handshake",
         .init(name: "Connection", value: "Upgrade"), .init(name: "Upgrade", value: "websocket"))
     case .malformedRequest(let fault): fault.answer
     case .upstreamUnavailable:
-      PublicAnswer(502, "upstream_unavailable", "The service behind this gate cannot be reached: try again later")
+      PublicAnswer(
+        502, Refusal.Code.upstreamUnavailable, "The service behind this gate cannot be reached: try again later")
     case .rateLimited(_, let wait): .rateLimited(seconds: wait.wholeSeconds)
     // The same to a client as any other overload.
     case .tooManySessions:
@@ -74,7 +82,8 @@ extension Refusal {
 extension PublicAnswer {
   fileprivate static func rateLimited(seconds: Int64) -> PublicAnswer {
     PublicAnswer(
-      429, "rate_limited", "Too many requests: try again in \(seconds) \(seconds == 1 ? "second" : "seconds")",
+      429, Refusal.Code.rateLimited,
+      "Too many requests: try again in \(seconds) \(seconds == 1 ? "second" : "seconds")",
       .init(name: "Retry-After", value: String(seconds)))
   }
 }
@@ -154,18 +163,19 @@ extension RegistrationBody.Fault {
 extension RequestFault {
   fileprivate var answer: PublicAnswer {
     switch self {
-    case .malformedHead(let rule): PublicAnswer(400, "malformed_head", "Malformed request: \(rule)")
-    case .headTooLarge(let rule): PublicAnswer(431, "head_too_large", "Request header too large: \(rule)")
+    case .malformedHead(let rule): PublicAnswer(400, Refusal.Code.malformedHead, "Malformed request: \(rule)")
+    case .headTooLarge(let rule): PublicAnswer(431, Refusal.Code.headTooLarge, "Request header too large: \(rule)")
     case .bodyTooLarge(let limit):
-      PublicAnswer(413, "body_too_large", "The body may have at most \(limit) bytes")
-    case .malformedBody(let rule): PublicAnswer(400, "malformed_body", "Malformed body: \(rule)")
-    case .malformedUpgrade(let rule): PublicAnswer(400, "malformed_upgrade", "Malformed opening handshake: \(rule)")
+      PublicAnswer(413, Refusal.Code.bodyTooLarge, "The body may have at most \(limit) bytes")
+    case .malformedBody(let rule): PublicAnswer(400, Refusal.Code.malformedBody, "Malformed body: \(rule)")
+    case .malformedUpgrade(let rule):
+      PublicAnswer(400, Refusal.Code.malformedUpgrade, "Malformed opening handshake: \(rule)")
     case .unsupportedWebSocketVersion:
       PublicAnswer(
-        426, "websocket_version", "Only version 13 of WebSocket is spoken here",
+        426, Refusal.Code.webSocketVersion, "Only version 13 of WebSocket is spoken here",
         .init(name: "Connection", value: "Upgrade"), .init(name: "Upgrade", value: "websocket"),
         .init(name: "Sec-WebSocket-Version", value: "13"))
-    case .tooSlow: PublicAnswer(408, "request_timeout", "The request did not arrive in time")
+    case .tooSlow: PublicAnswer(408, Refusal.Code.requestTimeout, "The request did not arrive in time")
     }
   }
 }

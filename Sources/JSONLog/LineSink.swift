@@ -57,8 +57,21 @@ public final class LineSink: Sendable {
     if starts { queue.asyncAfter(deadline: .now() + Self.gathering) { self.drain() } }
   }
 
-  /// Waits until what was queued before has been written. For the end of a process, not for an event loop.
-  public func flush() { queue.sync { drain() } }
+  /// Waits until what was queued before has been written, at most `patience` long: a reader that stalls must not keep a
+  /// process from its end. For that end, not for an event loop.
+  ///
+  /// - Returns: whether all was written.
+  @discardableResult
+  public func flush(patience: Duration = .seconds(2)) -> Bool {
+    let done = DispatchSemaphore(value: 0)
+    queue.async {
+      self.drain()
+      done.signal()
+    }
+    let (seconds, attoseconds) = patience.components
+    let limit = DispatchTime.now() + .seconds(Int(seconds)) + .nanoseconds(Int(attoseconds / 1_000_000_000))
+    return done.wait(timeout: limit) == .success
+  }
 
   private func drain() {
     while let bytes = next() { writeAll(bytes) }

@@ -45,15 +45,10 @@ public struct MFAServer: Service {
       documents: PublicDocuments(jwks: tokens.jwks, operations: registry.operations))
     let service = SocketService(
       premises: premises, registry: registry, callers: callers, tokens: tokens, limits: limits, logger: logger)
-    let bind: BindAddress =
-      switch address {
-      case .tcp(let host, let port): .hostname(host, port: port)
-      case .unix(let path): .unixDomainSocket(path: path)
-      }
     let application = Application(
       responder: responder,
       server: HTTPServerBuilder { UpgradableChannel(responder: $0, service: service) },
-      configuration: ApplicationConfiguration(address: bind),
+      configuration: ApplicationConfiguration(address: address.bind),
       onServerRunning: { [didBind] channel in await didBind(channel.localAddress?.port) },
       logger: logger)
     try await application.run()

@@ -23,16 +23,21 @@ public actor GateIdentityVerifier {
   private let source: GateKeySource
   private let issuer: String
   private let audience: String
+  private let store: any Store
   private let clock: WallClock
   private let logger: Logger
   private var keys: (collection: JWTKeyCollection, ids: Set<String>)?
   private var fetchedAt: Timestamp?
-  private var spent: [String: Timestamp] = [:]
 
-  public init(source: GateKeySource, issuer: String, audience: String, clock: WallClock = .system, logger: Logger) {
+  /// - Parameter store: remembers which identities were used. Backends that share it refuse what another one has seen.
+  public init(
+    source: GateKeySource, issuer: String, audience: String, store: any Store, clock: WallClock = .system,
+    logger: Logger
+  ) {
     self.source = source
     self.issuer = issuer
     self.audience = audience
+    self.store = store
     self.clock = clock
     self.logger = logger
   }
@@ -43,7 +48,9 @@ public actor GateIdentityVerifier {
   }
 
   /// The identity that `token` states: signed by the gate, for us, living, and not seen before.
-  public func identity(in token: String) async throws(Rejection) -> GateIdentity {
+  ///
+  /// - Throws: `Rejection`; `StoreFault` if it cannot be known whether it was seen before.
+  public func identity(in token: String) async throws -> GateIdentity {
     guard token.utf8.count <= 4096, let id = Self.keyID(of: token) else { throw Rejection(reason: "no JWT with a kid") }
     let now = clock.now()
     let collection = try await collection(holding: id, at: now)
@@ -60,7 +67,7 @@ public actor GateIdentityVerifier {
     guard let subject = claims.subject, (1...256).contains(subject.utf8.count) else {
       throw Rejection(reason: "it names neither a key (sub) nor a certificate (cnf)")
     }
-    try spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway), at: now)
+    try await spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway))
     return GateIdentity(
       subject: subject, environment: environment, app: claims.app ?? "", sessionID: claims.sid ?? "",
       clientAddress: claims.client_ip ?? "", issuedAt: Self.instant(claims.iat))
@@ -77,9 +84,9 @@ public actor GateIdentityVerifier {
   }
 
   /// Each identity is good for one request.
-  private func spend(_ id: String, until end: Timestamp, at now: Timestamp) throws(Rejection) {
-    if spent.count > 10_000 { spent = spent.filter { $0.value > now } }
-    guard spent.updateValue(end, forKey: id) == nil else { throw Rejection(reason: "jti was used before") }
+  private func spend(_ id: String, until end: Timestamp) async throws {
+    let isFirst = try await store.write { try $0.spend(identity: id, until: end) }
+    guard isFirst else { throw Rejection(reason: "jti was used before") }
   }
 
   private func collection(holding id: String, at now: Timestamp) async throws(Rejection) -> JWTKeyCollection {

@@ -68,7 +68,9 @@ public struct TokenResponse: WireValue {
   public static let schema = JSONSchema.object([
     .required("success", .success), .required("token", .text), .required("message", .text),
     .required("refreshToken", .text), .required("expiresIn", .integer(minimum: 1)),
-    .required("scope", .oneOf(["mfa", "full"]), "mfa: the second factor is still to be given."),
+    .required(
+      "scope", .oneOf(["mfa", "mfa_setup", "full"]),
+      "mfa: the second factor is still to be given. mfa_setup: one has to be set up before anything else."),
   ])
 }
 

@@ -23,7 +23,10 @@ public final class CounterFamily: MetricFamily {
   ///
   /// Hold on to it where it is used for each connection. The values must be few: words of this program, never what a
   /// client sends.
-  public func counter(_ labels: String...) -> Counter {
+  public func counter(_ labels: String...) -> Counter { counter(labels) }
+
+  /// The same, with the values as a list.
+  public func counter(_ labels: [String]) -> Counter {
     counters.withLock { counters in
       if let counter = counters[labels] { return counter }
       let counter = Counter()

@@ -47,7 +47,10 @@ public final class HistogramFamily: MetricFamily {
   }
 
   /// The histogram with these values of the family's labels; it is there from the first call on.
-  public func histogram(_ labels: String...) -> Histogram {
+  public func histogram(_ labels: String...) -> Histogram { histogram(labels) }
+
+  /// The same, with the values as a list.
+  public func histogram(_ labels: [String]) -> Histogram {
     histograms.withLock { histograms in
       if let histogram = histograms[labels] { return histogram }
       let histogram = Histogram(bounds: bounds)

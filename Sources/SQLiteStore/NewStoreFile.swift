@@ -9,6 +9,8 @@ final class NewStoreFile {
   /// Where it is to stand.
   let path: String
   private let draft: String
+  /// The draft's.
+  private let inode: ino_t
   private var queue: DatabaseQueue?
   private var isPlaced = false
 
@@ -19,6 +21,9 @@ final class NewStoreFile {
     unlink(draft)
     let descriptor = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw StoreError(systemError: errno) }
+    var status = stat()
+    fstat(descriptor, &status)
+    inode = status.st_ino
     close(descriptor)
     do {
       let queue = try DatabaseQueue(path: draft)
@@ -66,8 +71,14 @@ final class NewStoreFile {
   /// Takes over the owner of `path`, for root.
   func takeOwner(of path: String) {
     var status = stat()
-    guard geteuid() == 0, stat(path, &status) == 0 else { return }
-    _ = chown(draft, status.st_uid, status.st_gid)
+    guard geteuid() == 0, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+    // The draft's folder may be that user's, and so may be what stands at its name by now.
+    let descriptor = open(draft, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    var made = stat()
+    guard fstat(descriptor, &made) == 0, made.st_ino == inode, made.st_nlink == 1 else { return }
+    _ = fchown(descriptor, status.st_uid, status.st_gid)
   }
 
   private static func flush(_ path: String) throws {

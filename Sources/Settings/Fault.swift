@@ -25,7 +25,22 @@ extension Fault: CustomStringConvertible {
   public var description: String {
     let place = "\(origin)"
     let parts = [place.isEmpty ? nil : place, key, reason].compactMap(\.self)
-    return parts.joined(separator: ": ") + (suggestion.map { " (did you mean \($0))" } ?? "")
+    return (parts.joined(separator: ": ") + (suggestion.map { " (did you mean \($0))" } ?? "")).onOneLine
+  }
+}
+
+extension String {
+  /// The text with a question mark for each control character and each other end of a line: what is quoted from a
+  /// configuration may hold anything.
+  var onOneLine: String {
+    String(
+      String.UnicodeScalarView(
+        unicodeScalars.map { scalar -> Unicode.Scalar in
+          switch scalar.properties.generalCategory {
+          case .control, .lineSeparator, .paragraphSeparator: "?"
+          default: scalar
+          }
+        }))
   }
 }
 
@@ -58,6 +73,6 @@ public struct Warning: Sendable, Hashable, CustomStringConvertible {
   /// `file:line:col: key: text`, on one line.
   public var description: String {
     let place = "\(origin)"
-    return [place.isEmpty ? nil : place, key, text].compactMap(\.self).joined(separator: ": ")
+    return [place.isEmpty ? nil : place, key, text].compactMap(\.self).joined(separator: ": ").onOneLine
   }
 }

@@ -29,6 +29,8 @@ public struct GateSettings: Sendable, Hashable {
   public var unreadyDelay: Duration
   /// How long sessions have to end after that.
   public var drainTimeout: Duration
+  /// How long sessions go on once a successor has taken over.
+  public var linger: Duration
 
   /// What an operator should read at every start.
   public var warnings: [Warning]

@@ -13,6 +13,8 @@ public struct NotifySocket: Sendable, Hashable {
     case stopping
     /// It is still alive: to be sent more often than `WatchdogSec=` says.
     case watchdog
+    /// The process that is the service from now on, which has to be one of the same unit.
+    case mainProcess(Int32)
     /// What `systemctl status` shows, on one line.
     case status(String)
 
@@ -22,6 +24,7 @@ public struct NotifySocket: Sendable, Hashable {
       case .reloading(let instant): "RELOADING=1\nMONOTONIC_USEC=\(instant)"
       case .stopping: "STOPPING=1"
       case .watchdog: "WATCHDOG=1"
+      case .mainProcess(let id): "MAINPID=\(id)"
       case .status(let text): "STATUS=" + text.split(whereSeparator: \.isNewline).joined(separator: " ")
       }
     }

@@ -6,7 +6,14 @@ public enum PassedSockets {
   /// Passed descriptors begin behind the standard streams.
   private static let first: Int32 = 3
   /// Far beyond what a gate listens at, and a bound on what a damaged environment can ask for.
-  private static let most: Int32 = 64
+  private static let most: Int32 = 1024
+
+  /// A descriptor, and what it is called by who passed it.
+  public struct Passed: Sendable, Hashable {
+    public let descriptor: Int32
+    /// `FileDescriptorName=` of a socket unit; `unknown` without one, as with sd_listen_fds_with_names(3).
+    public let name: String
+  }
 
   /// The descriptors, which the caller takes over; empty if there are none, or they were meant for another process.
   ///
@@ -16,5 +23,14 @@ public enum PassedSockets {
       (1...most).contains(count)
     else { return [] }
     return Array(first..<(first + count))
+  }
+
+  /// The same with their names (`LISTEN_FDNAMES`). Names that are not as many as descriptors say nothing.
+  public static func named(environment: [String: String]) -> [Passed] {
+    let descriptors = descriptors(environment: environment)
+    let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
+    return descriptors.enumerated().map { index, descriptor in
+      Passed(descriptor: descriptor, name: names.count == descriptors.count ? String(names[index]) : "unknown")
+    }
   }
 }

@@ -98,7 +98,7 @@ public final class Engine: Sendable {
   let loops: [EventLoop]
   private let service: Guarded<SessionService>
   /// Of an engine that listens at a Unix socket, until it stops to, or shares it.
-  private let file: Guarded<UnixSocketFile?>
+  let file: Guarded<UnixSocketFile?>
 
   /// Starts to listen and to serve.
   ///
@@ -108,10 +108,11 @@ public final class Engine: Sendable {
   ///   - loops: how many threads serve, at least 1; one a core is the best there is. A Unix socket has one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
   ///   - proxies: if given, each connection begins with a PROXY header, ahead of TLS, and only from these.
+  ///   - accepts: `false`: who connects waits until `startAccepting()`.
   ///   - report: told what no request tells; called on loops, must not block.
   public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
-    limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
+    limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil, accepts: Bool = true,
     report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartFault) {
     let sockets: ListeningSockets
@@ -122,30 +123,32 @@ public final class Engine: Sendable {
     }
     let service = SessionService(
       responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
-    try self.init(sockets, service)
+    try self.init(sockets, service, accepts: accepts)
   }
 
   /// Starts to serve on sockets that listen already: systemd's, or those of the process that this one succeeds.
   ///
   /// The engine takes the descriptors over. Others may hold the same sockets: when it ends it leaves those who have not
   /// been accepted yet to them.
+  ///
+  /// - Parameter ownsFile: whether the file of a Unix socket goes with this engine, as one of its own making does.
   public convenience init(
-    inheriting descriptors: [Int32], loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
-    limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
-    report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
+    inheriting descriptors: [Int32], ownsFile: Bool = false, loops count: Int, tls: ServerTLS?,
+    responder: any RequestResponder, limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
+    accepts: Bool = true, report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws(StartFault) {
     let sockets: ListeningSockets
     do throws(SystemCallError) {
-      sockets = try ListeningSockets(inheriting: descriptors, loops: max(1, count))
+      sockets = try ListeningSockets(inheriting: descriptors, ownsFile: ownsFile, loops: max(1, count))
     } catch {
       throw StartFault(description: "inherited socket: \(error)", isAddressInUse: false)
     }
     let service = SessionService(
       responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
-    try self.init(sockets, service)
+    try self.init(sockets, service, accepts: accepts)
   }
 
-  private init(_ sockets: ListeningSockets, _ service: SessionService) throws(StartFault) {
+  private init(_ sockets: ListeningSockets, _ service: SessionService, accepts: Bool) throws(StartFault) {
     _ = Self.ignoresBrokenPipes
     self.service = Guarded(service)
     file = Guarded(sockets.file)
@@ -159,6 +162,15 @@ public final class Engine: Sendable {
     for (loop, descriptors) in zip(loops, sockets.each) {
       loop.execute { loop in
         loop.listeners = descriptors.map { Listener(fd: $0, isShared: sockets.isShared) }
+      }
+    }
+    if accepts { startAccepting() }
+  }
+
+  /// Takes on those who have connected and those who will, after an `init` that did not. Call it once.
+  public func startAccepting() {
+    for loop in loops {
+      loop.execute { loop in
         for listener in loop.listeners { listener.start(in: loop) }
       }
     }
@@ -234,26 +246,8 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Copies of the listening sockets' descriptors, for a process that succeeds this one; the caller closes them.
-  ///
-  /// From now on this engine shares its sockets: `drain` leaves to the successor whoever has not been accepted yet, and
-  /// the file of a Unix socket stays.
-  public func shareSockets() async -> [Int32] {
-    file.withLock { $0 = nil }
-    var copies: [Int32] = []
-    for loop in loops {
-      copies += await withCheckedContinuation { continuation in
-        let isAccepted = loop.execute { loop in
-          for listener in loop.listeners { listener.share() }
-          continuation.resume(returning: loop.listeners.map { fcntl($0.fd, F_DUPFD_CLOEXEC, 3) }.filter { $0 >= 0 })
-        }
-        if !isAccepted { continuation.resume(returning: []) }
-      }
-    }
-    return copies
-  }
-
-  /// Stops to listen, and goes on to serve those who have connected.
+  /// Stops to listen, and goes on to serve those who have connected: sessions until they end, other connections until
+  /// the next answer.
   ///
   /// Who has connected and was not accepted yet is left to those who share the sockets; if nobody does, the connection is
   /// accepted. It may be called again.
@@ -306,7 +300,7 @@ public final class Engine: Sendable {
     for loop in loops { loop.execute { $0.stop() } }
   }
 
-  private func removeFile() {
+  func removeFile() {
     let own = file.withLock { file in
       defer { file = nil }
       return file

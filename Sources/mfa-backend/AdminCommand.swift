@@ -129,8 +129,8 @@ extension DatabaseOptions {
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {
     do {
-      let store = try open()
-      let vault = try await Vault.open(in: store, with: try keys(), entropy: .system)
+      let (store, keys) = try open()
+      let vault = try await Vault.open(in: store, with: keys, entropy: .system)
       let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
       let premises = Premises(store: store, vault: vault, outbox: Silence(), tokens: tokens)
       try await body(Administration(premises), .command(name: "uid \(getuid())"))

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import MFADomain
-internal import MFAStore
+internal import MFASettings
 
 /// The history of what was decided.
 struct AuditCommand: AsyncParsableCommand {
@@ -16,12 +16,12 @@ struct AuditCommand: AsyncParsableCommand {
     subcommands: [Verify.self, Export.self])
 
   struct Database: ParsableArguments {
-    @Option(help: "sqlite:///path")
-    var database: String
+    @OptionGroup var options: DatabaseOptions
 
     func trail() throws -> AuditTrail {
       do {
-        return AuditTrail(try DatabaseOptions.open(database))
+        // The history is no secret of the database's, so its keys are not asked for.
+        return AuditTrail(try options.reader().readDatabase(needsKeys: false).open())
       } catch {
         throw CommandFault(error)
       }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import MFADomain
+internal import MFASettings
 
 /// Why a command did not do what it was told, in a line for people.
 struct CommandFault: Error, CustomStringConvertible {
@@ -13,6 +14,7 @@ struct CommandFault: Error, CustomStringConvertible {
       case let fault as StoreFault: fault.reason
       case let fault as Vault.Unopenable: fault.reason
       case let fault as KeyEncryptionKeys.Malformed: fault.reason
+      case let faults as SettingsFaults: faults.faults.map(\.description).joined(separator: "\n")
       default: "\(error)"
       }
   }

@@ -1,11 +1,16 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Foundation
+internal import Logging
 internal import MFADomain
+internal import MFASettings
 internal import MFAStore
 
 /// Which database a command works on, and the keys that its secrets are sealed under.
 struct DatabaseOptions: ParsableArguments {
+  @Option(name: [.short, .customLong("config")], help: "The configuration file (YAML).")
+  var config: String?
+
   @Option(help: "sqlite:///path or postgres://user@host/database")
   var database: String?
 
@@ -19,30 +24,49 @@ struct DatabaseOptions: ParsableArguments {
   var keysFile: String?
 
   func validate() throws {
-    guard ephemeral != (database != nil) else { throw ValidationError("name either --database or --ephemeral") }
-    guard ephemeral || keysFile != nil else {
-      throw ValidationError("--keys is required with --database: without it nothing sealed could be read again")
-    }
+    guard !ephemeral || database == nil else { throw ValidationError("name either --database or --ephemeral") }
   }
 
-  func open() throws -> any Store {
-    try database.map(Self.open) ?? SQLiteMFAStore.ephemeral()
+  var flags: [SettingFlag] {
+    [
+      SettingFlag("--database", "database", database),
+      SettingFlag("--ephemeral", "database", ephemeral ? "ephemeral" : nil),
+      SettingFlag("--keys", "keys_file", keysFile),
+    ].compactMap(\.self)
   }
 
-  static func open(_ database: String) throws -> any Store {
-    if database.hasPrefix("postgres://") || database.hasPrefix("postgresql://") {
-      return try PostgresMFAStore(url: database)
+  /// The settings, with what other flags say.
+  func reader(with more: [SettingFlag] = []) -> SettingsReader {
+    SettingsReader(file: config, environment: ProcessInfo.processInfo.environment, flags: flags + more)
+  }
+
+  /// The database and its keys.
+  func open() throws -> (store: any Store, keys: KeyEncryptionKeys) {
+    let place = try reader().readDatabase()
+    return (try place.open(), try place.keys())
+  }
+}
+
+extension BackendSettings.Database {
+  /// - Parameter logger: where statements are logged, without their values; `nil` for nowhere.
+  func open(logger: Logger? = nil) throws -> any Store {
+    let trace = logger.map { logger in
+      StatementTrace { sql, duration in
+        logger.debug("statement", metadata: ["sql": "\(sql)", "ms": "\(duration / .milliseconds(1))"])
+      }
     }
-    guard database.hasPrefix("sqlite:///") else {
-      throw ValidationError("--database \(database): write sqlite:///path or postgres://…")
+    switch self {
+    case .ephemeral: return try SQLiteMFAStore.ephemeral(trace: trace)
+    case .kept(let url, _) where url.hasPrefix("sqlite:///"):
+      return try SQLiteMFAStore(path: String(url.dropFirst("sqlite://".count)), trace: trace)
+    case .kept(let url, _): return try PostgresMFAStore(url: url, trace: trace)
     }
-    return try SQLiteMFAStore(path: String(database.dropFirst("sqlite://".count)))
   }
 
   func keys() throws -> KeyEncryptionKeys {
-    guard let keysFile else { return .ephemeral(.system) }
+    guard case .kept(_, let file) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
-    let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: URL(filePath: keysFile)))
+    let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: URL(filePath: file)))
     return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
   }
 }

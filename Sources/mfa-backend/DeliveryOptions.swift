@@ -3,18 +3,17 @@ internal import Foundation
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
+internal import MFASettings
 internal import ServiceLifecycle
 
 /// Who takes messages to people.
 struct DeliveryOptions: ParsableArguments {
-  enum Sink: String, ExpressibleByArgument, CaseIterable { case log }
-
   @Option(
     name: .customLong("sms-sink"), help: "log: writes codes to the log in place of sending them, for development only.")
-  var smsSink: Sink?
+  var smsSink: String?
 
   @Option(name: .customLong("sms-url"), help: "A server that speaks as api.twilio.com does.")
-  var smsURL = "https://api.twilio.com"
+  var smsURL: String?
 
   @Option(name: .customLong("sms-account"), help: "The account there.")
   var smsAccount: String?
@@ -41,46 +40,42 @@ struct DeliveryOptions: ParsableArguments {
   var smtpSender: String?
 
   @Option(help: "Whom a telephone's autofill fills codes in for.")
-  var domain = "localhost"
+  var domain: String?
 
-  func validate() throws {
-    let sms = [smsAccount, smsTokenFile, smsSender]
-    guard sms.allSatisfy({ $0 == nil }) || sms.allSatisfy({ $0 != nil }) else {
-      throw ValidationError("--sms-account, --sms-token-file and --sms-from belong together")
-    }
-    guard smsSink == nil || smsAccount == nil else {
-      throw ValidationError("--sms-sink and --sms-account exclude each other")
-    }
-    guard (smtp == nil) == (smtpSender == nil) else { throw ValidationError("--smtp and --smtp-from belong together") }
-    guard (smtpUser == nil) == (smtpPasswordFile == nil) else {
-      throw ValidationError("--smtp-user and --smtp-password-file belong together")
-    }
+  var flags: [SettingFlag] {
+    [
+      SettingFlag("--sms-sink", "sms.sink", smsSink), SettingFlag("--sms-url", "sms.url", smsURL),
+      SettingFlag("--sms-account", "sms.account", smsAccount),
+      SettingFlag("--sms-token-file", "sms.token_file", smsTokenFile),
+      SettingFlag("--sms-from", "sms.from", smsSender), SettingFlag("--smtp", "email.smtp", smtp),
+      SettingFlag("--smtp-ca", "email.ca_file", smtpAuthority), SettingFlag("--smtp-user", "email.user", smtpUser),
+      SettingFlag("--smtp-password-file", "email.password_file", smtpPasswordFile),
+      SettingFlag("--smtp-from", "email.from", smtpSender), SettingFlag("--domain", "domain", domain),
+    ].compactMap(\.self)
   }
+}
 
+extension BackendSettings {
   /// What takes messages, and what must run for it.
   func outbox(_ logger: Logger) throws -> (outbox: any Outbox, services: [any Service]) {
-    if smsSink == .log { return (LogOutbox(logger: logger), []) }
-    let queue = QueuedOutbox(phone: try sms(), email: try email(), logger: logger)
+    if texting == .log { return (LogOutbox(logger: logger), []) }
+    let queue = QueuedOutbox(phone: try smsProvider(), email: try mailProvider(), logger: logger)
     return (queue, [queue])
   }
 
-  private func sms() throws -> (any MessageProvider)? {
-    guard let smsAccount, let smsTokenFile, let smsSender else { return nil }
+  private func smsProvider() throws -> (any MessageProvider)? {
+    guard case .provider(let url, let account, let tokenFile, let sender) = texting else { return nil }
     return TwilioProvider(
-      base: smsURL, account: smsAccount, token: try Self.secret(in: smsTokenFile), sender: smsSender, domain: domain)
+      base: url, account: account, token: try Self.secret(in: tokenFile), sender: sender, domain: domain)
   }
 
-  private func email() throws -> (any MessageProvider)? {
-    guard let smtp, let smtpSender else { return nil }
-    let parts = smtp.split(separator: ":")
-    guard parts.count == 2, let port = UInt16(parts[1]) else {
-      throw ValidationError("--smtp \(smtp): write HOST:PORT")
-    }
+  private func mailProvider() throws -> (any MessageProvider)? {
+    guard let mail else { return nil }
     return SMTPProvider(
       server: SMTPProvider.Server(
-        host: String(parts[0]), port: Int(port), authority: smtpAuthority, user: smtpUser,
-        password: try smtpPasswordFile.map(Self.secret)),
-      sender: try EmailAddress(smtpSender), domain: domain)
+        host: mail.host, port: mail.port, authority: mail.authorityFile, user: mail.user,
+        password: try mail.passwordFile.map(Self.secret)),
+      sender: try EmailAddress(mail.sender), domain: domain)
   }
 
   /// The first line of a file.

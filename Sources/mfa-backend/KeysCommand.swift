@@ -12,7 +12,7 @@ struct KeysCommand: AsyncParsableCommand {
 
         mfa-backend keys rotate --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
       """,
-    subcommands: [Make.self, Rotate.self])
+    subcommands: [Make.self, Rotate.self, Reseal.self])
 
   struct Make: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
@@ -24,6 +24,22 @@ struct KeysCommand: AsyncParsableCommand {
     }
   }
 
+  struct Reseal: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Makes a new data key, and seals every number, address and shared secret under it.",
+      discussion: "Stop the servers first: they read the data keys when they start, and would not know this one.")
+    @OptionGroup var database: DatabaseOptions
+
+    func run() async throws {
+      do {
+        let (store, keys) = try database.open()
+        print("\(try await Resealing(store, keys).run()) values sealed anew")
+      } catch {
+        throw CommandFault(error)
+      }
+    }
+  }
+
   struct Rotate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Seals the data keys under the first key of the file; the others can then be taken out of it.")
@@ -31,7 +47,8 @@ struct KeysCommand: AsyncParsableCommand {
 
     func run() async throws {
       do {
-        let count = try await Vault.rewrap(in: database.open(), with: database.keys(), entropy: .system)
+        let (store, keys) = try database.open()
+        let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
         print("\(count) data keys sealed anew")
       } catch {
         throw CommandFault(error)

@@ -1,11 +1,15 @@
 internal import ArgumentParser
+internal import Foundation
 internal import JSONLog
 internal import Logging
 internal import MFADelivery
 internal import MFADomain
+internal import MFAMetrics
 internal import MFAService
+internal import MFASettings
 internal import MFAStore
 internal import MFATokens
+internal import Metrics
 internal import ServiceLifecycle
 internal import UnixSignals
 
@@ -15,7 +19,11 @@ struct RunCommand: AsyncParsableCommand {
     commandName: "run",
     abstract: "Serves until SIGTERM or SIGINT.",
     discussion: """
-      Example:
+      Flags stand over variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and those over the file.
+
+      Examples:
+
+        mfa-backend run -c /etc/mfa/mfa.yaml
 
         mfa-backend run --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json \
       --gate-jwks https://gate:6200/.well-known/sallyport/jwks.json --gate-issuer https://gate:6200 --audience mfa
@@ -24,75 +32,106 @@ struct RunCommand: AsyncParsableCommand {
   @OptionGroup var database: DatabaseOptions
 
   @Option(help: "Where to listen: ADDRESS:PORT on loopback, or unix:/path.")
-  var listen = "127.0.0.1:8080"
+  var listen: String?
 
   @Option(name: .customLong("gate-jwks"), help: "The gate's keys: a URL or a file.")
-  var gateKeys: String
+  var gateKeys: String?
 
   @Option(name: .customLong("gate-ca"), help: "PEM file with the roots that the gate's URL is checked against.")
   var gateAuthority: String?
 
   @Option(name: .customLong("gate-issuer"), help: "What the gate's identities have as issuer.")
-  var gateIssuer: String
+  var gateIssuer: String?
 
   @Option(help: "What the gate's identities have as audience.")
-  var audience: String
+  var audience: String?
+
+  @Option(name: .customLong("metrics"), help: "Where /metrics is answered: ADDRESS:PORT on loopback.")
+  var metrics: String?
+
+  @Option(help: "What is logged, from this level on: debug, info, notice, warning or error.")
+  var logLevel: String?
+
+  @Flag(name: .customLong("log-sql"), help: "Log statements at debug, without their values.")
+  var logsStatements = false
 
   @OptionGroup var delivery: DeliveryOptions
 
+  private var flags: [SettingFlag] {
+    [
+      SettingFlag("--listen", "listen", listen), SettingFlag("--gate-jwks", "gate.jwks", gateKeys),
+      SettingFlag("--gate-ca", "gate.ca_file", gateAuthority), SettingFlag("--gate-issuer", "gate.issuer", gateIssuer),
+      SettingFlag("--audience", "gate.audience", audience), SettingFlag("--metrics", "metrics.listen", metrics),
+      SettingFlag("--log-level", "log.level", logLevel),
+      SettingFlag("--log-sql", "log.sql", logsStatements ? "on" : nil),
+    ].compactMap(\.self) + delivery.flags
+  }
+
   func run() async throws {
+    let settings: BackendSettings
+    do throws(SettingsFaults) {
+      settings = try database.reader(with: flags).read()
+    } catch {
+      Console.error("\(error)")
+      // EX_CONFIG of sysexits(3).
+      throw ExitCode(78)
+    }
     let sink = LineSink(descriptor: 2)
-    let logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
     defer { sink.flush() }
-    let address = try ListenAddress(listen).address
-    let store = try database.open()
-    let vault = try await Vault.open(in: store, with: try database.keys(), entropy: .system)
+    var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
+    logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
+    try await Self.serve(settings, logger)
+  }
+
+  private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
+    let exposition = MetricsExposition()
+    // Before anything is counted.
+    if settings.metrics != nil { MetricsSystem.bootstrap(exposition) }
+    let store = try settings.database.open(logger: settings.logsStatements ? logger : nil)
+    let vault = try await Vault.open(in: store, with: try settings.database.keys(), entropy: .system)
     let gate = GateIdentityVerifier(
-      source: GateKeySource(gateKeys, authority: gateAuthority), issuer: gateIssuer, audience: audience, logger: logger)
+      source: GateKeySource(settings.gate.keys, authority: settings.gate.authorityFile), issuer: settings.gate.issuer,
+      audience: settings.gate.audience, store: store, logger: logger)
     try await gate.prepare()
-    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: audience)
-    let (outbox, carriers) = try delivery.outbox(logger)
-    var policy = Policy()
-    policy.domain = delivery.domain
-    let premises = Premises(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
+    let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
+    let (outbox, carriers) = try settings.outbox(logger)
+    let premises = Premises(
+      store: store, vault: vault, outbox: outbox, tokens: tokens, policy: Policy(settings))
     let server = MFAServer(
       premises: premises, registry: OperationRegistry(premises, logger: logger),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
-      tokens: tokens, address: address, logger: logger,
+      tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
+    var services = carriers
+    services.append(HousekeepingService(housekeeping: Housekeeping(premises), logger: logger))
+    services.append(server)
+    if let place = settings.metrics {
+      let address = MFAServer.Address(place)
+      services.append(MetricsServer(address: address, logger: logger) { await exposition.text() })
+    }
     try await ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: carriers + [HousekeepingService(housekeeping: Housekeeping(premises), logger: logger), server],
-        gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     ).run()
   }
 }
 
-/// Where the server listens: on loopback or a Unix socket, since it speaks without TLS to the gate alone.
-struct ListenAddress {
-  let address: MFAServer.Address
-
-  init(_ text: String) throws {
-    if text.hasPrefix("unix:/") {
-      address = .unix(path: String(text.dropFirst("unix:".count)))
-      return
+extension MFAServer.Address {
+  init(_ place: ListenPlace) {
+    switch place {
+    case .tcp(let host, let port): self = .tcp(host: host, port: port)
+    case .unix(let path): self = .unix(path: path)
     }
-    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
-      throw ValidationError("--listen \(text): write ADDRESS:PORT or unix:/path")
-    }
-    let host = text[..<colon].trimming(["[", "]"])
-    guard host == "::1" || host == "localhost" || host.hasPrefix("127.") else {
-      throw ValidationError("--listen \(text): only loopback addresses and Unix sockets, since there is no TLS here")
-    }
-    address = .tcp(host: host, port: Int(port))
   }
 }
 
-extension Substring {
-  fileprivate func trimming(_ characters: Set<Character>) -> String {
-    var rest = self
-    while let first = rest.first, characters.contains(first) { rest.removeFirst() }
-    while let last = rest.last, characters.contains(last) { rest.removeLast() }
-    return String(rest)
+extension Policy {
+  init(_ settings: BackendSettings) {
+    self.init()
+    domain = settings.domain
+    secondFactorObligation = Obligation(rawValue: settings.policy.secondFactorFor) ?? .everyone
+    gracePeriod = settings.policy.gracePeriod
+    allowsBiometricGate = settings.policy.allowsBiometricGate
+    mostDevices = settings.policy.mostDevices
   }
 }

@@ -11,17 +11,18 @@ internal import TransportEngine
 enum AdminServer {
   /// `nil` if `settings` are.
   static func start(
-    _ settings: GateSettings.Admin?, _ resources: [any AdminResource], logger: Logger
+    _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inheritance: Inheritance, logger: Logger
   ) throws(CommandFailure) -> Engine? {
     guard let settings else { return nil }
     let access: AdminAccess = if let file = settings.tokenFile { .bearer(try token(in: file)) } else { .anyone }
     var limits = EngineLimits()
     limits.maxBody = 16 << 10
+    // An upgrade waits for a process to start.
+    limits.decisionTimeout = .seconds(60)
     let address = try address(settings.address)
     do throws(Engine.StartFault) {
-      let engine = try Engine(
-        listeningAt: address, loops: 1, tls: nil,
-        responder: AdminRouter(resources, access: access), limits: limits,
+      let engine = try SideListener.start(
+        .admin, at: address, inheritance, AdminRouter(resources, access: access, hosts: .thisMachine), limits,
         report: { event in
           // Without TLS there is nothing else to tell.
           guard case .acceptPaused(let reason) = event else { return }

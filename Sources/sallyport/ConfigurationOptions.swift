@@ -9,8 +9,9 @@ struct ConfigurationOptions: ParsableArguments {
   @Option(name: .customLong("set"), help: "A setting by its key, as listen.port=6201. May be repeated.")
   var settings: [String] = []
 
-  func loader() throws(CommandFailure) -> SettingsLoader {
-    var flags: [FlagSetting] = []
+  /// - Parameter others: settings of further flags.
+  func loader(with others: [FlagSetting] = []) throws(CommandFailure) -> SettingsLoader {
+    var flags = others
     for setting in settings {
       let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {

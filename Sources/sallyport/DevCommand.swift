@@ -25,6 +25,9 @@ struct DevCommand: AsyncParsableCommand {
   @Option(help: "Where admitted sessions go: ws://, wss://, unix:/path or tcp://.")
   var upstream = "ws://127.0.0.1:8080"
 
+  @Option(help: "What is handed on: upgrades, or all for ordinary requests too.")
+  var forward = "upgrades"
+
   @Option(help: "The folder of the authority and the gate's state.")
   var folder: String?
 
@@ -107,7 +110,7 @@ struct DevCommand: AsyncParsableCommand {
       app_attest:
         apps: [{ team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), environments: [development] }]
         trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), receipt_root_file: \(quoted(folder.receiptRootPath)) }
-      routes: [{ path: /, upstream: \(quoted(upstream)) }]
+      routes: [{ path: /, upstream: \(quoted(upstream)), forward: \(quoted(forward)) }]
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
       """

@@ -121,7 +121,7 @@ struct GateAssembly: Sendable {
         plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter)),
       identityKeys: IdentityKeyHousekeeping(
         keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
-      gates: memory.gates, logger: logger)
+      logger: logger)
   }
 
   private func registrar() throws(CommandFailure) -> Registrar {

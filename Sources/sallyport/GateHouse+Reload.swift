@@ -10,8 +10,25 @@ extension GateHouse {
   /// Reads the configuration anew and serves by it from then on; open sessions do not notice.
   ///
   /// All or nothing: whatever is wrong with the new one, the old one stays and the log says why. What a running process
-  /// cannot change stays as it was and is named. Reloads are made one after the other.
+  /// cannot change stays as it was and is named. Of several at once, one after the other.
   func reload(because reason: String) async -> ReloadOutcome {
+    await inTurn { await $0.reloadNow(because: reason) }
+  }
+
+  /// Runs `work` when all that was begun before is done: no two of them tell the loops at once what to serve.
+  private func inTurn<Result: Sendable>(
+    _ work: @escaping @Sendable (isolated GateHouse) async -> Result
+  ) async -> Result {
+    let before = lastTurn
+    let turn = Task {
+      await before?.value
+      return await work(self)
+    }
+    lastTurn = Task { _ = await turn.value }
+    return await turn.value
+  }
+
+  private func reloadNow(because reason: String) async -> ReloadOutcome {
     let outcome = await tryReload()
     switch outcome {
     case .done(let unchanged):
@@ -44,14 +61,27 @@ extension GateHouse {
   }
 
   private func changeOver(to next: Generation) async throws(CommandFailure) {
-    try await serve(next, tls: try next.assembly.tls())
-    GateHouse.announce(next.assembly.settings, with: logger)
-    let old = generation.background
+    let (tls, settings) = (try next.assembly.tls(), next.assembly.settings)
+    // Before it decides anything: what it remembers of the store is never out of date.
+    changes.begin(next.assembly.changeResponse(logger: logger))
+    do throws(CommandFailure) {
+      try await serve(next, tls: tls)
+    } catch {
+      settle(on: generation)
+      throw error
+    }
+    GateHouse.announce(settings, with: logger)
+    generation.keeping?.cancel()
     generation = next
-    enforcement.withLock { $0 = next.assembly.settings.appAttest.enforcement }
-    // Before the old one ends: no change of the store goes unseen.
-    generation.background = background(of: next.assembly)
-    old?.cancel()
+    generation.keeping = keeping(by: next.assembly)
+    settle(on: next)
+    enforcement.withLock { $0 = settings.appAttest.enforcement }
+  }
+
+  private func settle(on generation: Generation) {
+    changes.settle(
+      on: generation.assembly.changeResponse(logger: logger),
+      every: generation.assembly.settings.session.lookInterval)
   }
 
   /// Has new connections begin with `tls`, and requests be decided by `next`.
@@ -76,7 +106,7 @@ extension GateHouse {
       guard !Task.isCancelled, generation.assembly.settings.tls.reload == .auto else { continue }
       let now = CertificateFiles(of: generation.assembly.settings)
       defer { seen = now }
-      if now != generation.certificates, now == seen { await renewCertificates(now) }
+      if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
     }
   }
 

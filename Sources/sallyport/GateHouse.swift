@@ -9,7 +9,7 @@ internal import JSONLog
 internal import Locking
 internal import Logging
 internal import Settings
-internal import Systemd
+internal import Succession
 internal import Transport
 internal import TransportEngine
 
@@ -29,9 +29,19 @@ actor GateHouse {
   /// How the settings that serve now have it, for `/readyz`.
   nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
   nonisolated let stops: StopRequests
-  private var admin: Engine?
-  private var metrics: Engine?
-  private let sink: LineSink
+  nonisolated let changes: ChangeFollower
+  /// The end of the last reload that was begun.
+  var lastTurn: Task<Void, Never>?
+  var admin: Engine?
+  var metrics: Engine?
+  let sink: LineSink
+  /// What is to be started when this gate is upgraded.
+  nonisolated let program: OwnProgram
+  /// Whether it has taken another gate's place.
+  let isSuccessor: Bool
+  var isUpgrading = false
+  /// A process that may be about to take over.
+  var candidate: Successor?
 
   /// What was made from one state of the settings.
   struct Generation {
@@ -39,13 +49,35 @@ actor GateHouse {
     let responder: GateResponder
     /// Of the files that TLS was set up from.
     var certificates: CertificateFiles
-    var background: Task<Void, Never>?
+    /// Keeps the store clean, by the plan of these settings.
+    var keeping: Task<Void, Never>?
   }
 
   /// Opens the store, reads the certificates, and starts to listen.
   ///
-  /// A store that cannot be opened does not stop the start: the gate refuses sockets and says so until it can.
-  static func open(_ loader: SettingsLoader) async throws(CommandFailure) -> GateHouse {
+  /// A store that cannot be opened does not stop the start: the gate refuses sockets and says so until it can. A gate
+  /// that is to take the place of another one does not start then, since that one serves.
+  ///
+  /// - Parameter inheritance: what was left to this process; whoever left it is told how the start went.
+  static func open(
+    _ loader: SettingsLoader, _ inheritance: Inheritance = .ofThisProcess
+  ) async throws(CommandFailure) -> GateHouse {
+    do throws(CommandFailure) {
+      let house = try await make(loader, inheritance)
+      inheritance.predecessor?.tellReady()
+      await house.startAccepting()
+      return house
+    } catch {
+      inheritance.predecessor?.tell(failure: error.lines)
+      throw error
+    }
+  }
+
+  /// All that can fail. Nobody is accepted yet.
+  private static func make(
+    _ loader: SettingsLoader, _ inheritance: Inheritance
+  ) async throws(CommandFailure) -> GateHouse {
+    let program = OwnProgram(searchPath: ProcessInfo.processInfo.environment["PATH"])
     let settings = try RunCommand.load(loader)
     let (logger, sink) = LogOutput.make(settings.log)
     DescriptorLimit.raise()
@@ -55,14 +87,21 @@ actor GateHouse {
     let assembly = try GateAssembly(settings, memory: memory)
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     announce(settings, with: logger)
-    await announce(memory.store, with: logger)
+    let fault = await announce(memory.store, with: logger)
+    if let fault, inheritance.predecessor != nil {
+      throw CommandFailure(
+        .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",
+        hint: "the gate before has it: see the store, then upgrade again")
+    }
     let generation = Generation(
       assembly: assembly, responder: try assembly.responder(logger: logger),
       certificates: CertificateFiles(of: settings))
-    let engine = try start(generation, EngineLog(logger: logger, metrics: memory.metrics))
-    let house = GateHouse(engine: engine, loader: loader, memory: memory, generation: generation, logger, sink)
+    let engine = try start(generation, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
+    let house = GateHouse(
+      engine: engine, loader: loader, memory: memory, generation: generation, program: program,
+      isSuccessor: inheritance.predecessor != nil, logger, sink)
     do throws(CommandFailure) {
-      try await house.begin()
+      try await house.begin(inheritance)
     } catch {
       engine.stop()
       throw error
@@ -71,21 +110,26 @@ actor GateHouse {
   }
 
   private init(
-    engine: Engine, loader: SettingsLoader, memory: GateMemory, generation: Generation, _ logger: Logger,
-    _ sink: LineSink
+    engine: Engine, loader: SettingsLoader, memory: GateMemory, generation: Generation, program: OwnProgram,
+    isSuccessor: Bool, _ logger: Logger, _ sink: LineSink
   ) {
     self.engine = engine
     self.loader = loader
     self.memory = memory
     activity = ActivityLog(of: memory.metrics)
     self.generation = generation
+    self.program = program
+    self.isSuccessor = isSuccessor
     enforcement = Guarded(generation.assembly.settings.appAttest.enforcement)
     self.logger = logger
     self.sink = sink
     stops = StopRequests()
+    changes = ChangeFollower(
+      memory.store, sessions: memory.sessions, response: generation.assembly.changeResponse(logger: logger),
+      every: generation.assembly.settings.session.lookInterval)
   }
 
-  private func begin() throws(CommandFailure) {
+  private func begin(_ inheritance: Inheritance) throws(CommandFailure) {
     let settings = generation.assembly.settings
     for route in settings.routes {
       do throws(ServerTLS.Fault) {
@@ -95,9 +139,19 @@ actor GateHouse {
       }
     }
     GateGauges.register(in: memory.metrics.registry, for: self)
-    metrics = try MetricsServer.start(settings.metrics, openResources, logger: logger)
-    admin = try AdminServer.start(settings.admin, describedResources, logger: logger)
+    metrics = try MetricsServer.start(settings.metrics, openResources, inheritance, logger: logger)
+    admin = try AdminServer.start(settings.admin, describedResources, inheritance, logger: logger)
+    inheritance.closeRest()
     logger.info("listening", metadata: ["address": "\(engine.address)"])
+    if inheritance.predecessor != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
+      logger.warning(
+        "the port of the gate before is kept: another one needs a restart",
+        metadata: ["setting": "listen.port", "port": "\(engine.address.port)"])
+    }
+  }
+
+  private func startAccepting() {
+    for engine in [metrics, admin, engine] { engine?.startAccepting() }
   }
 
   /// What operators can ask of the gate.
@@ -108,7 +162,9 @@ actor GateHouse {
       SessionResource(memory.sessions, logger: logger),
       LifeResource(
         reload: { [weak self] in await self?.reload(because: "an operator asked for it") ?? .refused("the gate ends") },
-        drain: { [stops] in stops.request("drain") }),
+        upgrade: { [weak self] in await self?.upgrade(because: "an operator asked for it") ?? .refused("the gate ends")
+        },
+        drain: { [stops] in stops.request(.end("drain")) }),
     ]
   }
 
@@ -140,113 +196,32 @@ actor GateHouse {
     }
   }
 
-  private static func announce(_ store: any GateStore, with logger: Logger) async {
+  /// What keeps the store from being used, if anything does.
+  private static func announce(_ store: any GateStore, with logger: Logger) async -> StoreError? {
     do throws(StoreError) {
       try await store.open()
       for finding in try await store.findings(isThorough: false) {
         logger.warning("\(finding.text)", metadata: ["store": "\(store.place)", "advice": "\(finding.advice)"])
       }
+      return nil
     } catch {
       logger.error(
         "the store cannot be used: new sockets are refused until it can",
         metadata: ["store": "\(store.place)", "step": "\(error.step)", "reason": "\(error)"])
+      return error
     }
   }
 
-  private static func start(
-    _ generation: Generation, _ log: EngineLog
-  ) throws(CommandFailure) -> Engine {
-    let listen = generation.assembly.settings.listen
-    guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
-      throw CommandFailure(
-        .configuration, error: "listen.address: \(listen.address) is no address",
-        hint: "write an IPv4 or IPv6 address, or :: for every one")
-    }
-    let settings = generation.assembly.settings
-    return try serve(at: address, settings, try generation.assembly.tls(), generation.responder, log)
+  /// Keeps the store clean by the settings of `assembly`, until it is cancelled.
+  func keeping(by assembly: GateAssembly) -> Task<Void, Never> {
+    let keeper = assembly.keeper(logger: logger)
+    return Task { await keeper.run() }
   }
+}
 
-  /// Serves at the sockets that were opened for this process, if there are any, else at `address`.
-  private static func serve(
-    at address: SocketAddress, _ settings: GateSettings, _ tls: ServerTLS, _ responder: GateResponder, _ log: EngineLog
-  ) throws(CommandFailure) -> Engine {
-    let loops = settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
-    let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
-    let passed = PassedSockets.descriptors(environment: ProcessInfo.processInfo.environment)
-    do throws(Engine.StartFault) {
-      guard passed.isEmpty else {
-        return try Engine(
-          inheriting: passed, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
-          report: { log.write($0) })
-      }
-      return try Engine(
-        listeningAt: address, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
-        report: { log.write($0) })
-    } catch {
-      throw CommandFailure(
-        .cannotBind, error: "cannot listen at \(error)",
-        hint: error.isAddressInUse
-          ? "another process listens there: stop it, or set listen.port to another one"
-          : "see listen.address and listen.port")
-    }
-  }
-
-  // MARK: Serving
-
-  /// Works until SIGTERM or SIGINT, or until an operator asks for the end; then closes every socket and returns when all
-  /// are gone or the time is up. A second signal does not hurry it. SIGHUP reads the configuration anew.
-  func serve() async {
-    generation.background = background(of: generation.assembly)
-    let service = ServiceState(engine: engine)
-    service.begin()
-    let signals = Signals(stops)
-    let listening = Task { await obey(signals, service) }
-    let watching = Task { await watchCertificates() }
-    let noting = Task { await noteActivity() }
-    let reason = await stops.first()
-    isLeaving.withLock { $0 = true }
-    service.end()
-    logger.info("stopping", metadata: ["reason": "\(reason)"])
-    watching.cancel()
-    noting.cancel()
-    let settings = generation.assembly.settings
-    // Time for whoever balances gates to notice; sockets are taken on as before.
-    try? await Task.sleep(for: settings.unreadyDelay)
-    let cut = await engine.drain(timeout: settings.drainTimeout)
-    engine.stop()
-    // Whoever asked for the end has its answer first.
-    await admin?.drain(timeout: .seconds(2))
-    admin?.stop()
-    metrics?.stop()
-    listening.cancel()
-    generation.background?.cancel()
-    await generation.background?.value
-    service.leave()
-    await memory.store.close()
-    logger.info("stopped", metadata: ["cut_off": "\(cut)"])
-    sink.flush()
-  }
-
-  private func obey(_ signals: Signals, _ service: ServiceState) async {
-    for await _ in signals.reloads {
-      service.reloading()
-      _ = await reload(because: "SIGHUP")
-      service.begin()
-    }
-  }
-
-  /// What goes on beside serving, until it is cancelled.
-  func background(of assembly: GateAssembly) -> Task<Void, Never> {
-    let (keeper, changes) = (assembly.keeper(logger: logger), assembly.changeResponse(logger: logger))
-    // How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
-    let interval = min((assembly.settings.session.closeOnRevoke ?? .seconds(2)) / 2, .seconds(5))
-    return Task { [store = memory.store] in
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask { await keeper.run() }
-        group.addTask { await changes.run(reading: store, every: interval) }
-      }
-    }
-  }
+extension GateSettings.Session {
+  /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
+  var lookInterval: Duration { min((closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)) }
 }
 
 extension GateSettings.AppAttest.Enforcement {

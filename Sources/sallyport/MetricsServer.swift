@@ -10,7 +10,7 @@ internal import TransportEngine
 enum MetricsServer {
   /// `nil` if `settings` are.
   static func start(
-    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], logger: Logger
+    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: Inheritance, logger: Logger
   ) throws(CommandFailure) -> Engine? {
     guard let settings else { return nil }
     guard let address = SocketAddress(literal: settings.address, port: settings.port) else {
@@ -20,8 +20,8 @@ enum MetricsServer {
     var limits = EngineLimits()
     limits.maxBody = 0
     do throws(Engine.StartFault) {
-      let engine = try Engine(
-        listeningAt: address, loops: 1, tls: nil, responder: AdminRouter(resources, access: .anyone), limits: limits,
+      let engine = try SideListener.start(
+        .metrics, at: address, inheritance, AdminRouter(resources, access: .anyone), limits,
         report: { event in
           // Without TLS there is nothing else to tell.
           guard case .acceptPaused(let reason) = event else { return }

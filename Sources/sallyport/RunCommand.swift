@@ -17,9 +17,13 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var options: ConfigurationOptions
 
+  @Flag(help: "Write log lines as JSON, on a terminal as well: log.format=json.")
+  var json = false
+
   func run() async throws {
     do throws(CommandFailure) {
-      let house = try await GateHouse.open(try options.loader())
+      let form = json ? [FlagSetting(flag: "--json", key: "log.format", text: "json")] : []
+      let house = try await GateHouse.open(try options.loader(with: form))
       await house.serve()
     } catch {
       throw error.told()

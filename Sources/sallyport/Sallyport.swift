@@ -14,7 +14,8 @@ struct Sallyport: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      RunCommand.self, DevCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, DrainCommand.self,
+      RunCommand.self, DevCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, UpgradeCommand.self,
+      DrainCommand.self,
       KeysCommand.self,
       SessionsCommand.self, StoreCommand.self,
       CACommand.self, VerifyCommand.self,

@@ -28,6 +28,12 @@ struct ServiceState {
   /// The gate closes its sockets, and is given its time for that: signs of life go on meanwhile.
   func end() { socket?.send(.stopping, .status("closing its sockets")) }
 
+  /// The process `id` is the service from now on, and speaks for itself: what this one says is not heard any more.
+  func giveWay(to id: Int32) {
+    watching?.cancel()
+    socket?.send(.mainProcess(id), .ready, .status("serving"))
+  }
+
   /// The gate is about to be gone.
   func leave() { watching?.cancel() }
 }

@@ -2,19 +2,39 @@
 internal import Glibc
 internal import Locking
 
-/// Who wants the gate to stop: the first one is heard, later ones change nothing.
+/// What is asked of a gate that ends its service.
+enum Stop: Sendable, Hashable {
+  /// To close every session; the reason is for the log.
+  case end(String)
+  /// To leave new ones to this process, which serves already.
+  case succeeded(by: Int32)
+}
+
+/// Who wants the gate to stop. A wish for its end is heard first, or after a successor has taken over; a successor takes
+/// over only if it is the first.
 final class StopRequests: Sendable {
-  private let stream: AsyncStream<String>
-  private let continuation: AsyncStream<String>.Continuation
+  private let stream: AsyncStream<Stop>
+  private let continuation: AsyncStream<Stop>.Continuation
+  private let isTaken = Guarded(false)
 
-  init() { (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1)) }
+  init() { (stream, continuation) = AsyncStream.makeStream(of: Stop.self) }
 
-  /// - Parameter reason: for the log.
-  func request(_ reason: String) { continuation.yield(reason) }
+  /// Returns `false` if nothing comes of it, because something else was asked for earlier.
+  @discardableResult
+  func request(_ stop: Stop) -> Bool {
+    isTaken.withLock { isTaken in
+      if case .succeeded = stop, isTaken { return false }
+      isTaken = true
+      continuation.yield(stop)
+      return true
+    }
+  }
 
-  func first() async -> String {
-    for await reason in stream { return reason }
-    return "end"
+  /// The next request; those that are not waited for say nothing.
+  func next() async -> Stop {
+    for await stop in stream { return stop }
+    // Nobody ends the stream but the end of the task that waits here.
+    return .end("end")
   }
 }
 
@@ -22,16 +42,19 @@ final class StopRequests: Sendable {
 final class Signals: Sendable {
   /// An element for each SIGHUP; several that come at once are one.
   let reloads: AsyncStream<Void>
+  /// An element for each SIGUSR2.
+  let upgrades: AsyncStream<Void>
   private let sources: [any DispatchSourceSignal]
 
   /// - Parameter stops: where SIGTERM and SIGINT go.
   init(_ stops: StopRequests) {
     let queue = DispatchQueue(label: "sallyport.signals")
-    let (reloads, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    self.reloads = reloads
+    let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let (upgrades, upgrade) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    (self.reloads, self.upgrades) = (reloads, upgrades)
     let actions: [(Int32, @Sendable () -> Void)] = [
-      (SIGTERM, { stops.request("SIGTERM") }), (SIGINT, { stops.request("SIGINT") }),
-      (SIGHUP, { continuation.yield() }),
+      (SIGTERM, { stops.request(.end("SIGTERM")) }), (SIGINT, { stops.request(.end("SIGINT")) }),
+      (SIGHUP, { reload.yield() }), (SIGUSR2, { upgrade.yield() }),
     ]
     sources = actions.map { number, action in
       signal(number, SIG_IGN)

@@ -38,13 +38,17 @@ struct House {
 
   /// What the device `default` remembers of the gate.
   func record() throws -> KeyRecord {
-    try FileKeyIDStore(path: store.recordPath("default", gate: GateURL(url).gateName)).load()
+    let authority = try AuthorityFolder(path: authority).loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
+    let gate = GateUnderAuthority(gate: try GateURL(url).gateName, authority)
+    return try FileKeyIDStore(path: store.recordPath("default", gate)).load()
   }
 }
 
 extension Workplace {
-  func startGate(upstream: String, port: Int, clientAuthority: String? = nil) async throws -> RunningProgram {
-    let arguments = ["dev", "--upstream", upstream, "--port", "\(port)", "--folder", folder + "/dev"]
+  func startGate(
+    upstream: String, port: Int, clientAuthority: String? = nil, in name: String = "dev"
+  ) async throws -> RunningProgram {
+    let arguments = ["dev", "--upstream", upstream, "--port", "\(port)", "--folder", folder + "/" + name]
     let debugPath = clientAuthority.map { ["--client-ca", $0] } ?? []
     return try await start(.sallyport, arguments + debugPath, lines: 6)
   }
@@ -184,9 +188,31 @@ struct GateTests {
       } else {
         #expect(outcome.status == 75)
         #expect(outcome.complaints.first?.contains("a new one may be made after") == true)
+        #expect(outcome.complaints.last?.contains("`attest device rm NAME` makes a new device at once") == true)
       }
       try await gate.stop()
     }
+  }
+
+  @Test(
+    "gates that follow one another at one address, each with an authority of its own, are not mistaken for each other")
+  func changedAuthority() async throws {
+    let house = try await House()
+    let port = try Int(GateURL(house.url).port)
+    let upstream = try #require(house.echo.greeting.first)
+    #expect(try await house.attest("connect", house.url, "--once", "first").output == "first\n")
+    let first = try house.record()
+    try await house.gate.stop()
+    // Back at the first one in the end: it still knows the key.
+    for name in ["second", "third", "dev"] {
+      let gate = try await house.place.startGate(upstream: upstream, port: port, in: name)
+      let arguments = ["connect", house.url, "--authority", house.place.folder + "/" + name, "--once", name]
+      #expect(try await house.place.run(arguments) == Outcome(status: 0, output: name + "\n", errors: ""))
+      try await gate.stop()
+    }
+    #expect(try house.record() == first)
+    let shown = try await house.attest("device", "show", "default")
+    #expect(shown.output.split(separator: "\n").count { $0.hasPrefix("gate     localhost:\(port)  authority ") } == 3)
   }
 
   @Test("a gate that cannot be trusted is told nothing")

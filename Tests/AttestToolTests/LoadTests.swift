@@ -253,6 +253,7 @@ struct BenchThresholdTests {
     #expect(
       Set(thresholds.keys) == [
         "instructions_per_round_trip", "allocations_per_round_trip", "openssl_allocations_per_round_trip",
+        "instructions_per_connection", "instructions_per_verified_connection",
       ])
     #expect(thresholds.values.allSatisfy { $0 >= 0 })
   }

@@ -67,6 +67,39 @@ struct ServiceTests {
 }
 
 extension ServiceTests {
+  @Test("names the process that takes over to its manager, and leaves the word to that one")
+  func succession() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let manager = try ServiceManager(in: folder)
+      try RunningGate.prepare(folder)
+      // The process that takes over has to count as watched, too, although the number here is not its own.
+      let environment = [String: String?].gateless.merging(
+        ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "400000", "WATCHDOG_PID": nil]) { $1 }
+      let process = try ChildProcess(
+        Places.product("sallyport"), ["run", "-c", folder + "/gate.yaml"], environment: environment, in: folder)
+      defer { process.kill() }
+      while try #require(await manager.next()) != "READY=1\nSTATUS=serving" {}
+      process.send(SIGUSR2)
+      var named = try #require(await manager.next())
+      while named == "WATCHDOG=1" { named = try #require(await manager.next()) }
+      let id = try #require(named.split(separator: "\n").first?.split(separator: "=").last.flatMap { pid_t($0) })
+      defer { kill(id, SIGKILL) }
+      #expect(named == "MAINPID=\(id)\nREADY=1\nSTATUS=serving" && id != process.id)
+      #expect(try await process.exit() == .code(0))
+      // With the old one gone, whatever comes is the new one's.
+      #expect(await manager.next() == "WATCHDOG=1")
+      kill(id, SIGHUP)
+      var reloading = try #require(await manager.next())
+      while reloading == "WATCHDOG=1" { reloading = try #require(await manager.next()) }
+      #expect(reloading.hasPrefix("RELOADING=1\n"))
+      kill(id, SIGTERM)
+      var last = try #require(await manager.next())
+      while last != "STOPPING=1\nSTATUS=closing its sockets" { last = try #require(await manager.next()) }
+      // Its lines go where those of the first one went, until it has ended, too.
+      #expect(try await process.errors.all().filter { $0.contains(#""message":"stopped""#) }.count == 2)
+    }
+  }
+
   /// Does what systemd does for a socket unit: opens the socket and becomes the gate.
   private static let activator = """
     import os, socket, sys

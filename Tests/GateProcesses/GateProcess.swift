@@ -10,6 +10,8 @@ public struct GatePlan: Sendable {
 
   /// Path and upstream of each route. Nobody listens at port 1.
   public var routes: [(path: String, upstream: String)] = [("/", "ws://127.0.0.1:1")]
+  /// Whether ordinary requests are handed on too.
+  public var forwardsAll = false
   public var hasApp = true
   public var isEnforcing = true
   public var challengeTTL = "300s"
@@ -24,7 +26,10 @@ public struct GatePlan: Sendable {
 
   fileprivate func yaml(in folder: AuthorityFolder) -> String {
     let app = "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), environments: [development] }"
-    let routes = routes.map { "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\" }" }.joined(separator: ", ")
+    let routes = routes.map {
+      "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
+    }
+    .joined(separator: ", ")
     return """
       version: 1
       listen: { address: "127.0.0.1", port: 0, loops: 2 }
@@ -55,13 +60,15 @@ public struct GateProcess: Sendable {
   public var baseURL: String { "https://localhost:\(port)" }
 
   /// Starts a gate in the folder at `path`. A gate that starts there again has the memory of the first.
-  public init(_ plan: GatePlan, in path: String) async throws {
+  ///
+  /// - Parameter program: another path to the built gate, such as a link.
+  public init(_ plan: GatePlan, in path: String, program: String? = nil) async throws {
     folder = AuthorityFolder(path: path)
     authority = try folder.loadOrMake(appID: "\(GatePlan.teamID).\(GatePlan.bundleID)", at: .now())
     let file = path + "/gate.yaml"
     try plan.yaml(in: folder).write(toFile: file, atomically: true, encoding: .utf8)
     process = try ChildProcess(
-      Places.product("sallyport"), ["run", "-c", file], environment: Self.withoutSettings, in: path)
+      program ?? Places.product("sallyport"), ["run", "-c", file], environment: Self.withoutSettings, in: path)
     let line = try await process.errors.first("the gate's port") { $0.contains(#""message":"listening""#) }
     port = try Self.lastNumber(in: line, after: #""address":""#)
   }

@@ -74,6 +74,7 @@ struct ForwardAuthTests {
     let malformed = try await service.answer(
       to: .plain("GET", "/attest/verify", [(AssertionClaim.Name.keyID.rawValue, "?")]))
     #expect(malformed.status == 401 && malformed.headers.first("X-Attest-Error") == "malformed_header")
+    #expect(malformed.headers.values(of: "WWW-Authenticate").count == 1)
     #expect(try await service.bench.store.revoke(device.keyID, at: service.bench.clock.now))
     let revoked = try await service.answer(to: .plain("GET", "/attest/verify", proof()))
     #expect(revoked.status == 403 && revoked.headers.first("X-Attest-Error") == "key_revoked")

@@ -51,9 +51,9 @@ struct ForwardedRequestTests {
   }
 
   @Test(
-    "Without an assertion, from a foreign page, or for an echo there is nothing",
+    "Without an assertion, from a foreign page, for an echo or for a tunnel there is nothing",
     arguments: [
-      ("GET", [], 401), ("GET", [("Origin", "https://evil.example")], 403), ("TRACE", [], 405),
+      ("GET", [], 401), ("GET", [("Origin", "https://evil.example")], 403), ("TRACE", [], 405), ("CONNECT", [], 405),
     ] as [(String, [(String, String)], Int)])
   func refused(_ method: String, _ headers: [(String, String)], status: Int) async throws {
     #expect(try await service.answer(to: .plain(method, "/api", headers)).status == status)

@@ -5,14 +5,55 @@ import Transport
 
 @testable import GateService
 
+/// Every code that a client can be told.
+private let codes = Set(Denial.Code.allCases.map(\.rawValue) + Refusal.Code.allCases.map(\.rawValue))
+
+private func document(_ path: String) throws -> String {
+  var root = URL(fileURLWithPath: #filePath)
+  for _ in 1...3 { root.deleteLastPathComponent() }
+  return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+}
+
+@Suite("The guide to troubleshooting")
+struct TroubleshootingTests {
+  struct Row {
+    let code: String
+    let status: Int?
+    /// What it means, what the app does, what the operator does.
+    let advice: [String]
+  }
+
+  private static func rows() throws -> [Row] {
+    try document("Sources/GateService/GateService.docc/Troubleshooting.md").split(separator: "\n")
+      .filter { $0.hasPrefix("| `") }.map { line in
+        let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
+          .map { $0.trimmingCharacters(in: .whitespaces) }
+        return Row(
+          code: cells[0].replacing("`", with: ""), status: cells.count > 1 ? Int(cells[1]) : nil,
+          advice: Array(cells.dropFirst(2)))
+      }
+  }
+
+  @Test("has one row for each code, and no row for anything else")
+  func completeness() throws {
+    let rows = try Self.rows()
+    #expect(rows.map(\.code).sorted() == codes.sorted())
+    for row in rows {
+      #expect(row.advice.count == 3 && row.advice.allSatisfy { $0.hasSuffix(".") || $0.hasSuffix("`") }, "\(row.code)")
+    }
+  }
+
+  @Test("has the status of each", arguments: RefusalCase.all)
+  func statuses(_ refusal: RefusalCase) throws {
+    #expect(try Self.rows().first { $0.code == refusal.code }?.status == refusal.status)
+  }
+}
+
 @Suite("The README lists every refusal")
 struct ReadmeTests {
   /// The codes in the README's table, each with the statuses of its row.
   private static func rows() throws -> [String: [Int]] {
-    var root = URL(fileURLWithPath: #filePath)
-    for _ in 1...3 { root.deleteLastPathComponent() }
-    let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
-    let lines = readme.split(separator: "\n").drop { $0 != "| status | codes | |" }.dropFirst(2)
+    let lines = try document("README.md").split(separator: "\n").drop { $0 != "| status | codes | |" }.dropFirst(2)
     var rows: [String: [Int]] = [:]
     for line in lines.prefix(while: { $0.hasPrefix("|") }) {
       let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -23,9 +64,9 @@ struct ReadmeTests {
     return rows
   }
 
-  @Test("Each code of a denial stands in it", arguments: Denial.Code.allCases)
-  func denials(_ code: Denial.Code) throws {
-    #expect(try Self.rows()[code.rawValue] != nil)
+  @Test("Each code stands in it, and nothing else does")
+  func everyCode() throws {
+    #expect(Set(try Self.rows().keys) == codes)
   }
 
   @Test(
@@ -36,6 +77,8 @@ struct ReadmeTests {
       .malformedRequest(.bodyTooLarge(limit: 1)), .malformedRequest(.malformedBody(rule: "")),
       .malformedRequest(.malformedUpgrade(rule: "")), .malformedRequest(.unsupportedWebSocketVersion),
       .malformedRequest(.tooSlow), .upstreamUnavailable(.timedOut),
+      .rateLimited(.challengesPerAddress, wait: .seconds(1)),
+      .tooManySessions(limit: 1),
     ])
   func refusals(_ refusal: Refusal) throws {
     let answer = refusal.answer

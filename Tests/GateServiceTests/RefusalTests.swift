@@ -16,6 +16,10 @@ struct RefusalTests {
     let response = try await service.answer(to: request.adding([("Accept", "*/*")]))
     #expect(response.status == refusal.status)
     #expect(String(decoding: response.body, as: UTF8.self) == refusal.text)
+    // RFC 9110 section 15.5.2.
+    #expect(
+      response.headers.values(of: "WWW-Authenticate")
+        == (refusal.status == 401 ? [#"AppAttest realm="sallyport", challenge="/attest/challenge""#] : []))
     #expect(response.headers.values(of: "Content-Type") == ["text/plain; charset=utf-8"])
     #expect(response.headers.values(of: "X-Attest-Error") == [refusal.code])
     #expect(response.headers.values(of: "X-Request-Id") == [Request.id])

@@ -29,6 +29,11 @@ struct RevocationTests {
     let closes = Guarded<[CloseCode]>([])
     var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
     var heard: [CloseCode] { closes.withLock { $0 } }
+
+    /// Returns once it was told `code`, perhaps several times.
+    func wait(for code: CloseCode) async throws {
+      while !heard.contains(code) { try await Task.sleep(for: .milliseconds(5)) }
+    }
   }
 
   private func order(of device: MintedDevice, _ count: UInt32) async throws -> any RelayOrder {
@@ -100,6 +105,55 @@ struct RevocationTests {
     #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
     try await response.respond(to: .everything)
     #expect(ears.map(\.heard) == [[.revoked], []])
+  }
+
+  @Test("Changes are followed, and suspects looked up, whatever settings took over meanwhile", .timeLimit(.minutes(1)))
+  func follows() async throws {
+    let device = try await bench.registeredDevice()
+    let follower = ChangeFollower(
+      bench.store, sessions: service.sessions, response: response, every: .milliseconds(20))
+    let following = Task { await follower.run() }
+    for count: UInt32 in [1, 3] {
+      // One session that is open when the key is revoked, and one that is let in at that moment.
+      let (open, ear) = (try await order(of: device, count), Ear())
+      open.opened(ear.control)
+      let (ticket, late) = (service.sessions.ticket(), Ear())
+      let admission = try await bench.gate.admit(device.claim(over: bench.nonce(), count: count + 1))
+      #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+      try await ear.wait(for: .revoked)
+      let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
+      let session = try #require(service.sessions.add(record, since: ticket, atMost: 5))
+      session.opened(late.control)
+      try await late.wait(for: .revoked)
+      open.closed(
+        SessionSummary(
+          end: .closedByGate(3003, reason: "x"), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero))
+      session.end()
+      #expect(try await bench.store.restore(device.keyID))
+      follower.begin(response)
+      follower.settle(on: response, every: .milliseconds(20))
+    }
+    following.cancel()
+    await following.value
+  }
+
+  @Test("Settings that begin to close sessions close those of keys that were revoked before", .timeLimit(.minutes(1)))
+  func beginsToClose() async throws {
+    let device = try await bench.registeredDevice()
+    let (order, ear) = (try await order(of: device, 1), Ear())
+    order.opened(ear.control)
+    let lenient = ChangeResponse(
+      registry: bench.store, challenges: bench.challenges, identityKeys: bench.identityKeys,
+      sessions: service.sessions, closesSessions: false, logger: service.log.logger)
+    let follower = ChangeFollower(bench.store, sessions: service.sessions, response: lenient, every: .milliseconds(20))
+    let following = Task { await follower.run() }
+    #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
+    try await lenient.respond(to: .key(device.keyID))
+    #expect(ear.heard == [])
+    follower.settle(on: response, every: .milliseconds(20))
+    try await ear.wait(for: .revoked)
+    following.cancel()
+    await following.value
   }
 
   @Test("A session that never opens, and one that is over, is listed no more")

@@ -136,7 +136,7 @@ struct UpstreamTests {
     for (_, value) in proof { #expect(!text.contains(value)) }
   }
 
-  @Test("A debug build is announced as such, without a key")
+  @Test("X-012 A debug build is announced by its certificate, as RFC 9440 writes it, and without a key")
   func certificate() async throws {
     let certificate = PeerCertificate(der: [1, 2, 0xFF], fingerprint: [2], subject: "CN=MudApp Debug Client")
     let peer = Peer(address: .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 1), verifiedCertificate: certificate)

@@ -119,4 +119,15 @@ struct JSONLogTests {
     let count = text.split(separator: "\n").filter { $0.hasPrefix("x") }.count
     #expect(count > 0 && count < 10_000)
   }
+
+  @Test("A reader that stalls keeps nobody from the end")
+  func stalledEnd() throws {
+    let sink = sink(capacity: 1 << 20)
+    // Twice what a pipe holds.
+    for _ in 0..<128 { sink.write(String(repeating: "x", count: 1023)) }
+    #expect(!sink.flush(patience: .milliseconds(100)))
+    var count = 0
+    while count < 128 << 10 { count += pipe.fileHandleForReading.availableData.count }
+    #expect(sink.flush())
+  }
 }

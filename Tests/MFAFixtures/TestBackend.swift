@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 public import Foundation
-import Logging
+public import Logging
 public import MFADomain
 public import MFAService
 internal import MFAStore
@@ -20,19 +20,20 @@ public struct TestBackend: Sendable {
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
     store: (any Store)? = nil, paces: PaceLimits = .unlimited, limits: SocketLimits = SocketLimits(),
+    policy: Policy = Policy(), logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
     let clock = ManualClock()
     let gate = try TestGate(clock: clock.wall)
     let outbox = CapturedOutbox()
     let store = try store ?? SQLiteMFAStore.ephemeral()
-    let logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() }
     let vault = try await Vault.open(in: store, with: .ephemeral(.system), entropy: .system)
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
-    let premises = Premises(store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall)
+    let premises = Premises(
+      store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy)
     let verifier = GateIdentityVerifier(
-      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, clock: clock.wall,
-      logger: logger)
+      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store,
+      clock: clock.wall, logger: logger)
     let registry = OperationRegistry(premises, logger: logger, paces: paces)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let server = MFAServer(

@@ -27,6 +27,9 @@ public final class TestGate: Sendable {
     ).write(to: URL(filePath: keysFile))
   }
 
+  /// For programs that sign identities themselves.
+  public var privateKeyPEM: String { key.pemRepresentation }
+
   deinit { try? FileManager.default.removeItem(atPath: keysFile) }
 
   struct NoParameters: Error {}

@@ -1,5 +1,9 @@
 import ByteCoding
+import Logging
+import MFADomain
 import MFAFixtures
+import MFATokens
+import TestSupport
 import Testing
 
 @Suite("The gate's identity")
@@ -76,6 +80,43 @@ struct IdentityTests {
         try await backend.send("POST", "/api/v1/auth/initiate", text: Self.naming.encoded, assertion: assertion).status
       }
       #expect(answers == [200, 401])
+    }
+  }
+
+  @Test(
+    "X-011 an identity that one backend has taken is refused by another on the same database, and after a restart",
+    arguments: TestDatabase.allCases)
+  func replayedElsewhere(_ kind: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let clock = ManualClock()
+      let gate = try TestGate(clock: clock.wall)
+      let open = try await kind.opener(in: folder)
+      func backend() throws -> GateIdentityVerifier {
+        GateIdentityVerifier(
+          source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: try open(),
+          clock: clock.wall, logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
+      }
+      let (first, second) = (try backend(), try backend())
+      let assertion = try await gate.assertion(for: .genuine())
+      _ = try await first.identity(in: assertion)
+      await #expect(throws: GateIdentityVerifier.Rejection.self) { try await second.identity(in: assertion) }
+      await #expect(throws: GateIdentityVerifier.Rejection.self) { try await backend().identity(in: assertion) }
+      _ = try await second.identity(in: gate.assertion(for: .genuine()))
+    }
+  }
+
+  @Test("X-011 used identities are forgotten once no clock takes them any more, and not before")
+  func forgotten() async throws {
+    try await TestBackend.with { backend in
+      let end = backend.clock.now.advanced(by: .seconds(65))
+      let store = backend.premises.store
+      #expect(try await store.write { try $0.spend(identity: "one", until: end) })
+      backend.clock.advance(by: .seconds(120))
+      try await Housekeeping(backend.premises).clean()
+      #expect(try await store.write { try $0.spend(identity: "one", until: end) } == false)
+      backend.clock.advance(by: .seconds(10))
+      try await Housekeeping(backend.premises).clean()
+      #expect(try await store.write { try $0.spend(identity: "one", until: end) })
     }
   }
 

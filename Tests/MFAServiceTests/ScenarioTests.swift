@@ -1,29 +1,13 @@
 import Crypto
 import MFADomain
 import MFAFixtures
-import MFAStore
-import PostgresServers
 import Testing
 
 /// The server's side of the seed's ten scenarios, on both databases and by both transports.
 @Suite("The ten scenarios", .serialized)
 struct ScenarioTests {
-  enum Database: String, Sendable, CaseIterable, CustomTestStringConvertible {
-    case sqlite = "SQLite"
-    case postgres = "PostgreSQL"
-
-    var testDescription: String { rawValue }
-
-    func open() async throws -> any Store {
-      switch self {
-      case .sqlite: try SQLiteMFAStore.ephemeral()
-      case .postgres: try PostgresMFAStore(url: try await PostgresServer.shared().newURL())
-      }
-    }
-  }
-
   private func play(
-    _ database: Database, _ wire: Wire, _ phone: TestPhone,
+    _ database: TestDatabase, _ wire: Wire, _ phone: TestPhone,
     _ body: (AppClient, TestBackend) async throws -> Void
   ) async throws {
     try await TestBackend.with(store: try await database.open()) { backend in
@@ -32,27 +16,61 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S01 A-S02 A-S03 A-S04 a key that the app has made is enrolled, however the person unlocks it",
-    arguments: Database.allCases, Wire.allCases)
-  func enrol(_ database: Database, _ wire: Wire) async throws {
-    for unlocking in ["biometric", "passcode"] as [JSONValue] {
-      let phone = TestPhone()
-      try await play(database, wire, phone) { client, _ in
-        #expect(try await client.status(phone)["enrolled"] == false)
-        guard case .object(var body) = phone.enrolment() else { return }
-        body["authMethod"] = unlocking
-        #expect(try await client.call("mfa.enroll", .object(body))["message"] == "Device enrolled successfully")
-        let status = try await client.status(phone)
-        #expect(status["method"] == "secureEnclave")
-        #expect(status["hasPublicKey"] == true)
-      }
-    }
+    "A-S01 a key that a fingerprint or face unlocks is enrolled", arguments: TestDatabase.allCases, Wire.allCases)
+  func biometric(_ database: TestDatabase, _ wire: Wire) async throws {
+    try await enrols("biometric", database, wire)
   }
 
   @Test(
-    "A-S05 A-S07 an app without any security enrols for SMS and signs in by a code", arguments: Database.allCases,
+    "A-S02 a key that the passcode unlocks, after the prompt was declined, is enrolled",
+    arguments: TestDatabase.allCases, Wire.allCases)
+  func declined(_ database: TestDatabase, _ wire: Wire) async throws {
+    try await enrols("passcode", database, wire)
+  }
+
+  @Test(
+    "A-S03 a key of an app that uses the passcode alone is enrolled", arguments: TestDatabase.allCases, Wire.allCases)
+  func passcodeAlone(_ database: TestDatabase, _ wire: Wire) async throws {
+    try await enrols("passcode", database, wire)
+  }
+
+  @Test(
+    "A-S04 an app on a device without biometrics may keep to itself how its key is unlocked, and is enrolled",
+    arguments: TestDatabase.allCases, Wire.allCases)
+  func untold(_ database: TestDatabase, _ wire: Wire) async throws { try await enrols(nil, database, wire) }
+
+  @Test("A-172 an unlocking that does not exist enrols nothing", arguments: TestDatabase.allCases, Wire.allCases)
+  func unknownUnlocking(_ database: TestDatabase, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, _ in
+      let answer = try await client.call("mfa.enroll", Self.enrolment(of: phone, unlockedBy: "iris"))
+      #expect(answer["code"] == "invalid_request")
+      #expect(try await client.status(phone)["enrolled"] == false)
+    }
+  }
+
+  private func enrols(_ unlocking: String?, _ database: TestDatabase, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, _ in
+      #expect(try await client.status(phone)["enrolled"] == false)
+      let answer = try await client.call("mfa.enroll", Self.enrolment(of: phone, unlockedBy: unlocking))
+      #expect(answer["message"] == "Device enrolled successfully")
+      let status = try await client.status(phone)
+      #expect(status["method"] == "secureEnclave")
+      #expect(status["hasPublicKey"] == true)
+    }
+  }
+
+  private static func enrolment(of phone: TestPhone, unlockedBy unlocking: String?) -> JSONValue {
+    guard let unlocking, case .object(var body) = phone.enrolment() else { return phone.enrolment() }
+    body["authMethod"] = .string(unlocking)
+    return .object(body)
+  }
+
+  @Test(
+    "A-S05 an app without any security enrols for SMS and signs in by a code", arguments: TestDatabase.allCases,
     Wire.allCases)
-  func smsOnly(_ database: Database, _ wire: Wire) async throws {
+  func smsOnly(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, backend in
       #expect(try await client.call("mfa.enroll", phone.enrolment(method: "smsOTP"))["method"] == "smsOTP")
@@ -67,8 +85,9 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S06 an enrolled app signs in by its key, and its last use moves", arguments: Database.allCases, Wire.allCases)
-  func signIn(_ database: Database, _ wire: Wire) async throws {
+    "A-S06 an enrolled app signs in by its key, and its last use moves", arguments: TestDatabase.allCases, Wire.allCases
+  )
+  func signIn(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, backend in
       _ = try await client.call("mfa.enroll", phone.enrolment())
@@ -82,15 +101,23 @@ struct ScenarioTests {
   }
 
   @Test(
-    "A-S08 A-S09 an app that has lost its key falls back to SMS, and comes back with a new key",
-    arguments: Database.allCases, Wire.allCases)
-  func lostAndRestored(_ database: Database, _ wire: Wire) async throws {
+    "A-S08 an app that has lost its key falls back to SMS, and the lost key is worth nothing",
+    arguments: TestDatabase.allCases, Wire.allCases)
+  func lost(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, _ in
-      _ = try await client.call("mfa.enroll", phone.enrolment())
-      #expect(try await client.call("mfa.downgrade", phone.naming)["message"] == "Downgraded to SMS OTP")
-      #expect(try await client.signIn(phone)["code"] == "authentication_failed")
-      let token = try await client.signInWithCode(phone)["token"]?.text
+      try await Self.lose(phone, client)
+      #expect(try await client.status(phone)["method"] == "smsOTP")
+    }
+  }
+
+  @Test(
+    "A-S09 an app that had fallen back to SMS comes back with a new key", arguments: TestDatabase.allCases,
+    Wire.allCases)
+  func restored(_ database: TestDatabase, _ wire: Wire) async throws {
+    let phone = TestPhone()
+    try await play(database, wire, phone) { client, _ in
+      let token = try await Self.lose(phone, client)
       var restored = phone
       restored.key = P256.Signing.PrivateKey()
       guard case .object(var body) = restored.naming else { return }
@@ -102,8 +129,18 @@ struct ScenarioTests {
     }
   }
 
-  @Test("A-S10 an app that switches keys signs in by the new one alone", arguments: Database.allCases, Wire.allCases)
-  func switched(_ database: Database, _ wire: Wire) async throws {
+  /// Enrols with a key, loses it, and signs in by SMS, to the token.
+  @discardableResult
+  private static func lose(_ phone: TestPhone, _ client: AppClient) async throws -> String? {
+    _ = try await client.call("mfa.enroll", phone.enrolment())
+    #expect(try await client.call("mfa.downgrade", phone.naming)["message"] == "Downgraded to SMS OTP")
+    #expect(try await client.signIn(phone)["code"] == "authentication_failed")
+    return try await client.signInWithCode(phone)["token"]?.text
+  }
+
+  @Test(
+    "A-S10 an app that switches keys signs in by the new one alone", arguments: TestDatabase.allCases, Wire.allCases)
+  func switched(_ database: TestDatabase, _ wire: Wire) async throws {
     let phone = TestPhone()
     try await play(database, wire, phone) { client, _ in
       _ = try await client.call("mfa.enroll", phone.enrolment())
@@ -121,8 +158,8 @@ struct ScenarioTests {
 
   @Test(
     "X-055 one backup code in 50 tries at once is accepted once, and of 200 guesses five are looked at",
-    arguments: Database.allCases)
-  func races(_ database: Database) async throws {
+    arguments: TestDatabase.allCases)
+  func races(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: try await database.open()) { backend in
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
@@ -150,8 +187,8 @@ struct ScenarioTests {
     }
   }
 
-  @Test("X-050 the history is whole on both databases", arguments: Database.allCases)
-  func history(_ database: Database) async throws {
+  @Test("X-050 the history is whole on both databases", arguments: TestDatabase.allCases)
+  func history(_ database: TestDatabase) async throws {
     let store = try await database.open()
     try await TestBackend.with(store: store) { backend in
       let phone = TestPhone()

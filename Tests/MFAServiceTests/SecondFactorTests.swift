@@ -4,18 +4,50 @@ import Testing
 
 @Suite("The second factor")
 struct SecondFactorTests {
-  @Test("B-022 the right code answers in the seed's words, with a full token")
-  func verify() async throws {
+  /// A telephone whose sign-in waits for the second factor.
+  private struct Waiting: Sendable {
+    let backend: TestBackend
+    let phone: TestPhone
+    let authenticator: TestAuthenticator
+    let pending: String
+
+    func verify(_ code: String, _ more: [String: JSONValue] = [:]) async throws -> Answer {
+      try await backend.verifyLogin(code, phone, token: pending, more)
+    }
+
+    func get(_ path: String, token: String? = nil) async throws -> Answer {
+      try await backend.get(path, as: phone.app, token: token ?? pending)
+    }
+
+    /// How many of 50 uses of `code` at once are accepted.
+    func accepted(of code: String) async throws -> Int {
+      try await withThrowingTaskGroup { group in
+        for _ in 1...50 { group.addTask { try await verify(code).status == 200 } }
+        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+      }
+    }
+  }
+
+  /// Calls `body` with a telephone that has come as far as the second factor, `age` after its authenticator was set up.
+  private func waiting(after age: Duration = .zero, _ body: (Waiting) async throws -> Void) async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
+      backend.clock.advance(by: age)
       let pending = try await backend.pendingToken(phone)
-      let answer = try await backend.verifyLogin(authenticator.code(), phone, token: pending)
+      try await body(Waiting(backend: backend, phone: phone, authenticator: authenticator, pending: pending))
+    }
+  }
+
+  @Test("B-022 the right code answers in the seed's words, with a full token")
+  func verify() async throws {
+    try await waiting { factor in
+      let answer = try await factor.verify(factor.authenticator.code())
       #expect(answer.status == 200)
       #expect(answer["message"] == "MFA verification successful")
       #expect(answer["user_id"]?.text?.count == 36)
       let token = answer["token"]?.text
-      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 200)
+      #expect(try await factor.get("/devices/testuser", token: token).status == 200)
     }
   }
 
@@ -23,25 +55,17 @@ struct SecondFactorTests {
     "B-073 a code of one step before or after is taken, and none of two",
     arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
   func skew(_ steps: Int64, _ status: Int) async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      backend.clock.advance(by: .seconds(120))
-      let pending = try await backend.pendingToken(phone)
-      #expect(try await backend.verifyLogin(authenticator.code(steps), phone, token: pending).status == status)
+    try await waiting(after: .seconds(120)) { factor in
+      #expect(try await factor.verify(factor.authenticator.code(steps)).status == status)
     }
   }
 
   @Test("B-073 a code works once, and neither do those before it, and that looks as if it were wrong")
   func noReplay() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      backend.clock.advance(by: .seconds(120))
-      let pending = try await backend.pendingToken(phone)
-      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200)
+    try await waiting(after: .seconds(120)) { factor in
+      #expect(try await factor.verify(factor.authenticator.code()).status == 200)
       for steps in [0, -1] as [Int64] {
-        let answer = try await backend.verifyLogin(authenticator.code(steps), phone, token: pending)
+        let answer = try await factor.verify(factor.authenticator.code(steps))
         #expect(answer.status == 401)
         #expect(answer["error"] == "Invalid code. Please try again.")
       }
@@ -50,80 +74,53 @@ struct SecondFactorTests {
 
   @Test("B-073 of 50 uses of one code at once, one is accepted")
   func parallelCode() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
-      let accepted = try await withThrowingTaskGroup { group in
-        for _ in 1...50 {
-          group.addTask { try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200 }
-        }
-        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
-      }
-      #expect(accepted == 1)
+    try await waiting { factor in
+      #expect(try await factor.accepted(of: factor.authenticator.code()) == 1)
     }
   }
 
   @Test("B-029 of 50 uses of one backup code at once, one is accepted, and one fewer remains")
   func parallelBackup() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
-      let accepted = try await withThrowingTaskGroup { group in
-        for _ in 1...50 {
-          group.addTask {
-            try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending).status == 200
-          }
-        }
-        return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
-      }
-      #expect(accepted == 1)
-      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: pending)
+    try await waiting { factor in
+      #expect(try await factor.accepted(of: factor.authenticator.backupCodes[0]) == 1)
+      let status = try await factor.get("/auth/mfa/status")
       #expect(status["backup_codes_remaining"] == 9)
     }
   }
 
   @Test("B-075 a backup code may be written in small letters and with dashes", arguments: ["ab-cd", "  "])
   func writtenOtherwise(_ style: String) async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
-      let code = authenticator.backupCodes[0]
+    try await waiting { factor in
+      let code = factor.authenticator.backupCodes[0]
       let written =
         style == "  " ? "\(code.prefix(4)) \(code.suffix(4))" : "\(code.prefix(4))-\(code.suffix(4))".lowercased()
-      #expect(try await backend.verifyLogin(written, phone, token: pending).status == 200)
+      #expect(try await factor.verify(written).status == 200)
     }
   }
 
   @Test("B-028 before the second factor a session has the status and the factor, and nothing else")
   func pendingScope() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
-      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: pending).status == 200)
+    try await waiting { factor in
+      #expect(try await factor.get("/auth/mfa/status").status == 200)
       for path in ["/auth/mfa/trusted-devices", "/devices/testuser", "/auth/notices"] {
-        let answer = try await backend.get(path, as: phone.app, token: pending)
+        let answer = try await factor.get(path)
         #expect(answer.status == 403)
         #expect(answer["code"] == "mfa_required")
       }
-      let unenrol = try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: pending)
+      let unenrol = try await factor.backend.post(
+        "/mfa/unenroll", factor.phone.naming, as: factor.phone.app, token: factor.pending)
       #expect(unenrol.status == 403)
-      let disable = try await backend.post(
-        "/auth/mfa/disable", ["code": .string(authenticator.code())], as: phone.app, token: pending)
+      let disable = try await factor.backend.post(
+        "/auth/mfa/disable", ["code": .string(factor.authenticator.code())], as: factor.phone.app,
+        token: factor.pending)
       #expect(disable.status == 403)
     }
   }
 
   @Test("B-020 the status has the origin's fields and ours")
   func status() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      _ = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
-      let answer = try await backend.get("/auth/mfa/status", as: phone.app, token: pending)
+    try await waiting { factor in
+      let answer = try await factor.get("/auth/mfa/status")
       #expect(
         answer.json == [
           "enabled": true, "enrolled_at": "2026-01-01T00:00:00Z", "backup_codes_remaining": 10,
@@ -136,27 +133,21 @@ struct SecondFactorTests {
 
   @Test("B-021 a method that is named restricts what the code may be")
   func namedMethod() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
-      let code = authenticator.backupCodes[0]
-      #expect(try await backend.verifyLogin(code, phone, token: pending, ["method": "totp"]).status == 401)
-      #expect(try await backend.verifyLogin(code, phone, token: pending, ["method": "password"]).status == 400)
-      #expect(try await backend.verifyLogin(code, phone, token: pending, ["method": "backup_code"]).status == 200)
+    try await waiting { factor in
+      let code = factor.authenticator.backupCodes[0]
+      #expect(try await factor.verify(code, ["method": "totp"]).status == 401)
+      #expect(try await factor.verify(code, ["method": "password"]).status == 400)
+      #expect(try await factor.verify(code, ["method": "backup_code"]).status == 200)
     }
   }
 
   @Test("B-042 five wrong codes rest the second factor, in whatever kinds they come")
   func rest() async throws {
-    try await TestBackend.with { backend in
-      let phone = TestPhone()
-      let (_, authenticator) = try await backend.setUp(phone)
-      let pending = try await backend.pendingToken(phone)
+    try await waiting { factor in
       for guess in ["000000", "ABCDEFGH", "11111111", "1", "ZZZZZZZ2"] {
-        #expect(try await backend.verifyLogin(guess, phone, token: pending).status == 401)
+        #expect(try await factor.verify(guess).status == 401)
       }
-      #expect(try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending).status == 429)
+      #expect(try await factor.verify(factor.authenticator.backupCodes[0]).status == 429)
     }
   }
 

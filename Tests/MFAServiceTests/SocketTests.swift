@@ -42,16 +42,36 @@ struct SocketTests {
     }
   }
 
-  @Test("X-001 a socket without the gate's identity is not opened")
+  private static let upgrade = [
+    ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("X-Request-Id", "gate-7"),
+  ]
+
+  @Test("X-001 a socket without the gate's identity gets 401 with the uniform body, and no upgrade")
   func noIdentity() async throws {
     try await TestBackend.with { backend in
-      let headers = [
-        ("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13"),
-        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-      ]
-      await #expect(throws: (any Error).self) {
-        try await backend.send("GET", "/", text: nil, assertion: nil, headers: headers)
-      }
+      let answer = try await backend.send("GET", "/", text: nil, assertion: nil, headers: Self.upgrade)
+      #expect(answer.status == 401)
+      let text: JSONValue = "The gate's identity is missing or not valid"
+      #expect(
+        answer.json == [
+          "success": false, "error": text, "message": text, "code": "not_attested", "requestId": "gate-7",
+        ])
+      #expect(answer.headers["x-request-id"] == "gate-7")
+      #expect(answer.headers["upgrade"] == nil)
+    }
+  }
+
+  @Test("X-001 a socket whose identity was used before gets 401")
+  func usedIdentity() async throws {
+    try await TestBackend.with { backend in
+      let assertion = try await backend.gate.assertion(for: .genuine())
+      #expect(
+        try await backend.send("GET", "/api/v1/nothing", text: nil, assertion: assertion, headers: Self.upgrade).status
+          == 404)
+      let again = try await backend.send("GET", "/", text: nil, assertion: assertion, headers: Self.upgrade)
+      #expect(again.status == 401)
+      #expect(again["code"] == "not_attested")
     }
   }
 

@@ -77,12 +77,14 @@ struct AdminServerTests {
       let port = try Places.freePort()
       let admin = "{ listen: \"127.0.0.1:\(port)\", token_file: \"\(file)\" }"
       try await AdminBench.serving(admin: admin) { bench in
-        func status(_ authorization: String?) async throws -> Int {
+        func status(_ authorization: String?) async throws -> Int { try await answer(authorization).status }
+        func answer(_ authorization: String?) async throws -> Response {
           var headers = HeaderFields([.init(name: "Host", value: "localhost")])
           if let authorization { headers.append("Authorization", authorization) }
           return try await ClientEngine().connect(host: "127.0.0.1", port: port, tls: nil)
-            .send("GET", "/v1/keys", headers: headers).status
+            .send("GET", "/v1/keys", headers: headers)
         }
+        #expect(try await answer(nil).headers.values(of: "WWW-Authenticate") == ["Bearer"])
         #expect(try await status("bearer \(token)") == 200)
         for wrong in [nil, token, "Bearer", "Bearer \(token)0", "Bearer \(token.dropLast())", "Basic \(token)"] {
           #expect(try await status(wrong) == 401)
@@ -93,6 +95,27 @@ struct AdminServerTests {
         let refused = try await sallyport(["keys", "list"] + bench.config)
         #expect(refused.status == 77)
         #expect(refused.isFailure)
+      }
+    }
+  }
+
+  @Test("answers to names of this machine alone, so that a page whose name leads here reads nothing")
+  func hosts() async throws {
+    try await AdminBench.serving { bench in
+      func answer(to host: String) async throws -> Response {
+        try await ClientEngine().connect(socket: bench.socket)
+          .send("GET", "/v1/keys", headers: HeaderFields([.init(name: "Host", value: host)]))
+      }
+      for host in ["localhost", "LOCALHOST:8080", "gate.localhost", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:8080"]
+      {
+        #expect(try await answer(to: host).status == 200, "\(host)")
+      }
+      for host in [
+        "evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "127.evil.example",
+        "127.0.0.x", "127.0.0.256", "evillocalhost", "[::2]", "10.0.0.1",
+      ] {
+        let refused = try await answer(to: host)
+        #expect(refused.status == 421 && refused.text.contains(#""code":"foreign_host""#), "\(host)")
       }
     }
   }

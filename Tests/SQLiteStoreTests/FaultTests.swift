@@ -47,6 +47,25 @@ struct FaultTests {
     #expect(await register() == .success(.inserted))
   }
 
+  @Test("A lock that somebody made a link: what it leads to is left alone", arguments: [true, false])
+  func linkedLock(isSymbolic: Bool) async throws {
+    let (target, lock) = (folder.file("target"), store.path + ".lock")
+    try Data("kept".utf8).write(to: URL(fileURLWithPath: target))
+    if isSymbolic {
+      try FileManager.default.createSymbolicLink(atPath: lock, withDestinationPath: target)
+    } else {
+      try FileManager.default.linkItem(atPath: target, toPath: lock)
+    }
+    guard case .failure(.unreachable(let reason)) = await register() else {
+      Issue.record("followed")
+      return
+    }
+    #expect(reason.contains("find out who put it there"))
+    #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data("kept".utf8))
+    try FileManager.default.removeItem(atPath: lock)
+    #expect(await register() == .success(.inserted))
+  }
+
   @Test("A file that another process keeps locked")
   func locked() async throws {
     try await store.open()

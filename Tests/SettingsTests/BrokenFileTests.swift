@@ -65,6 +65,10 @@ struct BrokenFileTests {
     Broken("a text for an element", "app_attest: { apps: [x] }", "1:22: app_attest.apps[0]: takes keys below it"),
     Broken("no keys at all", "- a\n- b", "1:1: the file holds no keys, as listen: { port: 6200 }"),
     Broken("a key that is no word", "[a]: 1", "1:1: a key is a word"),
+    Broken("brackets for a key", "\"[]\": 1", "1:1: a key is a word"),
+    Broken("brackets for a key of a section", "listen: { \"[]\": 1 }", "1:11: listen: a key is a word"),
+    Broken("a path for a key", "listen.port: 6201", "1:1: a key is a word"),
+    Broken("a key with an end of a line in it", "\"a\\nb\\u2028c\": 1", "1:1: a?b?c: unknown key"),
     Broken(
       "an unended bracket", "listen: { port: 1",
       "2:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'"),

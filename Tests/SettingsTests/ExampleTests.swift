@@ -66,11 +66,17 @@ struct ExampleTests {
     #expect(try workspace.load(dotenv: everything, environment: [:]).routes.count == 1)
   }
 
-  @Test("The reference in the README is the table, row by row")
+  @Test(
+    "The keys in the README are some of the table's, as the table says them and in its order, with every required one")
   func reference() throws {
-    let lines = try ProjectFile.text("README.md").split(separator: "\n").map(String.init)
-    let rows = lines.drop { $0 != "| key | values | default | |" }.dropFirst(2).prefix { $0.hasPrefix("| `") }
-    #expect(Array(rows) == Self.available.map(Self.row))
+    let readme = try ProjectFile.text("README.md")
+    let lines = readme.split(separator: "\n").map(String.init)
+    let rows = Array(lines.drop { $0 != "| key | values | default | |" }.dropFirst(2).prefix { $0.hasPrefix("| `") })
+    #expect((10..<30).contains(rows.count))
+    #expect(rows == Self.available.map(Self.row).filter(rows.contains))
+    for key in Self.available where key.meaning.hasSuffix("Required.") { #expect(rows.contains(Self.row(key))) }
+    // All the others are there; `ReferenceTests` compares the file with the table.
+    #expect(readme.contains("](Sources/Settings/Settings.docc/Configuration.md)"))
   }
 
   /// A key as the README shows it. Without a default the key is off, or required, as its summary says.

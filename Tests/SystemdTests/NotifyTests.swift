@@ -84,6 +84,8 @@ struct NotifyTests {
     #expect(manager.receive() == "READY=1\nSTATUS=serving at 443")
     #expect(socket.send(.stopping))
     #expect(manager.receive() == "STOPPING=1")
+    #expect(socket.send(.mainProcess(4711), .ready))
+    #expect(manager.receive() == "MAINPID=4711\nREADY=1")
   }
 
   @Test(
@@ -133,6 +135,19 @@ struct PassedSocketsTests {
   func descriptors() {
     let environment = ["LISTEN_PID": String(getpid()), "LISTEN_FDS": "2"]
     #expect(PassedSockets.descriptors(environment: environment) == [3, 4])
+  }
+
+  @Test(
+    "have the names that they were passed with, unless these are not as many",
+    arguments: [
+      (nil, ["unknown", "unknown"]), ("a:b", ["a", "b"]), (":b", ["", "b"]), ("a", ["unknown", "unknown"]),
+      ("a:b:c", ["unknown", "unknown"]),
+    ])
+  func names(_ given: String?, _ names: [String]) {
+    var environment = ["LISTEN_PID": String(getpid()), "LISTEN_FDS": "2"]
+    environment["LISTEN_FDNAMES"] = given
+    let passed = PassedSockets.named(environment: environment)
+    #expect(passed.map(\.descriptor) == [3, 4] && passed.map(\.name) == names)
   }
 
   @Test(

@@ -25,6 +25,19 @@ public final class LineLog: Sendable {
     return try found.get()
   }
 
+  /// The first `count` lines, past or future, that match.
+  ///
+  /// - Throws: `WaitedTooLong`, also if the stream ends before.
+  public func first(
+    _ count: Int, _ purpose: String, within limit: Duration = .seconds(30),
+    where matches: @escaping @Sendable (String) -> Bool
+  ) async throws -> [String] {
+    try await content.wait(for: purpose, within: limit) { content in
+      let found = content.lines.filter(matches).prefix(count)
+      return found.count == count ? Array(found) : nil
+    }
+  }
+
   /// All lines, once the stream has ended.
   public func all(within limit: Duration = .seconds(30)) async throws -> [String] {
     try await content.wait(for: "the end of the stream", within: limit) { $0.hasEnded ? $0.lines : nil }

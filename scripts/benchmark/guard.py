@@ -1,4 +1,4 @@
-"""What a relayed message costs in instructions and allocations: numbers that a busy machine does not change."""
+"""What a relayed message and a connection cost: numbers that a busy machine changes little, or not at all."""
 
 import json
 import pathlib
@@ -12,15 +12,18 @@ from processes import Failed
 from proxies import Proxy
 
 THRESHOLDS = pathlib.Path(__file__).resolve().parents[2] / "config" / "bench-thresholds.json"
+MESSAGE, CONNECTION = "a round trip of 64 B", "a connection"
 NAMES = {
-    "instructions_per_round_trip": "instructions in user space",
-    "allocations_per_round_trip": "allocations of the gate's own",
-    "openssl_allocations_per_round_trip": "allocations within OpenSSL",
+    "instructions_per_round_trip": ("instructions in user space", MESSAGE),
+    "allocations_per_round_trip": ("allocations of the gate's own", MESSAGE),
+    "openssl_allocations_per_round_trip": ("allocations within OpenSSL", MESSAGE),
+    "instructions_per_connection": ("instructions, gate open", CONNECTION),
+    "instructions_per_verified_connection": ("instructions, assertion verified", CONNECTION),
 }
 
 
 def thresholds():
-    """The greatest values that pass, for a 64 B message there and back."""
+    """The greatest values that pass."""
     limits = json.loads(THRESHOLDS.read_text())
     if set(limits) != set(NAMES) or not all(isinstance(limit, (int, float)) for limit in limits.values()):
         raise Failed(f"{THRESHOLDS} has to hold a number each for {', '.join(NAMES)}")
@@ -30,15 +33,17 @@ def thresholds():
 def check(bench):
     """Prints each number beside its threshold. 1 if one is beyond it."""
     limits = thresholds()
-    measured = dict(zip(NAMES, (_instructions(bench), *_allocations(bench))))
+    measured = dict(zip(NAMES, (
+        _instructions(bench), *_allocations(bench), _opened(bench, "gate"), _opened(bench, "gate-verified"))))
     failed = False
     for name, limit in limits.items():
         value = measured[name]
         verdict = "ok" if value <= limit else "TOO MANY"
         failed = failed or value > limit
-        print(f"{NAMES[name]:30} {value:10,.2f} a round trip of 64 B, at most {limit:,}: {verdict}")
+        what, unit = NAMES[name]
+        print(f"{what:33} {value:12,.2f} {unit}, at most {limit:,}: {verdict}")
     if failed:
-        print(f"error: a relayed message costs more than {THRESHOLDS.name} allows", file=sys.stderr)
+        print(f"error: a message or a connection costs more than {THRESHOLDS.name} allows", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -68,23 +73,34 @@ def _read(counts):
 
 def _instructions(bench, few=2_000, many=22_000):
     """Instructions for each message: what many messages cost more than few, in two lives of a gate under callgrind."""
+    (less, _), (more, _) = (_life(bench, "gate", "-c", 1, "--messages", count) for count in (few, many))
+    return (more - less) / (many - few)
+
+
+def _opened(bench, name, short="2s", long="8s"):
+    """Instructions to open, upgrade and close a connection, in the same way.
+
+    Some sleep less often when more happens at once, and share a commit with others: it varies by a few percent.
+    """
+    (less, few), (more, many) = (_life(bench, name, "--connect", "-c", 8, "-d", time) for time in (short, long))
+    if many <= few:
+        raise Failed(f"{name} opened no more connections in {long} than in {short}")
+    return (more - less) / (many - few)
+
+
+def _life(bench, name, *load):
+    """The instructions of a gate's whole life under that load, and how much it did."""
     # Valgrind cannot read the debugging information of newer compilers, and does not need it.
     stripped = bench.folder / "sallyport"
     subprocess.run(["strip", "--strip-debug", "-o", stripped, bench.binaries / "sallyport"], check=True)
-    preload = _library(bench, "sigsuspend")
-    return (_total(bench, stripped, preload, many) - _total(bench, stripped, preload, few)) / (many - few)
-
-
-def _total(bench, program, preload, messages):
-    """Instructions of a gate's whole life."""
-    profile = bench.folder / f"callgrind-{messages}"
+    profile = bench.folder / "callgrind"
     gate = bench.start(
-        "gate", program=program, environment={"LD_PRELOAD": preload}, patience=120,
+        name, program=stripped, environment={"LD_PRELOAD": _library(bench, "sigsuspend")}, patience=120,
         wrapper=["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}"])
-    with Load(gate, "-c", 1, "--messages", messages) as load:
-        load.run()
+    with Load(gate, *load) as running:
+        report = running.run()
     gate.end()
     for line in profile.read_text().splitlines():
         if line.startswith("summary:"):
-            return int(line.split()[1])
+            return int(line.split()[1]), report["count"]
     raise Failed(f"callgrind wrote no summary:\n{gate.process.last_words()}")

@@ -14,6 +14,32 @@ public enum AdminAccess: Sendable {
   }
 }
 
+/// The names under which a server may be asked for.
+///
+/// A web page can have its own host's name lead to 127.0.0.1, and then read what is answered there as if it were its own
+/// (DNS rebinding). Its requests name that host; those of who means this machine name this machine.
+public enum AdminHosts: Sendable {
+  /// Where nobody has anything to hide, or no browser comes.
+  case any
+  /// `localhost`, what ends with `.localhost`, and addresses of loopback, with whatever port. A request without `Host` is
+  /// no browser's.
+  case thisMachine
+
+  func check(_ headers: HeaderFields) throws(AdminFault) {
+    guard case .thisMachine = self, let host = headers.first("Host"), !host.isEmpty else { return }
+    guard Self.isThisMachine(host) else { throw .foreignHost }
+  }
+
+  private static func isThisMachine(_ host: String) -> Bool {
+    // RFC 9110 section 7.2: a name or an address, an IPv6 one in brackets, and perhaps a port.
+    if host.hasPrefix("[") { return host.prefix { $0 != "]" } == "[::1" }
+    let name = host.prefix { $0 != ":" }.lowercased()
+    if name == "localhost" || name.hasSuffix(".localhost") { return true }
+    let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+}
+
 /// A secret that opens the admin server.
 public struct BearerToken: Sendable {
   public static let leastLength = 16

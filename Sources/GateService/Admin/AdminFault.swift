@@ -8,6 +8,8 @@ public enum AdminFault: Error, Sendable, Hashable {
   case unauthorized
   /// A web page asks for a change.
   case foreignOrigin
+  /// The request is for a host that is not this machine.
+  case foreignHost
   case notFound
   case methodNotAllowed(allowed: [String])
   case unknownParameter(known: [String])
@@ -22,6 +24,8 @@ public enum AdminFault: Error, Sendable, Hashable {
   case storeUnavailable(StoreError)
   /// The old configuration stays.
   case configurationRefused(reason: String)
+  /// No other process has taken over.
+  case upgradeRefused(reason: String)
   case malformedRequest(RequestFault)
 }
 
@@ -51,6 +55,10 @@ struct AdminRefusal {
         hint: "send Authorization: Bearer and the first line of admin.token_file",
         .init(name: "WWW-Authenticate", value: "Bearer"))
     case .foreignOrigin: self.init(403, "foreign_origin", "Web pages may not change anything here")
+    case .foreignHost:
+      self.init(
+        421, "foreign_host", "This server is asked for as localhost or 127.0.0.1",
+        hint: "name it so in the URL, as in http://localhost/readyz")
     case .notFound: self.init(404, "not_found", "There is nothing at this path", hint: "see the paths under /v1/")
     case .methodNotAllowed(let allowed):
       self.init(
@@ -81,6 +89,10 @@ struct AdminRefusal {
       self.init(
         409, "configuration_refused", "The configuration was not reloaded: \(reason)",
         hint: "the old one is served on; sallyport check tells what is wrong with the new one")
+    case .upgradeRefused(let reason):
+      self.init(
+        409, "upgrade_refused", "The gate was not upgraded: \(reason)",
+        hint: "the process that ran before serves on; its log, and that of the program that was started, say more")
     case .malformedRequest(let fault):
       let answer = Refusal.malformedRequest(fault).answer
       self.init(answer.status, answer.code, answer.text)

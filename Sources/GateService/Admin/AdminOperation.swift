@@ -22,7 +22,7 @@ public struct AdminOperation: Sendable {
   /// - Parameter answer: runs on no event loop, and may wait.
   public init(
     _ method: String, _ path: String, _ summary: String, parameters: [String] = [],
-    answers: AdminAnswers = AdminAnswers(200), answer: @escaping Answer
+    answers: AdminAnswers, answer: @escaping Answer
   ) {
     self.method = method
     self.path = path

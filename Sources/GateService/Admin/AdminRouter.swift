@@ -7,10 +7,12 @@ public struct AdminRouter: RequestResponder {
   /// Every operation, in the order of the resources.
   public let operations: [AdminOperation]
   private let access: AdminAccess
+  private let hosts: AdminHosts
 
-  public init(_ resources: [any AdminResource], access: AdminAccess) {
+  public init(_ resources: [any AdminResource], access: AdminAccess, hosts: AdminHosts = .any) {
     operations = resources.flatMap(\.operations)
     self.access = access
+    self.hosts = hosts
   }
 
   /// Begins on the admin server's own event loop, and leaves it at once: no operation can hold up another connection.
@@ -25,6 +27,7 @@ public struct AdminRouter: RequestResponder {
   /// The answer to `request`, without a socket.
   public func response(to request: Request) async -> Response {
     do throws(AdminFault) {
+      try hosts.check(request.headers)
       try access.check(request.headers)
       // A browser that shows somebody's page sends this along with what the page has it ask for.
       guard request.method == "GET" || request.headers.first("Origin") == nil else { throw .foreignOrigin }

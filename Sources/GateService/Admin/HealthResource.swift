@@ -48,13 +48,13 @@ public struct HealthResource: AdminResource {
     [
       AdminOperation(
         "GET", "/livez", "Says that the process works.",
-        answers: AdminAnswers(200, types: ["text/plain", "application/json"])
+        answers: AdminAnswers(200, schema: .liveness, types: ["text/plain", "application/json"])
       ) { request throws(AdminFault) in
         request.wantsJSON ? .json(["live": true]) : .text("ok\n")
       },
       AdminOperation(
         "GET", "/readyz", "Says whether new sessions can be let in; upstreams are not asked.", parameters: ["verbose"],
-        answers: AdminAnswers(200, 503, types: ["text/plain", "application/json"])
+        answers: AdminAnswers(200, 503, schema: .readiness, types: ["text/plain", "application/json"])
       ) { request throws(AdminFault) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
     ]
   }

@@ -26,20 +26,21 @@ public struct KeyResource: AdminResource {
       AdminOperation(
         "GET", "/v1/keys", "Lists keys, in the order of their ids.",
         parameters: ["after", "limit", "app", "state", "prefix"],
-        answers: AdminAnswers(200, refusals: [503])
+        answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
       ) { request throws(AdminFault) in .json(try await list(request)) },
-      AdminOperation("GET", "/v1/keys/{key}", "Tells all about a key.", answers: Self.ofOne) {
+      AdminOperation("GET", "/v1/keys/{key}", "Tells all about a key.", answers: Self.ofOne(.key)) {
         request throws(AdminFault) in
         .json(description(of: try await record(named: request.value("key"))))
       },
-      AdminOperation("POST", "/v1/keys/{key}/revoke", "Ends a key and its sessions.", answers: Self.ofOne) {
+      AdminOperation("POST", "/v1/keys/{key}/revoke", "Ends a key and its sessions.", answers: Self.ofOne(.key)) {
         request throws(AdminFault) in .json(try await revoke(request))
       },
-      AdminOperation("POST", "/v1/keys/{key}/restore", "Takes a revocation back.", answers: Self.ofOne) {
+      AdminOperation("POST", "/v1/keys/{key}/restore", "Takes a revocation back.", answers: Self.ofOne(.key)) {
         request throws(AdminFault) in .json(try await restore(request))
       },
       AdminOperation(
-        "DELETE", "/v1/keys/{key}", "Removes a key: its device has to attest a new one.", answers: Self.ofOne
+        "DELETE", "/v1/keys/{key}", "Removes a key: its device has to attest a new one.",
+        answers: Self.ofOne(.keyRemoval)
       ) {
         request throws(AdminFault) in .json(try await remove(request))
       },
@@ -47,7 +48,9 @@ public struct KeyResource: AdminResource {
   }
 
   /// What an operation on a key that is named by a part of its hash may say.
-  private static let ofOne = AdminAnswers(200, refusals: [404, 409, 503])
+  private static func ofOne(_ schema: AnswerSchema) -> AdminAnswers {
+    AdminAnswers(200, schema: schema, refusals: [404, 409, 503])
+  }
 
   // MARK: Looking
 

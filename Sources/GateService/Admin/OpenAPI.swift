@@ -20,9 +20,14 @@ public struct OpenAPIResource: AdminResource {
   private static let summary = "Describes the operations of this server (OpenAPI 3.1)."
 
   public var operations: [AdminOperation] {
-    let own = AdminOperation("GET", Self.path, Self.summary) { _ throws(AdminFault) in .json(["": ""]) }
+    let answers = AdminAnswers(200, schema: .document)
+    let own = AdminOperation("GET", Self.path, Self.summary, answers: answers) { _ throws(AdminFault) in
+      .json(["": ""])
+    }
     let document = OpenAPIDocument(operations: described + [own], version: version, asksForToken: asksForToken).content
-    return [AdminOperation("GET", Self.path, Self.summary) { _ throws(AdminFault) in .json(document) }]
+    return [
+      AdminOperation("GET", Self.path, Self.summary, answers: answers) { _ throws(AdminFault) in .json(document) }
+    ]
   }
 }
 
@@ -37,7 +42,10 @@ struct OpenAPIDocument {
     for operation in operations {
       paths[operation.path, default: [:]][operation.method.lowercased()] = entry(operation)
     }
-    var components: [String: JSONContent] = ["schemas": ["Refusal": Self.refusal]]
+    let schemas = AnswerSchema.allCases.map { ($0.rawValue, $0.content) } + [("Refusal", Self.refusal)]
+    var components: [String: JSONContent] = [
+      "schemas": .object(Dictionary(schemas, uniquingKeysWith: { first, _ in first }))
+    ]
     if asksForToken { components["securitySchemes"] = ["token": ["type": "http", "scheme": "bearer"]] }
     return [
       "openapi": "3.1.0",
@@ -88,7 +96,7 @@ struct OpenAPIDocument {
 
   private func responses(of operation: AdminOperation) -> JSONContent {
     var responses: [String: JSONContent] = [:]
-    for status in operation.answers.refusals + [400] + (asksForToken ? [401] : [])
+    for status in operation.answers.refusals + [400, 421] + (asksForToken ? [401] : [])
       + (operation.method == "GET" ? [] : [403])
     {
       responses["\(status)"] = [
@@ -97,7 +105,7 @@ struct OpenAPIDocument {
       ]
     }
     let types = operation.answers.types.map { type in
-      (type, type == "application/json" ? ["schema": ["type": "object"]] : ["schema": ["type": "string"]])
+      (type, ["schema": type == "application/json" ? operation.answers.content : ["type": "string"]])
         as (String, JSONContent)
     }
     for status in operation.answers.statuses {
@@ -117,13 +125,22 @@ public struct AdminAnswers: Sendable, Hashable {
   public var types: [String]
   /// Of the operation's own refusals.
   public var refusals: [Int]
+  /// Of an answer in JSON; `nil` if there is none in JSON.
+  public var schema: AnswerSchema?
 
-  /// An object of JSON, unless other types are given.
-  public init(_ statuses: Int..., types: [String] = ["application/json"], refusals: [Int] = []) {
+  /// JSON of the form `schema`, unless other types are given.
+  public init(
+    _ statuses: Int..., schema: AnswerSchema? = nil, types: [String] = ["application/json"], refusals: [Int] = []
+  ) {
     self.statuses = statuses
+    self.schema = schema
     self.types = types
     self.refusals = refusals
   }
+}
+
+extension AdminAnswers {
+  fileprivate var content: JSONContent { schema?.reference ?? ["type": "object"] }
 }
 
 /// JSON as it is written down in a program.

@@ -19,11 +19,12 @@ public struct SessionResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/v1/sessions", "Lists open sessions, the oldest first.", parameters: ["after", "limit", "key"]
+        "GET", "/v1/sessions", "Lists open sessions, the oldest first.", parameters: ["after", "limit", "key"],
+        answers: AdminAnswers(200, schema: .sessionListing)
       ) { request throws(AdminFault) in .json(try list(request)) },
       AdminOperation(
         "DELETE", "/v1/sessions/{id}", "Closes a session with 1001; its device may open another one.",
-        answers: AdminAnswers(200, refusals: [404])
+        answers: AdminAnswers(200, schema: .sessionClosing, refusals: [404])
       ) {
         request throws(AdminFault) in .json(try close(request))
       },

@@ -6,7 +6,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   /// Whether new sessions can be let in.
   public var ready: Bool
   public var checks: [Check]
-  /// `enforce` or `off`.
+  /// `enforce`, `monitor` or `off`.
   public var enforcement: String
   /// Of the public listener.
   public var address: String

@@ -51,9 +51,13 @@ struct StatusPage {
 
   private var notices: HTML {
     let open: HTML =
-      status.enforcement == "off"
-      ? #"<section class="notice">The gate is open<p>Everybody is let through, nothing is verified.</p></section>"#
-      : .nothing
+      switch status.enforcement {
+      case "off":
+        #"<section class="notice">The gate is open<p>Everybody is let through, nothing is verified.</p></section>"#
+      case "monitor":
+        #"<section class="notice warn">The gate only watches<p>Whoever would be refused is let through as nobody.</p></section>"#
+      default: .nothing
+      }
     guard let fault = status.configuration.fault else { return open }
     return """
       \(open)<section class="notice warn">The configuration was not reloaded: the one before is served

@@ -12,13 +12,15 @@ public struct StatusResource: AdminResource {
     [
       AdminOperation(
         "GET", "/status", "Shows how the gate is, as a page that needs no script.",
-        answers: AdminAnswers(200, types: ["text/html", "application/json"])
+        answers: AdminAnswers(200, schema: .status, types: ["text/html", "application/json"])
       ) {
         request throws(AdminFault) in
         let status = await status()
         return request.wantsJSON ? .json(status) : Self.page(status)
       },
-      AdminOperation("GET", "/v1/status", "Tells how the gate is.") { _ throws(AdminFault) in .json(await status()) },
+      AdminOperation("GET", "/v1/status", "Tells how the gate is.", answers: AdminAnswers(200, schema: .status)) {
+        _ throws(AdminFault) in .json(await status())
+      },
     ]
   }
 

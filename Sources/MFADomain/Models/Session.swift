@@ -7,7 +7,18 @@ public struct Session: Sendable, Hashable {
   public enum Scope: String, Sendable, Hashable {
     /// The first factor is proved, the second is not: it may ask for the status, and give the second factor.
     case pending = "mfa"
+    /// There is no second factor, and there must be one: it may ask for the status, and set one up.
+    case setup = "mfa_setup"
     case full
+
+    /// Whether this is as much as `least`.
+    func reaches(_ least: Scope) -> Bool {
+      switch least {
+      case .pending: true
+      case .setup: self != .pending
+      case .full: self == .full
+      }
+    }
   }
 
   /// How long its refresh tokens can prolong it, from its start.

@@ -26,7 +26,16 @@ public struct StoreFault: Error, Sendable, Hashable {
 
 /// All records, within a transaction.
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
-  & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords
+  & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
+
+/// Which of the gate's identities have been used.
+public protocol IdentityRecords {
+  /// Uses up the identity whose number is `id`, and says whether that was its first use.
+  ///
+  /// Of two callers with the same number, in whatever process, one gets `true`.
+  func spend(identity id: String, until end: Timestamp) throws -> Bool
+  func removeIdentities(expiredBefore instant: Timestamp) throws
+}
 
 public protocol UserRecords {
   func user(named key: String) throws -> User?

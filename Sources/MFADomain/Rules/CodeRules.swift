@@ -2,7 +2,7 @@ internal import ByteCoding
 
 extension OneTimeCode {
   /// `count` digits, every combination as likely as the others.
-  static func makeDigits(_ count: Int, _ entropy: Entropy) -> String {
+  public static func makeDigits(_ count: Int, _ entropy: Entropy) -> String {
     let bound = (0..<count).reduce(UInt64(1)) { power, _ in power * 10 }
     let digits = String(entropy.number(below: bound))
     return String(repeating: "0", count: count - digits.count) + digits

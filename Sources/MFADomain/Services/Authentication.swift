@@ -83,7 +83,7 @@ public struct Authentication: Sendable {
     by caller: Caller, at now: Timestamp
   ) async throws -> SessionTokens {
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: premises.vault) }
-    let (session, user) = try await premises.store.write { [sessions] records in
+    let (session, user) = try await premises.store.write { [sessions, policy = premises.policy] records in
       guard var device = try records.device(deviceID), device.removedAt == nil, device.publicKey == key,
         let user = try records.user(device.userID), user.username == username,
         try records.spend(challenge: challengeID, at: now)
@@ -91,7 +91,7 @@ public struct Authentication: Sendable {
       guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
       device.lastUsed = now
       try records.save(device)
-      let scope = try records.scope(after: trust, for: user, at: now)
+      let scope = try records.scope(after: trust, for: user, policy, at: now)
       let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["hwk"])
       try records.insert(session)
       try records.note(.signatureAccepted, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)

@@ -24,7 +24,8 @@ public struct Authenticator: Sendable {
     let secret = premises.entropy.bytes(parameters.secretLength)
     let codes = BackupCode.makeAll(premises.entropy)
     let username = try await premises.store.write { [premises] records in
-      let (_, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      let (_, user) = try records.freshSession(
+        of: caller, scope: .setup, maximumAge: premises.policy.freshProof, at: now)
       guard try records.totp(of: user.id)?.confirmedAt == nil else { throw Refusal.alreadyEnabled }
       try records.save(
         TOTPFactor(
@@ -46,7 +47,7 @@ public struct Authenticator: Sendable {
     let now = premises.clock.now()
     let guess = try CodeGuess(code)
     let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
-      var (session, user) = try records.session(of: caller, at: now)
+      var (session, user) = try records.session(of: caller, scope: .setup, at: now)
       guard var factor = try records.totp(of: user.id) else { return .failure(.notEnabled) }
       guard factor.confirmedAt == nil else { return .failure(.alreadyEnabled) }
       let subject = Brake.secondFactor(of: user.id)
@@ -64,6 +65,7 @@ public struct Authenticator: Sendable {
       factor.confirmedAt = now
       try records.save(factor)
       session.authenticatedAt = now
+      session.scope = .full
       session.methods += ["otp", "mfa"].filter { !session.methods.contains($0) }
       try records.update(session)
       try records.note(.totpConfirmed, by: caller, account: user.username.key, at: now)

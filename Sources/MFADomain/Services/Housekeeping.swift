@@ -9,6 +9,9 @@ public struct Housekeeping: Sendable {
   /// How long notices can be told again.
   static let noticesKept = Duration.seconds(90 * 86400)
 
+  /// How far the clocks of two backends on one database may be apart: what is over for one is not yet for the other.
+  static let clockDifference = Duration.seconds(60)
+
   public func clean() async throws {
     let now = premises.clock.now()
     try await premises.store.write { records in
@@ -19,6 +22,7 @@ public struct Housekeeping: Sendable {
       try records.removeSessions(expiredBefore: now)
       try records.removeTrustedDevices(expiredBefore: now)
       try records.removeBrakes(idleSince: now.advanced(by: Brake.longestLock * -2))
+      try records.removeIdentities(expiredBefore: now.advanced(by: Self.clockDifference * -1))
       try records.removeNotices(before: now.advanced(by: Self.noticesKept * -1))
     }
   }

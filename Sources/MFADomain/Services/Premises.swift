@@ -37,17 +37,26 @@ public struct Policy: Sendable, Hashable {
   /// Whom an authenticator app shows.
   public var issuer = "Sallyport"
 
-  /// Whether every user must set a second factor up, within `gracePeriod` of their first day.
-  public var requiresSecondFactor = false
+  /// Who must set a second factor up, within `gracePeriod` of their first day.
+  public enum Obligation: String, Sendable, Hashable { case nobody, admins, everyone }
+
+  public var secondFactorObligation = Obligation.nobody
   public var gracePeriod = Duration.seconds(7 * 86400)
   /// Whether a client may put its biometric gate in front of the code.
   public var allowsBiometricGate = true
 
   public init() {}
 
+  /// Whether `user`, who has no second factor, must set one up before anything else.
+  func blocks(_ user: User, at now: Timestamp) -> Bool { requirement(for: user, at: now)?.isInGrace == false }
+
   /// Since when `user` must have a second factor, and until when they may be without; `nil` if none is asked for.
   func requirement(for user: User, at now: Timestamp) -> Requirement? {
-    guard requiresSecondFactor else { return nil }
+    switch secondFactorObligation {
+    case .nobody: return nil
+    case .admins: if !user.isAdmin { return nil }
+    case .everyone: break
+    }
     let end = user.createdAt.advanced(by: gracePeriod)
     return Requirement(since: user.createdAt, graceEnds: end, isInGrace: now < end)
   }

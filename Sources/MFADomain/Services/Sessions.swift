@@ -65,7 +65,7 @@ extension SessionRecords where Self: UserRecords {
   /// The live session that the caller's token names, with its user.
   ///
   /// - Throws: `.sessionRequired` without one; `.boundElsewhere` if another app instance began it; `.accountLocked` if an
-  ///   operator has locked the user; `.secondFactorRequired` if it must be `full` and is not.
+  ///   operator has locked the user; `.secondFactorRequired` if it has not come as far as `scope`.
   func session(of caller: Caller, scope: Session.Scope = .full, at now: Timestamp) throws -> (
     session: Session, user: User
   ) {
@@ -74,15 +74,15 @@ extension SessionRecords where Self: UserRecords {
     else { throw Refusal.sessionRequired }
     guard session.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
     guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
-    if scope == .full, session.scope != .full { throw Refusal.secondFactorRequired }
+    guard session.scope.reaches(scope) else { throw Refusal.secondFactorRequired }
     return (session, user)
   }
 
   /// The same, proved no longer ago than `maximumAge`.
   func freshSession(
-    of caller: Caller, maximumAge: Duration, at now: Timestamp
+    of caller: Caller, scope: Session.Scope = .full, maximumAge: Duration, at now: Timestamp
   ) throws -> (session: Session, user: User) {
-    let (session, user) = try self.session(of: caller, at: now)
+    let (session, user) = try self.session(of: caller, scope: scope, at: now)
     guard now.since(session.authenticatedAt) <= maximumAge else {
       throw Refusal.freshProofRequired(maximumAge: maximumAge)
     }
@@ -99,7 +99,8 @@ extension Sessions {
   public func refresh(_ text: String, by caller: Caller) async throws -> SessionTokens {
     let now = premises.clock.now()
     guard let token = RefreshToken(text, in: premises.vault) else { throw Refusal.sessionRequired }
-    let outcome = try await premises.store.write { records -> Result<(Session, User), Refusal> in
+    let outcome = try await premises.store.write {
+      [policy = premises.policy] records -> Result<(Session, User), Refusal> in
       guard var session = try records.session(token.session), session.isLive(at: now),
         let user = try records.user(session.userID)
       else { return .failure(.sessionRequired) }
@@ -108,6 +109,10 @@ extension Sessions {
       if token.generation == session.generation {
         session.generation += 1
         session.rotatedAt = now
+        // The time of grace may have run out since the sign-in.
+        if session.scope == .full, policy.blocks(user, at: now), try records.totp(of: user.id)?.confirmedAt == nil {
+          session.scope = .setup
+        }
         try records.update(session)
         try records.note(.sessionRefreshed, by: caller, account: user.username.key, ["session=\(session.id)"], at: now)
         return .success((session, user))

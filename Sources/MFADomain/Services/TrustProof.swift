@@ -12,9 +12,12 @@ struct TrustProof: Sendable {
 }
 
 extension FactorRecords where Self: TrustRecords {
-  /// How far a first factor brings `user`: to the end if there is no second, or if the device is trusted to do without.
-  func scope(after proof: TrustProof?, for user: User, at now: Timestamp) throws -> Session.Scope {
-    guard try totp(of: user.id)?.confirmedAt != nil else { return .full }
+  /// How far a first factor brings `user`: to the end if there is no second and need not be one, or if the device is
+  /// trusted to do without.
+  func scope(
+    after proof: TrustProof?, for user: User, _ policy: Policy, at now: Timestamp
+  ) throws -> Session.Scope {
+    guard try totp(of: user.id)?.confirmedAt != nil else { return policy.blocks(user, at: now) ? .setup : .full }
     guard let proof, proof.binding != .debugBuild,
       var device = try trustedDevices(of: user.id, at: now).first(where: {
         $0.binding == proof.binding && constantTimeEqual($0.tokenHash, proof.tokenHash)

@@ -2,6 +2,7 @@ internal import ByteCoding
 public import Logging
 public import MFADomain
 internal import MFAWire
+internal import Metrics
 
 /// All operations, and the one way to run them.
 public struct OperationRegistry: Sendable {
@@ -21,17 +22,27 @@ public struct OperationRegistry: Sendable {
 
   /// Runs `operation` and gives its answer as JSON.
   func run(_ operation: Operation, _ input: OperationInput, for caller: Caller) async throws(PublicRefusal) -> [UInt8] {
+    let start = ContinuousClock.now
     do {
       try admit(caller, to: operation)
       let answer = try await operation.perform(input, caller)
       log(.info, "operation done", operation, caller, code: nil)
+      Self.count(operation, "done", since: start)
       return answer
     } catch {
       let refusal = PublicRefusal(error)
       let isFault = refusal.code == .internalError || refusal.code == .unavailable
       log(isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code, isFault ? error : nil)
+      Self.count(operation, refusal.code.rawValue, since: start)
       throw refusal
     }
+  }
+
+  private static func count(_ operation: Operation, _ outcome: String, since start: ContinuousClock.Instant) {
+    Counter(label: "mfa_operations_total", dimensions: [("operation", operation.name), ("outcome", outcome)])
+      .increment()
+    Metrics.Timer(label: "mfa_operation_seconds", dimensions: [("operation", operation.name)])
+      .record(duration: ContinuousClock.now - start)
   }
 
   private func admit(_ caller: Caller, to operation: Operation) throws {

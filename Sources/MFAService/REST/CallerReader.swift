@@ -32,16 +32,17 @@ public struct CallerReader: Sendable {
     return Hex.encode(entropy.bytes(16))
   }
 
-  /// - Throws: `.notAttested` unless exactly one identity came and it is the gate's.
+  /// - Throws: `.notAttested` unless exactly one identity came and it is the gate's; `StoreFault` if it cannot be known
+  ///   whether it was used before.
   func caller(of headers: HTTPFields, requestID: String) async throws -> Caller {
     let assertions = headers[values: .attestAssertion]
     guard assertions.count == 1, let assertion = assertions.first else { throw RequestFault.notAttested }
-    do throws(GateIdentityVerifier.Rejection) {
+    do {
       let identity = try await gate.identity(in: assertion)
       return Caller(
         identity: identity, session: await proof(in: headers[.authorization]), requestID: requestID,
         userAgent: String((headers[.userAgent] ?? "").prefix(256)))
-    } catch {
+    } catch let error as GateIdentityVerifier.Rejection {
       logger.notice("identity refused", metadata: ["request_id": "\(requestID)", "reason": "\(error.reason)"])
       throw RequestFault.notAttested
     }

@@ -85,13 +85,15 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       maxFrameSize: service.limits.largestMessage,
       shouldUpgrade: { channel, head in
         channel.eventLoop.makeFutureWithTask {
-          guard let caller = await caller(opening: head) else {
+          do throws(UpgradeRefusal) {
+            let caller = try await caller(opening: head)
+            admitted.withLock { $0 = caller }
+            return Self.headers(answering: head)
+          } catch {
             // NIO does not hand on a request whose upgrade was refused after its bytes were read.
-            channel.close(promise: nil)
+            try? await error.answer(on: channel)
             return nil
           }
-          admitted.withLock { $0 = caller }
-          return Self.headers(answering: head)
         }
       },
       upgradePipelineHandler: { channel, _ in
@@ -110,15 +112,21 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
-  /// Who opens a socket; `nil` for somebody whom the gate has not identified.
-  private func caller(opening head: HTTPRequestHead) async -> Caller? {
-    let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
-    guard Self.paths.contains(String(path)) else { return nil }
+  /// Who opens a socket.
+  private func caller(opening head: HTTPRequestHead) async throws(UpgradeRefusal) -> Caller {
     var fields = HTTPFields()
     for header in head.headers {
       if let name = HTTPField.Name(header.name) { fields.append(HTTPField(name: name, value: header.value)) }
     }
-    return try? await service.callers.caller(of: fields, requestID: service.callers.requestID(of: fields))
+    let requestID = service.callers.requestID(of: fields)
+    let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+    do {
+      let caller = try await service.callers.caller(of: fields, requestID: requestID)
+      guard Self.paths.contains(String(path)) else { throw RequestFault.unknownOperation }
+      return caller
+    } catch {
+      throw UpgradeRefusal(refusal: PublicRefusal(error), requestID: requestID)
+    }
   }
 
   /// Chooses our subprotocol if it is offered. A client that offers none speaks it all the same.

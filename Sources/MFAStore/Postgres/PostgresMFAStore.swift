@@ -10,15 +10,15 @@ public final class PostgresMFAStore: Store {
   private let reader: PostgresDatabase
 
   /// Connects to what `url` names (`postgres://…`, as libpq takes it), and brings its tables up to date.
-  public init(url: String, mostWaiting: Int = 4096) throws(StoreFault) {
-    let database = PostgresDatabase(url: url)
+  public init(url: String, mostWaiting: Int = 4096, trace: StatementTrace? = nil) throws(StoreFault) {
+    let database = PostgresDatabase(url: url, trace: trace)
     do {
       try database.migrate()
     } catch {
       throw StoreFault(error)
     }
     lane = WriteLane(writer: database, mostWaiting: mostWaiting)
-    reader = PostgresDatabase(url: url)
+    reader = PostgresDatabase(url: url, trace: trace)
   }
 
   public func read<Value: Sendable>(
@@ -48,6 +48,7 @@ public final class PostgresMFAStore: Store {
 /// A database and one connection to it, made when it is needed and anew after it broke.
 final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
+  private let trace: StatementTrace?
   // Used by one thread at a time: at first the one that migrates, then the write lane's or `queue`'s.
   private var connection: PostgresConnection?
   let queue = DispatchQueue(label: "mfa.store.postgres")
@@ -55,7 +56,10 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   /// The number of the lock that all writers of a database take: `mfa` in ASCII.
   private static let lock = 0x6D6661
 
-  init(url: String) { self.url = url }
+  init(url: String, trace: StatementTrace?) {
+    self.url = url
+    self.trace = trace
+  }
 
   func transaction(_ body: (any SQLSession) throws -> Void) throws {
     try within("BEGIN; SELECT pg_advisory_xact_lock(\(Self.lock))", body)
@@ -86,7 +90,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     defer { if connection.isBroken { self.connection = nil } }
     do {
       try connection.execute(begin)
-      let value = try body(PostgresSession(connection: connection))
+      let value = try body(PostgresSession(connection: connection).traced(by: trace))
       guard try connection.run("COMMIT", []).commandTag == "COMMIT" else {
         throw PostgresConnection.Fault(code: "25P02", message: "the transaction was rolled back")
       }

@@ -8,16 +8,19 @@ public import MFADomain
 public final class SQLiteMFAStore: Store {
   private let writer: any DatabaseWriter
   private let lane: WriteLane
+  private let trace: StatementTrace?
 
   /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
-  public convenience init(path: String, mostWaiting: Int = 4096) throws(StoreFault) {
+  public convenience init(
+    path: String, mostWaiting: Int = 4096, trace: StatementTrace? = nil
+  ) throws(StoreFault) {
     do {
       try Self.createPrivately(path)
       var configuration = Configuration()
       configuration.busyMode = .timeout(2)
       configuration.label = "mfa.store"
       let pool = try DatabasePool(path: path, configuration: configuration)
-      try self.init(writer: pool, mostWaiting: mostWaiting)
+      try self.init(writer: pool, mostWaiting: mostWaiting, trace: trace)
       // GRDB sets NORMAL when it turns WAL on, and NORMAL loses commits with the power.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     } catch let fault as StoreFault {
@@ -28,15 +31,17 @@ public final class SQLiteMFAStore: Store {
   }
 
   /// A store that is forgotten with this object.
-  public static func ephemeral(mostWaiting: Int = 4096) throws(StoreFault) -> SQLiteMFAStore {
+  public static func ephemeral(
+    mostWaiting: Int = 4096, trace: StatementTrace? = nil
+  ) throws(StoreFault) -> SQLiteMFAStore {
     do {
-      return try SQLiteMFAStore(writer: try DatabaseQueue(), mostWaiting: mostWaiting)
+      return try SQLiteMFAStore(writer: try DatabaseQueue(), mostWaiting: mostWaiting, trace: trace)
     } catch {
       throw StoreFault(error)
     }
   }
 
-  private init(writer: any DatabaseWriter, mostWaiting: Int) throws {
+  private init(writer: any DatabaseWriter, mostWaiting: Int, trace: StatementTrace?) throws {
     var migrator = DatabaseMigrator()
     for (index, statements) in Schema.sqlite.versions.enumerated() {
       migrator.registerMigration("\(index + 1)") { db in
@@ -48,14 +53,17 @@ public final class SQLiteMFAStore: Store {
     }
     try migrator.migrate(writer)
     self.writer = writer
-    lane = WriteLane(writer: SQLiteWriter(writer: writer), mostWaiting: mostWaiting)
+    self.trace = trace
+    lane = WriteLane(writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting)
   }
 
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
     do {
-      return try await writer.read { try body(SQLRecords(sql: SQLiteSession(db: $0))) }
+      return try await writer.read { [trace] db in
+        try body(SQLRecords(sql: SQLiteSession(db: db).traced(by: trace)))
+      }
     } catch {
       throw StoreFault.translated(error)
     }

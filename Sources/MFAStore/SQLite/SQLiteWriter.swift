@@ -3,11 +3,12 @@ internal import GRDB
 /// SQLite's one writer.
 struct SQLiteWriter: SQLWriter {
   let writer: any DatabaseWriter
+  let trace: StatementTrace?
 
   func transaction(_ body: (any SQLSession) throws -> Void) throws {
     try writer.writeWithoutTransaction { db in
       try db.inTransaction(.immediate) {
-        try body(SQLiteSession(db: db))
+        try body(SQLiteSession(db: db).traced(by: trace))
         return .commit
       }
     }

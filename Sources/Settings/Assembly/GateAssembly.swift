@@ -18,13 +18,15 @@ extension Assembly {
     let admin = admin()
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
-      let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout)
+      let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout),
+      let linger = value(Keys.linger)
     else { return nil }
     return GateSettings(
       listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
       store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
       stateFolder: stateFolder(of: store), limits: limits, identity: identity, admin: admin,
       metrics: value(Keys.metricsListen), log: log, unreadyDelay: unreadyDelay, drainTimeout: drainTimeout,
+      linger: linger,
       warnings: earlier + warnings,
       effective: effectiveValues())
   }

@@ -140,6 +140,9 @@ enum Keys {
   static let drainTimeout = Key(
     "shutdown.drain_timeout", .duration(100...3_600_000), default: "8s",
     "How long open sessions have to end after SIGTERM.")
+  static let linger = Key(
+    "shutdown.linger", .duration(0...604_800_000), default: "10m",
+    "How long the sessions of the old process may go on after `sallyport upgrade`; then they are closed with 1012.")
 }
 
 /// The table of settings.
@@ -168,7 +171,7 @@ public enum SettingsTable {
     Keys.identityKeyOverlap.definition, Keys.strippedHeaders.definition,
     Keys.adminListen.definition, Keys.adminToken.definition, Keys.metricsListen.definition,
     Keys.logFormat.definition, Keys.logLevel.definition,
-    Keys.drainTimeout.definition, Keys.unreadyDelay.definition,
+    Keys.drainTimeout.definition, Keys.unreadyDelay.definition, Keys.linger.definition,
   ]
 
   private static let byPattern = Dictionary(keys.map { ($0.pattern, $0) }, uniquingKeysWith: { first, _ in first })

@@ -1,3 +1,5 @@
+internal import YAMLSource
+
 /// Reads the configuration file.
 struct FileLayer {
   private let name: String
@@ -44,7 +46,7 @@ struct FileLayer {
   private mutating func takeMembers(_ members: [YAMLDocument.Member], of section: SettingPath) {
     var seen: [String: YAMLDocument.Position] = [:]
     for member in members {
-      guard let key = member.key, !key.isEmpty else {
+      guard let key = member.key, Self.isWord(key) else {
         refuse(section.text.isEmpty ? nil : section, "a key is a word", at: member.position)
         continue
       }
@@ -55,6 +57,12 @@ struct FileLayer {
       seen[key] = member.position
       take(member.value, as: section[key], from: member.position)
     }
+  }
+
+  /// Whether `key` can be a step of a path. Dots and brackets write paths, and `a.b` as a key would pass for the key `b`
+  /// below `a` without being it.
+  private static func isWord(_ key: String) -> Bool {
+    !key.isEmpty && !key.unicodeScalars.contains { ".[]".unicodeScalars.contains($0) }
   }
 
   /// Takes what stands at `path`; `start` is where a person would look for it.

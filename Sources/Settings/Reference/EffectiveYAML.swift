@@ -126,7 +126,6 @@ extension Origin {
       case .credential(let path): "credential \(path)"
       case .file, .environment, .flag: description
       }
-    return String(
-      String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }))
+    return text.onOneLine
   }
 }

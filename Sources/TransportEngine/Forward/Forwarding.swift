@@ -172,7 +172,7 @@ extension EventLoop {
     forward.finish(now: now)
     exchange.forward = nil
     exchange.answered += 1
-    if drain != nil { exchange.closesAfterAnswer = true }
+    if isLeaving { exchange.closesAfterAnswer = true }
     if exchange.closesAfterAnswer { exchange.inbox = [] }
     session.pointee.phase = .answer
     schedule(session, after: service.limits.decisionTimeout)

@@ -56,22 +56,26 @@ final class KeptUpstream: LoopChannel {
     loop.watch(link.fd, events: Readiness.input, data: EventLoop.data(token))
   }
 
-  /// Gives the connection back, unless the upstream has closed it or said something by now.
+  /// Gives the connection back, unless the upstream has closed it or said something by now: then it is closed.
   func end(in loop: EventLoop) -> Link? {
-    loop.timers.cancel(timer)
-    loop.unwatch(link.fd)
-    loop.remove(self)
+    withdraw(from: loop)
     var byte: UInt8 = 0
-    guard recv(link.fd, &byte, 1, Int32(MSG_PEEK)) < 0, errno == EAGAIN else {
-      return nil
-    }
+    guard recv(link.fd, &byte, 1, Int32(MSG_PEEK)) < 0, errno == EAGAIN else { return nil }
     defer { link = Link() }
     return link
   }
 
+  /// Nobody wakes it any more. The link stays its own, and is closed with it.
+  private func withdraw(from loop: EventLoop) {
+    loop.timers.cancel(timer)
+    loop.unwatch(link.fd)
+    loop.remove(self)
+  }
+
   private func leave(_ loop: EventLoop) {
     loop.keptUpstreams.remove(self)
-    _ = end(in: loop)
+    withdraw(from: loop)
+    link.close()
   }
 
   override func ready(_ events: UInt32, in loop: EventLoop) { leave(loop) }

@@ -41,7 +41,7 @@ extension UpgradeAnswer {
     guard !accept.isEmpty, head.headers.only("Sec-WebSocket-Accept") == .once(accept) else { throw .accept }
     // To a reader that honoured them, frames would be a body.
     if head.headers.first("Transfer-Encoding") != nil { throw .framing }
-    if let length = head.headers.first("Content-Length"), length != "0" { throw .framing }
+    if head.headers.values(of: "Content-Length").contains(where: { $0 != "0" }) { throw .framing }
     self.accept = accept
     subprotocol = try Self.choice(in: head.headers, offered: subprotocols)
     guard let used = ExtensionList.names(in: head.headers), used.allSatisfy(extensions.contains) else {

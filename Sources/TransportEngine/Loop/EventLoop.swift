@@ -28,6 +28,8 @@ final class EventLoop: @unchecked Sendable {
   var drain: Drain?
   var keptUpstreams = KeptUpstreams()
   var listeners: [Listener] = []
+  /// Whether the next answer of a connection is its last: there is a better place for the next request.
+  private(set) var isLeaving = false
 
   private let epoll: Int32
   private let wakeUp: Int32
@@ -102,6 +104,7 @@ final class EventLoop: @unchecked Sendable {
 
   /// Accepts nobody from now on but those who have connected already and whom nobody else would accept.
   func stopListening() {
+    isLeaving = true
     for listener in listeners { listener.leave(in: self) }
     listeners = []
   }

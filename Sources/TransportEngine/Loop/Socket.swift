@@ -32,6 +32,13 @@ enum Socket {
     return value
   }
 
+  /// Whether `fd` is a socket that connections can be accepted from.
+  static func isListening(_ fd: Int32) -> Bool {
+    var value: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value == 1
+  }
+
   /// Starts to connect; `true` if that was all.
   static func connect(_ fd: Int32, to address: SocketAddress) throws(SystemCallError) -> Bool {
     let result = withSystemAddress(address) { Glibc.connect(fd, $0, $1) }
@@ -91,7 +98,9 @@ enum Socket {
         let isMapped = address[..<10].allSatisfy { $0 == 0 } && address[10..<12].allSatisfy { $0 == 0xFF }
         return isMapped ? .ipv4(Array(address[12...]), port: port) : .ipv6(address, port: port)
       default:
-        return .unix("")
+        // Up to its zero; a socket without a name has none, and begins with that.
+        let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
+        return .unix(String(decoding: path, as: UTF8.self))
       }
     }
   }

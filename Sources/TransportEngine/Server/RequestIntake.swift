@@ -153,7 +153,7 @@ extension EventLoop {
     exchange.upgrade = intent
     // A client that asked for an upgrade believes that frames may follow.
     exchange.closesAfterAnswer =
-      head.wantsClose || intent != nil || drain != nil || exchange.answered + 1 >= service.limits.maxRequests
+      head.wantsClose || intent != nil || isLeaving || exchange.answered + 1 >= service.limits.maxRequests
     let request = Request(head, id: exchange.requestID, body: body, upgrade: intent)
     let peer = exchange.peer
     session.pointee.phase = .decision

@@ -19,6 +19,19 @@ public struct UnixSocketFile: Sendable, Hashable {
   private let device: dev_t
   private let inode: ino_t
 
+  private init(path: String, device: dev_t, inode: ino_t) {
+    self.path = path
+    self.device = device
+    self.inode = inode
+  }
+
+  /// The socket that stands at `path`, whoever has made it; `nil` if there is none.
+  init?(existingAt path: String) {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+    self.init(path: path, device: status.st_dev, inode: status.st_ino)
+  }
+
   /// Who is at `path`. Asking connects, and ends the connection at once.
   public static func state(at path: String) -> State {
     var status = stat()

@@ -53,6 +53,8 @@ public final class ServerTLS: Sendable {
     guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
       throw Fault(file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
     }
+    // Without a callback OpenSSL would ask the terminal for the passphrase of an encrypted key, and wait.
+    SSL_CTX_set_default_passwd_cb(context) { _, _, _, _ in -1 }
     let mismatch = Fault(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
     guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
       if ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH { throw mismatch }

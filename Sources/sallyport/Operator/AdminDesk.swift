@@ -101,6 +101,7 @@ struct AdminDesk {
       case 401, 403: .refused
       case 404: .noInput
       case 409 where refusal?.code == "configuration_refused": .configuration
+      case 409 where refusal?.code == "upgrade_refused": .unavailable
       case 400, 409: .usage
       case 503: .unavailable
       default: .software

@@ -54,7 +54,11 @@ struct StatusText {
   private var rows: [(name: String, value: String)] {
     let activity = status.activity
     var rows: [(String, String)] = []
-    if status.enforcement == "off" { rows.append(("THE GATE IS OPEN", "nothing is verified")) }
+    switch status.enforcement {
+    case "off": rows.append(("THE GATE IS OPEN", "nothing is verified"))
+    case "monitor": rows.append(("ONLY WATCHING", "whoever would be refused is let through as nobody"))
+    default: break
+    }
     rows += status.checks.map { ($0.name, $0.detail) }
     rows += [
       ("sessions", "\(status.sessions.open) open, \(status.sessions.connections) connections"),

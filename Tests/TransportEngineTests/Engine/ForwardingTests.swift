@@ -125,6 +125,20 @@ extension EngineTests {
       #expect(!isCalled(within: 300))
     }
 
+    @Test("a kept connection that nobody needs is closed by the gate, before servers close theirs")
+    func patience() throws {
+      let client = try client()
+      try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+      let kept = try listener.accept()
+      _ = try kept.readHead()
+      try kept.send(Self.answer)
+      _ = try client.readHead()
+      var wanted = pollfd(fd: kept.fd, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&wanted, 1, 3000) == 0)
+      #expect(poll(&wanted, 1, 2000) == 1)
+      #expect(try kept.readToEnd().isEmpty)
+    }
+
     @Test(
       "a request that changes something has a connection of its own and is sent once",
       arguments: [

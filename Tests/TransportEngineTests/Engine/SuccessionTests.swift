@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 import Transport
 
@@ -39,8 +40,13 @@ extension EngineTests {
       let port = old.address.port
       let kept = try RawSocket(connectingTo: port)
       #expect(try ask(kept, for: 3) == "old")
-      let new = try engine("new", inheriting: await old.shareSockets(), loops: newLoops)
+      let new = try engine("new", inheriting: await old.socketCopies(), loops: newLoops)
+      await old.shareSockets()
       #expect(new.address == old.address)
+      // A socket counts once, however many loops accept from it.
+      let copies = await new.socketCopies()
+      #expect(copies.count == loops)
+      for copy in copies { close(copy) }
       // These wait in the queue, for whichever of the two is first.
       let waiting = try (0..<20).map { _ in try RawSocket(connectingTo: port) }
       await old.stopListening()
@@ -66,6 +72,47 @@ extension EngineTests {
       let second = try engine("two", inheriting: [copies[1]], loops: 2)
       #expect(try early.readHead().hasPrefix("HTTP/1.1 200 "))
       second.stop()
+    }
+
+    @Test("a successor that does not come up has changed nothing: the old engine goes on, and ends as ever")
+    func withoutSuccessor() async throws {
+      let old = try engine("old", loops: 2)
+      for copy in await old.socketCopies() { close(copy) }
+      for _ in 0..<20 { #expect(try ask(RawSocket(connectingTo: old.address.port), for: 3) == "old") }
+      await old.drain(timeout: .milliseconds(100))
+      old.stop()
+      #expect(throws: (any Error).self) { try RawSocket(connectingTo: old.address.port) }
+    }
+
+    @Test("an engine that accepts nobody yet keeps them waiting until it does")
+    func acceptsLater() async throws {
+      let engine = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 2, tls: nil, responder: OneWord(word: "late"),
+        accepts: false)
+      let early = try RawSocket(connectingTo: engine.address.port)
+      try early.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(await engine.traffic().connections == 0)
+      engine.startAccepting()
+      #expect(try early.readHead().hasPrefix("HTTP/1.1 200 "))
+      engine.stop()
+    }
+
+    @Test("the file of a Unix socket goes with the successor that it was left to, and not with the one that left it")
+    func unixSocket() async throws {
+      try await Places.withTemporaryFolder { folder in
+        let path = folder + "/s"
+        let old = try Engine(listeningAt: .unix(path), loops: 1, tls: nil, responder: OneWord(word: "old"))
+        let copies = await old.socketCopies()
+        #expect(copies.map { Engine.address(ofListening: $0) } == [.unix(path)])
+        let new = try Engine(inheriting: copies, ownsFile: true, loops: 1, tls: nil, responder: OneWord(word: "new"))
+        await old.shareSockets()
+        await old.drain(timeout: .milliseconds(100))
+        old.stop()
+        #expect(UnixSocketFile.state(at: path) == .live)
+        await new.drain(timeout: .milliseconds(100))
+        new.stop()
+        #expect(UnixSocketFile.state(at: path) == .absent)
+      }
     }
 
     @Test("what is no listening socket is not served")

@@ -122,6 +122,7 @@ import Transport
       (.extensions, status, [], ["Sec-WebSocket-Extensions: x-other"]),
       (.extensions, status, [], ["Sec-WebSocket-Extensions: "]),
       (.framing, status, [], ["Transfer-Encoding: chunked"]), (.framing, status, [], ["Content-Length: 5"]),
+      (.framing, status, [], ["Content-Length: 0", "Content-Length: 5"]),
     ]
   }()
 

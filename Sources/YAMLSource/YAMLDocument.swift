@@ -1,14 +1,15 @@
 internal import Yams
 
 /// A YAML document as texts with places. The only file that knows Yams.
-struct YAMLDocument {
-  struct Position: Sendable, Hashable {
-    let line: Int
-    let column: Int
-    static let start = Position(line: 1, column: 1)
+public struct YAMLDocument {
+  /// Both count from 1, columns in Unicode scalars.
+  public struct Position: Sendable, Hashable {
+    public let line: Int
+    public let column: Int
+    public static let start = Position(line: 1, column: 1)
   }
 
-  indirect enum Content {
+  public indirect enum Content {
     case scalar(String)
     /// Nothing, `~` or `null`.
     case empty
@@ -16,22 +17,22 @@ struct YAMLDocument {
     case section([Member])
   }
 
-  struct Node {
-    let content: Content
-    let position: Position
+  public struct Node {
+    public let content: Content
+    public let position: Position
   }
 
-  struct Member {
+  public struct Member {
     /// `nil` for a key that is not a text.
-    let key: String?
-    let position: Position
-    let value: Node
+    public let key: String?
+    public let position: Position
+    public let value: Node
   }
 
   /// Why a text is not YAML, or more of it than a configuration needs.
-  struct Malformed: Error {
-    let reason: String
-    let position: Position
+  public struct Malformed: Error {
+    public let reason: String
+    public let position: Position
   }
 
   /// Nodes after aliases are followed; far beyond any configuration, and a bound on what aliases of aliases can cost.
@@ -41,7 +42,7 @@ struct YAMLDocument {
   private var nodes = 0
 
   /// The root of the document in `text`; an empty document is `.empty`.
-  static func parse(_ text: String) throws(Malformed) -> Node {
+  public static func parse(_ text: String) throws(Malformed) -> Node {
     let (root, originals) = try DuplicateTolerantParser.root(of: text)
     guard let root else { return Node(content: .empty, position: .start) }
     var document = YAMLDocument(originals: originals)

@@ -1,0 +1,100 @@
+/// The forms of the answers of the admin server, as JSON Schema says them: what an operation's document promises.
+///
+/// They name every member and allow no other, so that a test which compares them with answers finds what was forgotten.
+public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
+  case key = "Key"
+  case keyListing = "KeyListing"
+  case keyRemoval = "KeyRemoval"
+  case session = "Session"
+  case sessionListing = "SessionListing"
+  case sessionClosing = "SessionClosing"
+  case reload = "Reload"
+  case upgrade = "Upgrade"
+  case drain = "Drain"
+  case liveness = "Liveness"
+  case readiness = "Readiness"
+  case check = "Check"
+  case status = "Status"
+  case counts = "Counts"
+  /// OpenAPI 3.1 itself, whose own schema is elsewhere.
+  case document = "Document"
+
+  var reference: JSONContent { ["$ref": .text("#/components/schemas/\(rawValue)")] }
+
+  var content: JSONContent {
+    switch self {
+    case .key: Self.keyContent
+    case .keyListing: .members(["keys": .list(of: .key)], ["next": .string])
+    case .keyRemoval: .members(["key": .string, "removed": .truth])
+    case .session: Self.sessionContent
+    case .sessionListing: .members(["sessions": .list(of: .session)], ["next": .string])
+    case .sessionClosing: .members(["id": .string, "closed": .truth])
+    case .reload:
+      .members(["reloaded": .truth, "needsRestart": ["type": "array", "items": .string]])
+    case .upgrade: .members(["upgraded": .truth, "process": .count])
+    case .drain: .members(["draining": .truth])
+    case .liveness: .members(["live": .truth])
+    case .readiness: .members(["ready": .truth], ["checks": .list(of: .check)])
+    case .check: .members(["name": .string, "ready": .truth, "detail": .string])
+    case .status: Self.statusContent
+    case .counts: .members(["admitted": .count, "refused": .count, "registered": .count])
+    case .document: ["type": "object", "required": ["openapi", "info", "paths"]]
+    }
+  }
+
+  private static let keyContent = JSONContent.members(
+    [
+      "key": .string, "app": .string, "environment": ["enum": ["production", "development"]],
+      "state": ["enum": ["active", "revoked"]], "counter": .count, "registered_at": .instant,
+    ],
+    [
+      "last_used_at": .instant, "revoked_at": .instant, "category": .string, "bundle_version": .string,
+      "key_id": .string, "public_key": .string, "sessions": .count,
+    ])
+
+  private static let sessionContent = JSONContent.members(
+    [
+      "id": .string, "route": .string, "method": ["enum": ["app-attest", "mtls", "none"]], "opened_at": .instant,
+      "age_seconds": .integer, "address": .string,
+    ], ["key": .string, "app": .string])
+
+  private static let statusContent = JSONContent.members([
+    "version": .string, "ready": .truth, "checks": .list(of: .check),
+    "enforcement": ["enum": ["enforce", "monitor", "off"]], "address": .string, "started_at": .instant,
+    "uptime_seconds": .integer,
+    "sessions": .members(["open": .count, "connections": .count, "newest": .list(of: .session)]),
+    "traffic": .members(["bytes_from_clients": .count, "bytes_from_upstreams": .count]),
+    "activity": .members([
+      "last_minute": AnswerSchema.counts.reference, "last_hour": AnswerSchema.counts.reference,
+      "minutes": .list(of: .counts),
+    ]),
+    "refusals": .list(.members(["code": .string, "status": .string, "last_hour": .count, "total": .count])),
+    "certificates": .list(
+      .members(["name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer])),
+    "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
+    "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
+  ])
+}
+
+extension JSONContent {
+  fileprivate static let string: JSONContent = ["type": "string"]
+  fileprivate static let integer: JSONContent = ["type": "integer"]
+  fileprivate static let count: JSONContent = ["type": "integer", "minimum": 0]
+  fileprivate static let truth: JSONContent = ["type": "boolean"]
+  /// RFC 3339.
+  fileprivate static let instant: JSONContent = ["type": "string", "format": "date-time"]
+
+  fileprivate static func list(_ element: JSONContent) -> JSONContent { ["type": "array", "items": element] }
+
+  fileprivate static func list(of schema: AnswerSchema) -> JSONContent { list(schema.reference) }
+
+  /// An object with all of `required`, perhaps some of `optional`, and nothing else.
+  fileprivate static func members(
+    _ required: [String: JSONContent], _ optional: [String: JSONContent] = [:]
+  ) -> JSONContent {
+    [
+      "type": "object", "additionalProperties": false, "required": .list(required.keys.sorted().map(JSONContent.text)),
+      "properties": .object(required.merging(optional, uniquingKeysWith: { first, _ in first })),
+    ]
+  }
+}

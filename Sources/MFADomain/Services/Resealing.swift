@@ -1,0 +1,58 @@
+/// Sealing all that is sealed anew, under a data key that nothing was sealed with before.
+public struct Resealing: Sendable {
+  private let store: any Store
+  private let keys: KeyEncryptionKeys
+  private let entropy: Entropy
+
+  public init(_ store: any Store, _ keys: KeyEncryptionKeys, _ entropy: Entropy = .system) {
+    self.store = store
+    self.keys = keys
+    self.entropy = entropy
+  }
+
+  /// Makes a data key, and seals every number, address and shared secret under it. Says how many there were.
+  ///
+  /// One transaction: it is done wholly or not at all. A server that runs meanwhile does not know the key, and has to be
+  /// started again before it can read what was sealed.
+  public func run() async throws -> Int {
+    // Opens what there is, and makes what is missing.
+    _ = try await Vault.open(in: store, with: keys, entropy: entropy)
+    return try await store.write { [keys, entropy] records in
+      let number = (try records.dataKeys().map(\.number).max() ?? 0) + 1
+      try records.save(keys.wrap(entropy.bytes(32), number: number, purpose: .fields, entropy: entropy))
+      let vault = try Vault(keys: records.dataKeys().map { ($0, try keys.unwrap($0)) }, entropy: entropy)
+      var (count, last) = (0, "")
+      while true {
+        let users = try records.users(after: last, atMost: 500)
+        for user in users { count += try Self.reseal(user, in: records, vault) }
+        guard let name = users.last?.username.key else { return count }
+        last = name
+      }
+    }
+  }
+
+  private static func reseal(_ user: User, in records: any Records, _ vault: Vault) throws -> Int {
+    var count = 0
+    for var device in try records.devices(of: user.id) {
+      guard let number = device.phoneNumber else { continue }
+      device.phoneNumber = try vault.reseal(number, for: Enrolment.phonePlace(device.id))
+      try records.save(device)
+      count += 1
+    }
+    if let email = try records.email(of: user.id) {
+      try records.saveEmail(vault.reseal(email, for: MailedCodes.place(user.id)), of: user.id)
+      count += 1
+    }
+    if var factor = try records.totp(of: user.id) {
+      factor.secret = try vault.reseal(factor.secret, for: Authenticator.place(user.id))
+      try records.save(factor)
+      count += 1
+    }
+    return count
+  }
+}
+
+extension Vault {
+  /// The same value under the newest key.
+  func reseal(_ sealed: Sealed, for place: String) throws -> Sealed { try seal(open(sealed, for: place), for: place) }
+}

@@ -1,0 +1,86 @@
+internal import Locking
+public import Metrics
+internal import Prometheus
+
+/// Takes what the backend and its libraries count and time, and writes it as Prometheus reads it.
+///
+/// Counters and timers alone: nothing here measures anything else. Names keep the letters, digits and `_` that Prometheus
+/// allows; of one name, all have the labels of the first.
+public final class MetricsExposition: MetricsFactory {
+  fileprivate struct Families {
+    var counters: [String: CounterFamily] = [:]
+    var timers: [String: HistogramFamily] = [:]
+    var labels: [String: [String]] = [:]
+  }
+
+  private let registry = MetricsRegistry()
+  private let families = Guarded(Families())
+
+  public init() {}
+
+  /// The text format, version 0.0.4.
+  public func text() async -> [UInt8] { await registry.exposition() }
+
+  public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+    let name = Self.name(label)
+    let counter = families.withLock { families -> Prometheus.Counter? in
+      guard let values = families.values(of: dimensions, in: name) else { return nil }
+      let family = families.counters[name] ?? registry.counters(name, label, labels: dimensions.map { Self.name($0.0) })
+      families.counters[name] = family
+      return family.counter(values)
+    }
+    if let counter { return CountedSteps(counter) }
+    return NOOPMetricsHandler.instance
+  }
+
+  public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+    let name = Self.name(label)
+    let histogram = families.withLock { families -> Histogram? in
+      guard let values = families.values(of: dimensions, in: name) else { return nil }
+      let family = families.timers[name] ?? registry.histograms(name, label, labels: dimensions.map { Self.name($0.0) })
+      families.timers[name] = family
+      return family.histogram(values)
+    }
+    if let histogram { return TimedSpans(histogram) }
+    return NOOPMetricsHandler.instance
+  }
+
+  public func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    NOOPMetricsHandler.instance
+  }
+
+  // What has been counted stays: Prometheus expects its counters to last as long as the process.
+  public func destroyCounter(_ handler: any CounterHandler) {}
+  public func destroyTimer(_ handler: any TimerHandler) {}
+  public func destroyRecorder(_ handler: any RecorderHandler) {}
+
+  private static func name(_ text: String) -> String {
+    String(text.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
+  }
+}
+
+extension MetricsExposition.Families {
+  /// The values of a family's labels; `nil` if another family of the name has others.
+  fileprivate mutating func values(of dimensions: [(String, String)], in name: String) -> [String]? {
+    let own = dimensions.map(\.0)
+    if labels[name] == nil { labels[name] = own }
+    return labels[name] == own ? dimensions.map(\.1) : nil
+  }
+}
+
+private final class CountedSteps: CounterHandler {
+  private let counter: Prometheus.Counter
+
+  init(_ counter: Prometheus.Counter) { self.counter = counter }
+
+  func increment(by amount: Int64) { counter.add(UInt64(max(0, amount))) }
+  func reset() {}
+}
+
+private final class TimedSpans: TimerHandler {
+  private let histogram: Histogram
+
+  init(_ histogram: Histogram) { self.histogram = histogram }
+
+  func recordNanoseconds(_ duration: Int64) { histogram.observe(.nanoseconds(duration)) }
+}

@@ -1,0 +1,45 @@
+internal import HTTPTypes
+internal import Hummingbird
+internal import HummingbirdCore
+public import Logging
+internal import NIOCore
+public import ServiceLifecycle
+
+/// Answers `GET /metrics`, and nothing else, on an address of its own: figures are the operator's, not the gate's.
+public struct MetricsServer: Service {
+  private let render: @Sendable () async -> [UInt8]
+  private let address: MFAServer.Address
+  private let logger: Logger
+
+  /// - Parameter render: writes the text format, version 0.0.4.
+  public init(address: MFAServer.Address, logger: Logger, render: @escaping @Sendable () async -> [UInt8]) {
+    self.render = render
+    self.address = address
+    self.logger = logger
+  }
+
+  public func run() async throws {
+    let router = Router()
+    router.get("metrics") { [render] _, _ in
+      Response(
+        status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: await render())))
+    }
+    let application = Application(
+      router: router, configuration: ApplicationConfiguration(address: address.bind),
+      onServerRunning: { [logger] channel in
+        logger.info("metrics listening", metadata: ["port": "\(channel.localAddress?.port ?? 0)"])
+      },
+      logger: logger)
+    try await application.run()
+  }
+}
+
+extension MFAServer.Address {
+  var bind: BindAddress {
+    switch self {
+    case .tcp(let host, let port): .hostname(host, port: port)
+    case .unix(let path): .unixDomainSocket(path: path)
+    }
+  }
+}

@@ -1,0 +1,25 @@
+internal import NIOCore
+internal import NIOHTTP1
+
+/// Why a socket is not opened. Told as REST tells it, before the connection ends.
+struct UpgradeRefusal: Error {
+  let refusal: PublicRefusal
+  let requestID: String
+
+  /// Writes status, fields and body, and closes.
+  func answer(on channel: any Channel) async throws {
+    let body = refusal.body(requestID: requestID)
+    var fields: HTTPHeaders = [
+      "Content-Type": "application/json", "Content-Length": String(body.count), "Cache-Control": "no-store",
+      "X-Request-Id": requestID, "Connection": "close",
+    ]
+    if let seconds = refusal.retryAfter { fields.add(name: "Retry-After", value: String(seconds)) }
+    if let authenticate = refusal.authenticate { fields.add(name: "WWW-Authenticate", value: authenticate) }
+    let head = HTTPResponseHead(
+      version: .http1_1, status: HTTPResponseStatus(statusCode: refusal.code.status), headers: fields)
+    channel.write(HTTPServerResponsePart.head(head), promise: nil)
+    channel.write(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil)
+    try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
+    try await channel.close()
+  }
+}

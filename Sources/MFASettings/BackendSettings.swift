@@ -1,0 +1,72 @@
+/// Everything that the backend is told, each value one of its kind.
+public struct BackendSettings: Sendable, Hashable {
+  public enum Database: Sendable, Hashable {
+    /// In memory, forgotten at the end.
+    case ephemeral
+    /// `sqlite:///path` or `postgres://…`, and the file of the keys that its secrets are sealed under.
+    case kept(url: String, keysFile: String)
+  }
+
+  public struct Gate: Sendable, Hashable {
+    /// A URL or a file.
+    public let keys: String
+    public let authorityFile: String?
+    public let issuer: String
+    public let audience: String
+  }
+
+  public enum Texting: Sendable, Hashable {
+    case nobody
+    /// Into the log, for development.
+    case log
+    case provider(url: String, account: String, tokenFile: String, sender: String)
+  }
+
+  public struct Mail: Sendable, Hashable {
+    public let host: String
+    public let port: Int
+    public let authorityFile: String?
+    public let user: String?
+    public let passwordFile: String?
+    public let sender: String
+  }
+
+  public struct Policy: Sendable, Hashable {
+    /// `nobody`, `admins` or `everyone`.
+    public let secondFactorFor: String
+    public let gracePeriod: Duration
+    public let allowsBiometricGate: Bool
+    public let mostDevices: Int
+  }
+
+  public let listen: ListenPlace
+  public let database: Database
+  public let gate: Gate
+  public let texting: Texting
+  public let mail: Mail?
+  public let domain: String
+  public let policy: Policy
+  public let metrics: ListenPlace?
+  public let logLevel: String
+  public let logsStatements: Bool
+}
+
+/// Where a server listens: on loopback or a Unix socket, since it speaks without TLS to the gate alone.
+public enum ListenPlace: Sendable, Hashable {
+  /// Port 0 takes a free one.
+  case tcp(host: String, port: Int)
+  case unix(path: String)
+
+  /// `nil` for a place that others than this machine's programs would reach, or that is none.
+  public init?(_ text: String) {
+    if text.hasPrefix("unix:/") {
+      self = .unix(path: String(text.dropFirst("unix:".count)))
+      return
+    }
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+    guard host == "::1" || host == "localhost" || host.hasPrefix("127.") else { return nil }
+    self = .tcp(host: String(host), port: Int(port))
+  }
+}

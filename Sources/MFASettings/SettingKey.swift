@@ -1,0 +1,98 @@
+/// A setting of the backend.
+public struct SettingKey: Sendable, Hashable {
+  /// As the file has it: `gate.jwks`.
+  public let path: String
+  /// Its value where nobody gives one; `nil` if it then has none.
+  public let standard: String?
+  /// What it does, in a sentence.
+  public let summary: String
+  let kind: Kind
+
+  /// What a value must be.
+  enum Kind: Sendable, Hashable {
+    case text
+    /// A path, taken from the folder of the file that names it.
+    case file
+    /// The same, or a URL.
+    case fileOrURL
+    case integer(ClosedRange<Int>)
+    case choice([String])
+    /// Days, hours, minutes or seconds, as `7d`.
+    case duration
+  }
+
+  init(_ path: String, _ kind: Kind, default standard: String? = nil, _ summary: String) {
+    self.path = path
+    self.kind = kind
+    self.standard = standard
+    self.summary = summary
+  }
+
+  /// The variable of the environment that sets it: `MFA_BACKEND_GATE__JWKS`.
+  public var variable: String {
+    Self.prefix + path.uppercased().split(separator: ".").joined(separator: "__")
+  }
+
+  static let prefix = "MFA_BACKEND_"
+
+  /// Every setting, once: the file's grammar, the environment's names and the reference come from here.
+  public static let all: [SettingKey] = [
+    SettingKey("version", .integer(1...1), default: "1", "The version of this format."),
+    SettingKey(
+      "listen", .text, default: "127.0.0.1:8080", "Where to listen: ADDRESS:PORT on loopback, or unix:/path."),
+    SettingKey("database", .text, "sqlite:///path, postgres://user@host/database, or ephemeral."),
+    SettingKey("keys_file", .file, "JSON file with the key-encryption keys, the current one first."),
+    SettingKey("gate.jwks", .fileOrURL, "The gate's keys: a URL or a file."),
+    SettingKey("gate.ca_file", .file, "PEM file with the roots that the gate's URL is checked against."),
+    SettingKey("gate.issuer", .text, "What the gate's identities have as issuer."),
+    SettingKey("gate.audience", .text, "What the gate's identities have as audience."),
+    SettingKey("sms.sink", .choice(["log"]), "log writes codes to the log in place of sending them."),
+    SettingKey("sms.url", .text, default: "https://api.twilio.com", "A server that speaks as api.twilio.com does."),
+    SettingKey("sms.account", .text, "The account there."),
+    SettingKey("sms.token_file", .file, "File with the account's token."),
+    SettingKey("sms.from", .text, "The number that SMS come from."),
+    SettingKey("email.smtp", .text, "The mail server, HOST:PORT. TLS by STARTTLS is required."),
+    SettingKey("email.ca_file", .file, "PEM file with the roots that the mail server is checked against."),
+    SettingKey("email.user", .text, "The user there."),
+    SettingKey("email.password_file", .file, "File with the user's password."),
+    SettingKey("email.from", .text, "The address that e-mail comes from."),
+    SettingKey("domain", .text, default: "localhost", "Whom a telephone's autofill fills codes in for."),
+    SettingKey(
+      "policy.second_factor_for", .choice(["nobody", "admins", "everyone"]), default: "nobody",
+      "Who must set a second factor up."),
+    SettingKey(
+      "policy.grace_period", .duration, default: "7d", "How long a user may be without one that is required."),
+    SettingKey(
+      "policy.biometric_gate", .choice(["on", "off"]), default: "on",
+      "Whether a client may put its biometric gate in front of the code."),
+    SettingKey("policy.most_devices", .integer(1...100), default: "10", "Devices of one account."),
+    SettingKey("metrics.listen", .text, "Where /metrics is answered: ADDRESS:PORT on loopback. Without it nowhere."),
+    SettingKey(
+      "log.level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
+      "What is logged, from this level on."),
+    SettingKey(
+      "log.sql", .choice(["on", "off"]), default: "off", "Whether statements are logged, at debug, without values."),
+  ]
+
+  static func at(_ path: String) -> SettingKey? { all.first { $0.path == path } }
+  /// Whether keys stand below `path`.
+  static func isSection(_ path: String) -> Bool { all.contains { $0.path.hasPrefix(path + ".") } }
+
+  /// Why `text` cannot be the value; `nil` if it can.
+  func misfit(_ text: String) -> String? {
+    switch kind {
+    case .text, .file, .fileOrURL: text.isEmpty ? "has no value" : nil
+    case .integer(let range):
+      Int(text).map(range.contains) == true ? nil : "is a number from \(range.lowerBound) to \(range.upperBound)"
+    case .choice(let words): words.contains(text) ? nil : "is \(words.joined(separator: " or "))"
+    case .duration: Self.duration(text) == nil ? "is a number with d, h, m or s, as 7d" : nil
+    }
+  }
+
+  static func duration(_ text: String) -> Duration? {
+    let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86400]
+    guard let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()), (0...100_000).contains(count)
+    else { return nil }
+    return .seconds(count * unit)
+  }
+}

@@ -1,0 +1,136 @@
+internal import YAMLSource
+
+/// A value that somebody gave, and where.
+struct GivenValue: Sendable, Hashable {
+  var text: String
+  let origin: SettingOrigin
+}
+
+/// What one layer gives: values by their keys, and what is wrong with it.
+struct SettingsLayer: Sendable {
+  private(set) var values: [String: GivenValue] = [:]
+  private(set) var faults: [SettingsFault] = []
+
+  mutating func refuse(_ origin: SettingOrigin, _ key: String?, _ reason: String) {
+    faults.append(SettingsFault(origin, key, reason))
+  }
+
+  /// Takes a value that is one of its kind. A relative path starts from `folder`.
+  mutating func take(_ text: String, for key: SettingKey, from origin: SettingOrigin, in folder: String?) {
+    if let misfit = key.misfit(text) { return refuse(origin, key.path, misfit) }
+    values[key.path] = GivenValue(text: key.placed(text, in: folder), origin: origin)
+  }
+
+  /// Puts `upper` over this one.
+  mutating func overlay(_ upper: SettingsLayer) {
+    values.merge(upper.values) { _, upper in upper }
+    faults += upper.faults
+  }
+}
+
+extension SettingKey {
+  fileprivate func placed(_ text: String, in folder: String?) -> String {
+    let isPath = kind == .file || (kind == .fileOrURL && !text.contains("://"))
+    guard isPath, let folder, !text.hasPrefix("/") else { return text }
+    return "\(folder)/\(text)"
+  }
+}
+
+extension SettingsLayer {
+  /// What the file `name` says, whose text is `text`.
+  init(yaml text: String, of name: String) {
+    let folder = name.lastIndex(of: "/").map { String(name[..<$0]) }
+    do throws(YAMLDocument.Malformed) {
+      let root = try YAMLDocument.parse(text)
+      switch root.content {
+      case .empty: break
+      case .section(let members): take(members, below: "", of: name, in: folder)
+      case .scalar, .list:
+        refuse(Self.place(root.position, name), nil, "the file holds no keys, as listen: 127.0.0.1:8080")
+      }
+    } catch {
+      refuse(Self.place(error.position, name), nil, error.reason)
+    }
+  }
+
+  private static func place(_ position: YAMLDocument.Position, _ name: String) -> SettingOrigin {
+    .file(name, line: position.line, column: position.column)
+  }
+
+  private mutating func take(
+    _ members: [YAMLDocument.Member], below section: String, of name: String, in folder: String?
+  ) {
+    var seen: [String: Int] = [:]
+    for member in members {
+      let origin = Self.place(member.position, name)
+      guard let word = member.key, !word.isEmpty else {
+        refuse(origin, section.isEmpty ? nil : section, "a key is a word")
+        continue
+      }
+      let path = section.isEmpty ? word : "\(section).\(word)"
+      if let line = seen[word] {
+        refuse(origin, path, "given twice, first in line \(line)")
+        continue
+      }
+      seen[word] = member.position.line
+      take(member.value, at: path, from: origin, of: name, in: folder)
+    }
+  }
+
+  private mutating func take(
+    _ node: YAMLDocument.Node, at path: String, from start: SettingOrigin, of name: String, in folder: String?
+  ) {
+    let key = SettingKey.at(path)
+    switch (node.content, key) {
+    case (.scalar(let text), let key?): take(text, for: key, from: Self.place(node.position, name), in: folder)
+    case (.empty, _?): refuse(start, path, "has no value")
+    case (.list, _?), (.section, _?): refuse(start, path, "takes one value")
+    case (.section(let members), nil) where SettingKey.isSection(path):
+      take(members, below: path, of: name, in: folder)
+    case (.empty, nil) where SettingKey.isSection(path): break
+    case (.scalar, nil) where SettingKey.isSection(path), (.list, nil) where SettingKey.isSection(path):
+      refuse(start, path, "takes keys below it")
+    case (_, nil): refuse(start, path, "unknown key")
+    }
+  }
+
+  /// What the variables say that begin with `MFA_BACKEND_`. An empty one says nothing.
+  init(environment: [String: String]) {
+    for (name, text) in environment.sorted(by: { $0.key < $1.key })
+    where name.hasPrefix(SettingKey.prefix) && !text.isEmpty {
+      guard let key = SettingKey.all.first(where: { $0.variable == name }) else {
+        refuse(.environment(name), nil, "no setting has this variable")
+        continue
+      }
+      take(text, for: key, from: .environment(name), in: nil)
+    }
+  }
+
+  /// What the command line says.
+  init(flags: [SettingFlag]) {
+    for flag in flags {
+      guard let key = SettingKey.at(flag.key) else {
+        refuse(.flag(flag.name), flag.key, "unknown key")
+        continue
+      }
+      take(flag.text, for: key, from: .flag(flag.name), in: nil)
+    }
+  }
+}
+
+/// A setting from the command line.
+public struct SettingFlag: Sendable, Hashable {
+  /// With its dashes.
+  public let name: String
+  /// The path of the key that it sets.
+  public let key: String
+  public let text: String
+
+  /// `nil` if the flag was not given.
+  public init?(_ name: String, _ key: String, _ text: String?) {
+    guard let text else { return nil }
+    self.name = name
+    self.key = key
+    self.text = text
+  }
+}

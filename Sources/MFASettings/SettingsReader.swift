@@ -1,0 +1,146 @@
+internal import Foundation
+
+/// Puts the layers together: flags over the environment over the file over the defaults.
+///
+/// All that is wrong is told at once, and nothing but reading the file is done.
+public struct SettingsReader: Sendable {
+  private let file: String?
+  private let environment: [String: String]
+  private let flags: [SettingFlag]
+
+  public init(file: String?, environment: [String: String], flags: [SettingFlag]) {
+    self.file = file
+    self.environment = environment
+    self.flags = flags
+  }
+
+  /// What the server runs with.
+  public func read() throws(SettingsFaults) -> BackendSettings {
+    var sheet = self.sheet()
+    let settings = sheet.settings()
+    guard sheet.faults.isEmpty, let settings else { throw SettingsFaults(sheet.faults) }
+    return settings
+  }
+
+  /// The database alone, for the commands that work on nothing else. Keys that the server needs may be missing.
+  public func readDatabase(needsKeys: Bool = true) throws(SettingsFaults) -> BackendSettings.Database {
+    var sheet = self.sheet()
+    let database = sheet.database(needsKeys: needsKeys)
+    guard sheet.faults.isEmpty, let database else { throw SettingsFaults(sheet.faults) }
+    return database
+  }
+
+  private func sheet() -> SettingsSheet {
+    var layer = SettingsLayer()
+    if let file {
+      if let bytes = FileManager.default.contents(atPath: file), let text = String(validating: bytes, as: UTF8.self) {
+        layer = SettingsLayer(yaml: text, of: file)
+      } else {
+        layer.refuse(.file(file, line: 1, column: 1), nil, "cannot be read as UTF-8")
+      }
+    }
+    layer.overlay(SettingsLayer(environment: environment))
+    layer.overlay(SettingsLayer(flags: flags))
+    return SettingsSheet(values: layer.values, faults: layer.faults)
+  }
+}
+
+/// The values of all layers, on their way to settings.
+private struct SettingsSheet {
+  let values: [String: GivenValue]
+  var faults: [SettingsFault]
+
+  mutating func settings() -> BackendSettings? {
+    let listen = place("listen")
+    let database = self.database(needsKeys: true)
+    let gate = self.gate()
+    let texting = self.texting()
+    let mail = self.mail()
+    let metrics = given("metrics.listen") == nil ? nil : place("metrics.listen")
+    guard let listen, let database, let gate, let texting else { return nil }
+    return BackendSettings(
+      listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
+      policy: policy, metrics: metrics, logLevel: value("log.level"), logsStatements: value("log.sql") == "on")
+  }
+
+  /// The value that somebody gave.
+  private func given(_ path: String) -> String? { values[path]?.text }
+
+  /// The value or the default; empty for a key that has neither, which none of those has that ask.
+  private func value(_ path: String) -> String { given(path) ?? SettingKey.at(path)?.standard ?? "" }
+
+  /// A fault at the value of `path`, if somebody gave one.
+  private mutating func refuse(_ path: String, _ reason: String) {
+    faults.append(SettingsFault(values[path]?.origin ?? .nowhere, path, reason))
+  }
+
+  private mutating func required(_ path: String) -> String? {
+    // What is there and wrong has been told.
+    if given(path) == nil, !faults.contains(where: { $0.key == path }) { refuse(path, "is required") }
+    return given(path)
+  }
+
+  private mutating func place(_ path: String) -> ListenPlace? {
+    guard let place = ListenPlace(value(path)) else {
+      refuse(path, "is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here")
+      return nil
+    }
+    return place
+  }
+
+  mutating func database(needsKeys: Bool) -> BackendSettings.Database? {
+    guard let url = required("database") else { return nil }
+    if url == "ephemeral" { return .ephemeral }
+    guard ["sqlite:///", "postgres://", "postgresql://"].contains(where: url.hasPrefix) else {
+      refuse("database", "is sqlite:///path, postgres://… or ephemeral")
+      return nil
+    }
+    guard needsKeys else { return .kept(url: url, keysFile: "") }
+    guard let keys = required("keys_file") else { return nil }
+    return .kept(url: url, keysFile: keys)
+  }
+
+  private mutating func gate() -> BackendSettings.Gate? {
+    let (keys, issuer, audience) = (required("gate.jwks"), required("gate.issuer"), required("gate.audience"))
+    guard let keys, let issuer, let audience else { return nil }
+    return BackendSettings.Gate(
+      keys: keys, authorityFile: given("gate.ca_file"), issuer: issuer, audience: audience)
+  }
+
+  private mutating func texting() -> BackendSettings.Texting? {
+    let own = ["sms.account", "sms.token_file", "sms.from"]
+    guard own.contains(where: { given($0) != nil }) else { return given("sms.sink") == nil ? .nobody : .log }
+    if given("sms.sink") != nil { refuse("sms.sink", "excludes sms.account") }
+    let (account, token, sender) = (required(own[0]), required(own[1]), required(own[2]))
+    guard let account, let token, let sender else { return nil }
+    return .provider(url: value("sms.url"), account: account, tokenFile: token, sender: sender)
+  }
+
+  private mutating func mail() -> BackendSettings.Mail? {
+    guard ["email.smtp", "email.from", "email.user", "email.password_file"].contains(where: { given($0) != nil }) else {
+      return nil
+    }
+    let (server, sender) = (required("email.smtp"), required("email.from"))
+    if (given("email.user") == nil) != (given("email.password_file") == nil) {
+      refuse("email.user", "and email.password_file belong together")
+    }
+    guard let server, let sender else { return nil }
+    let parts = server.split(separator: ":")
+    guard parts.count == 2, let port = UInt16(parts[1]) else {
+      refuse("email.smtp", "is HOST:PORT")
+      return nil
+    }
+    return BackendSettings.Mail(
+      host: String(parts[0]), port: Int(port), authorityFile: given("email.ca_file"), user: given("email.user"),
+      passwordFile: given("email.password_file"), sender: sender)
+  }
+
+  private var policy: BackendSettings.Policy {
+    BackendSettings.Policy(
+      secondFactorFor: value("policy.second_factor_for"),
+      // What was given is a duration, and so are the defaults.
+      gracePeriod: SettingKey.duration(value("policy.grace_period")) ?? .zero,
+      allowsBiometricGate: value("policy.biometric_gate") == "on",
+      mostDevices: Int(value("policy.most_devices")) ?? 1)
+  }
+}

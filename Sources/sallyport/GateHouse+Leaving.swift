@@ -1,0 +1,124 @@
+internal import AttestGate
+internal import GateService
+internal import JSONLog
+internal import Locking
+internal import Logging
+internal import Settings
+internal import Succession
+internal import Transport
+internal import TransportEngine
+
+extension GateHouse {
+  /// Works until SIGTERM or SIGINT, until an operator asks for the end, or until another process has taken over; then
+  /// returns when every socket is closed or the time is up. A second signal does not hurry it. SIGHUP reads the
+  /// configuration anew, SIGUSR2 starts a successor.
+  func serve() async {
+    generation.keeping = keeping(by: generation.assembly)
+    let following = Task { [changes] in await changes.run() }
+    let presence = presence()
+    let service = ServiceState(engine: engine)
+    // Otherwise the gate before speaks for this one: it is the service until it says that this one is.
+    if !isSuccessor { service.begin() }
+    let signals = Signals(stops)
+    let tasks = [
+      Task { await obeyReloads(signals, service) }, Task { await obeyUpgrades(signals) },
+      Task { await watchCertificates() }, Task { await noteActivity() },
+    ]
+    let stop = await stops.next()
+    isLeaving.withLock { $0 = true }
+    for task in tasks { task.cancel() }
+    let cut =
+      switch stop {
+      case .end(let reason): await end(reason, service)
+      case .succeeded(let id): await giveWay(to: id, service, leaving: presence)
+      }
+    engine.stop()
+    // Whoever asked for the end has its answer first.
+    await admin?.drain(timeout: .seconds(2))
+    admin?.stop()
+    metrics?.stop()
+    generation.keeping?.cancel()
+    for task in [presence, following] { task.cancel() }
+    await generation.keeping?.value
+    for task in [presence, following] { await task.value }
+    service.leave()
+    await memory.store.close()
+    logger.info("stopped", metadata: ["cut_off": "\(cut)"])
+    sink.flush()
+  }
+
+  /// Says to the other gates of the store that this one takes sessions on, until it is cancelled.
+  private func presence() -> Task<Void, Never> {
+    let presence = GatePresence(store: memory.store, gates: memory.gates, logger: logger)
+    return Task { await presence.run() }
+  }
+
+  private func obeyReloads(_ signals: Signals, _ service: ServiceState) async {
+    for await _ in signals.reloads {
+      service.reloading()
+      _ = await reload(because: "SIGHUP")
+      service.begin()
+    }
+  }
+
+  private func obeyUpgrades(_ signals: Signals) async {
+    for await _ in signals.upgrades { _ = await upgrade(because: "SIGUSR2") }
+  }
+
+  /// Closes every session. Returns how many had to be cut off.
+  private func end(_ reason: String, _ service: ServiceState) async -> Int {
+    // One that is not ready yet would find itself alone.
+    candidate?.end()
+    service.end()
+    logger.info("stopping", metadata: ["reason": "\(reason)"])
+    let settings = generation.assembly.settings
+    // Time for whoever balances gates to notice; sockets are taken on as before.
+    try? await Task.sleep(for: settings.unreadyDelay)
+    return await engine.drain(timeout: settings.drainTimeout)
+  }
+
+  /// Leaves everybody new to the process `id`, and lets sessions go on until they end, the time is up, or somebody wants
+  /// this process to end. Returns how many had to be cut off.
+  ///
+  /// The care for the store and the part of limits for all gates are the other one's; the sessions of keys that are
+  /// revoked are closed here as before.
+  private func giveWay(to id: Int32, _ service: ServiceState, leaving presence: Task<Void, Never>) async -> Int {
+    for engine in [engine, metrics, admin].compactMap(\.self) {
+      await engine.shareSockets()
+      await engine.stopListening()
+    }
+    service.giveWay(to: id)
+    let settings = generation.assembly.settings
+    let sessions = await engine.traffic().sessions
+    logger.notice(
+      "another process serves on: open sessions go on here",
+      metadata: ["process": "\(id)", "sessions": "\(sessions)", "at_most": "\(settings.linger)"])
+    presence.cancel()
+    generation.keeping?.cancel()
+    let wish = await wishWhileLeaving(for: settings.linger)
+    if let wish { logger.info("stopping", metadata: ["reason": "\(wish)"]) }
+    return await engine.drain(
+      wish == nil ? .serviceRestart : .goingAway,
+      reason: wish == nil ? "the gate was upgraded" : "the gate is shutting down", timeout: settings.drainTimeout)
+  }
+
+  /// Waits until nobody is connected any more, or for `limit`. Who wants the end meanwhile is named.
+  private func wishWhileLeaving(for limit: Duration) async -> String? {
+    await withTaskGroup(of: String?.self) { group in
+      group.addTask { [engine] in
+        let deadline = ContinuousClock.now + limit
+        while !Task.isCancelled, .now < deadline, await engine.traffic().connections > 0 {
+          try? await Task.sleep(for: min(.milliseconds(250), ContinuousClock.now.duration(to: deadline)))
+        }
+        return nil
+      }
+      group.addTask { [stops] in
+        guard case .end(let reason) = await stops.next() else { return nil }
+        return reason
+      }
+      let first = await group.next()
+      group.cancelAll()
+      return first ?? nil
+    }
+  }
+}

@@ -1,0 +1,65 @@
+internal import GateService
+internal import Glibc
+internal import Settings
+internal import Transport
+internal import TransportEngine
+
+extension GateHouse {
+  /// The public listener, which accepts nobody yet.
+  static func start(
+    _ generation: Generation, _ inheritance: Inheritance, _ log: EngineLog
+  ) throws(CommandFailure) -> Engine {
+    let listen = generation.assembly.settings.listen
+    guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
+      throw CommandFailure(
+        .configuration, error: "listen.address: \(listen.address) is no address",
+        hint: "write an IPv4 or IPv6 address, or :: for every one")
+    }
+    let tls = try generation.assembly.tls()
+    do throws(Engine.StartFault) {
+      return try serve(
+        at: address, or: inheritance.takePublic(), generation.assembly.settings, tls, generation.responder, log)
+    } catch {
+      throw CommandFailure(
+        .cannotBind, error: "cannot listen at \(error)",
+        hint: error.isAddressInUse
+          ? "another process listens there: stop it, or set listen.port to another one"
+          : "see listen.address and listen.port")
+    }
+  }
+
+  /// Serves at the sockets that were `passed` to this process, if there are any, else at `address`.
+  private static func serve(
+    at address: SocketAddress, or passed: [Int32], _ settings: GateSettings, _ tls: ServerTLS,
+    _ responder: GateResponder, _ log: EngineLog
+  ) throws(Engine.StartFault) -> Engine {
+    let loops = settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
+    guard passed.isEmpty else {
+      return try Engine(
+        inheriting: passed, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
+        accepts: false, report: { log.write($0) })
+    }
+    return try Engine(
+      listeningAt: address, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
+      accepts: false, report: { log.write($0) })
+  }
+}
+
+/// A listener beside the public one, without TLS and with one loop. It accepts nobody yet.
+enum SideListener {
+  /// Serves at the predecessor's socket if it listens at `address`, else at a new one.
+  static func start(
+    _ listener: Inheritance.Listener, at address: SocketAddress, _ inheritance: Inheritance,
+    _ responder: AdminRouter, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void
+  ) throws(Engine.StartFault) -> Engine {
+    let passed = inheritance.take(listener, at: address)
+    guard passed.isEmpty else {
+      return try Engine(
+        inheriting: passed, ownsFile: true, loops: 1, tls: nil, responder: responder, limits: limits, accepts: false,
+        report: report)
+    }
+    return try Engine(
+      listeningAt: address, loops: 1, tls: nil, responder: responder, limits: limits, accepts: false, report: report)
+  }
+}

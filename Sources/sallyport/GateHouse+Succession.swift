@@ -1,0 +1,66 @@
+internal import FoundationEssentials
+internal import GateService
+internal import Glibc
+internal import Locking
+internal import Logging
+internal import Succession
+internal import TransportEngine
+
+extension GateHouse {
+  /// How long a successor may take until it serves. Shorter than an operator's command waits for its answer.
+  private static let patience = Duration.seconds(25)
+
+  /// Starts the program anew, from the place that this process was started from, and gives way to it once it serves.
+  ///
+  /// The successor gets every listening socket, so that nobody who connects is refused meanwhile. Whatever keeps it from
+  /// serving, this gate goes on as if nothing had been, and the outcome and the log say why. While one upgrade is on its
+  /// way there is no other one.
+  func upgrade(because reason: String) async -> UpgradeOutcome {
+    let outcome = await tryUpgrade()
+    switch outcome {
+    case .done(let id):
+      logger.notice("upgraded", metadata: ["reason": "\(reason)", "process": "\(id)", "program": "\(program.path)"])
+    case .refused(let fault):
+      logger.error(
+        "not upgraded: this process serves on",
+        metadata: ["reason": "\(reason)", "program": "\(program.path)", "fault": "\(fault)"])
+    }
+    return outcome
+  }
+
+  private func tryUpgrade() async -> UpgradeOutcome {
+    guard getpid() != 1 else {
+      return .refused("this is the first process of its container, which ends with it: start another container")
+    }
+    guard !isUpgrading else { return .refused("an upgrade is on its way already") }
+    guard !isLeaving.withLock(\.self) else { return .refused("the gate is about to stop") }
+    isUpgrading = true
+    defer { isUpgrading = false }
+    let successor: Successor
+    do throws(Successor.StartFault) {
+      successor = try await startSuccessor()
+    } catch {
+      return .refused(error.description)
+    }
+    candidate = successor
+    defer { candidate = nil }
+    guard case .failed(let fault) = await successor.verdict(within: Self.patience) else {
+      guard stops.request(.succeeded(by: successor.id)) else {
+        successor.end()
+        return .refused("the gate is about to stop")
+      }
+      return .done(process: successor.id)
+    }
+    return .refused(fault.split(whereSeparator: \.isNewline).joined(separator: "\n"))
+  }
+
+  private func startSuccessor() async throws(Successor.StartFault) -> Successor {
+    var sockets: [(name: String, descriptor: Int32)] = []
+    let listeners: [(Inheritance.Listener, Engine?)] = [(.gate, engine), (.admin, admin), (.metrics, metrics)]
+    for (listener, engine) in listeners {
+      for copy in await engine?.socketCopies() ?? [] { sockets.append((listener.rawValue, copy)) }
+    }
+    defer { for socket in sockets { close(socket.descriptor) } }
+    return try Successor.start(program, passing: sockets, environment: ProcessInfo.processInfo.environment)
+  }
+}

@@ -1,0 +1,70 @@
+internal import FoundationEssentials
+internal import Glibc
+internal import Locking
+internal import Succession
+internal import Systemd
+internal import Transport
+internal import TransportEngine
+
+/// What was left to this process by whoever started it: listening sockets, and perhaps its place.
+///
+/// systemd's sockets are all for the public listener. A gate that is succeeded passes those of its other listeners as
+/// well, by name.
+final class Inheritance: Sendable {
+  /// The listeners of a gate.
+  enum Listener: String {
+    case gate = "public"
+    case admin
+    case metrics
+  }
+
+  static let ofThisProcess = Inheritance(PassedSockets.named(environment: ProcessInfo.processInfo.environment))
+
+  /// The gate whose place this process takes; `nil` if there is none, as under systemd.
+  let predecessor: Predecessor?
+  /// Those that nobody has taken yet.
+  private let rest: Guarded<[PassedSockets.Passed]>
+
+  /// Takes over the descriptors.
+  init(_ passed: [PassedSockets.Passed]) {
+    let (ways, sockets) = (
+      passed.filter { $0.name == Predecessor.descriptorName }, passed.filter { $0.name != Predecessor.descriptorName }
+    )
+    predecessor = ways.first.map { Predecessor(descriptor: $0.descriptor) }
+    rest = Guarded(sockets)
+  }
+
+  /// The public listener's sockets, wherever they listen; empty if it has to open its own.
+  func takePublic() -> [Int32] { take { [predecessor] in predecessor == nil || $0.name == Listener.gate.rawValue } }
+
+  /// The socket of another listener, if it listens at `address`.
+  func take(_ listener: Listener, at address: SocketAddress) -> [Int32] {
+    take { [predecessor] in
+      predecessor != nil && $0.name == listener.rawValue
+        && Engine.address(ofListening: $0.descriptor).map { address.isAnswered(by: $0) } == true
+    }
+  }
+
+  private func take(_ isWanted: (PassedSockets.Passed) -> Bool) -> [Int32] {
+    rest.withLock { rest in
+      let taken = rest.filter(isWanted)
+      rest.removeAll(where: isWanted)
+      return taken.map(\.descriptor)
+    }
+  }
+
+  /// Closes what is of no use here: the gate before has listened where this one does not.
+  func closeRest() {
+    for descriptor in take({ _ in true }) { close(descriptor) }
+  }
+}
+
+extension SocketAddress {
+  /// Whether who asks for this address is content with `other`, which has a port where this one leaves it open.
+  fileprivate func isAnswered(by other: SocketAddress) -> Bool {
+    switch (self, other) {
+    case (.ipv4(let host, 0), .ipv4(let otherHost, _)), (.ipv6(let host, 0), .ipv6(let otherHost, _)): host == otherHost
+    default: self == other
+    }
+  }
+}

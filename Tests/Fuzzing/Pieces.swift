@@ -1,0 +1,36 @@
+/// Cuts bytes into pieces, as a network does.
+struct Pieces: Sequence, IteratorProtocol {
+  private var rest: ArraySlice<UInt8>
+  private var state: UInt8
+
+  /// `pattern` decides where: the same one cuts in the same places. 0 is one byte at a time.
+  init(of bytes: [UInt8], pattern: UInt8) {
+    rest = bytes[...]
+    state = pattern
+  }
+
+  /// Never empty.
+  mutating func next() -> [UInt8]? {
+    if rest.isEmpty { return nil }
+    // A small generator with a period of 256, or the constant 0.
+    let length = state == 0 ? 1 : 1 + Int(state & 0x1F)
+    if state != 0 { state = state &* 5 &+ 1 | 1 }
+    defer { rest = rest.dropFirst(length) }
+    return Array(rest.prefix(length))
+  }
+}
+
+extension [UInt8] {
+  /// Lengths of prefixes worth a look: every one of short inputs, about fifty of long ones, and those at the ends.
+  var prefixLengths: [Int] {
+    let step = Swift.max(1, count / 48)
+    return [Int](stride(from: 0, to: count, by: step)) + [count - 1, count].filter { $0 >= 0 }
+  }
+
+  /// The number of places at which `pattern` stands.
+  func occurrences(of pattern: String) -> Int {
+    let pattern = Array(pattern.utf8)
+    guard count >= pattern.count else { return 0 }
+    return (0...count - pattern.count).count { self[$0..<$0 + pattern.count].elementsEqual(pattern) }
+  }
+}

@@ -1,0 +1,46 @@
+import CBOR
+import SimulatedDevice
+
+@testable import AppAttest
+
+extension FuzzTarget {
+  static let authenticatorData = FuzzTarget(
+    name: "authenticator-data", longest: 1024,
+    words: ["appattest", "appattestdevelop", "apple_validation_category_01", "apple_bundle_version_01"],
+    seeds: AuthenticatorDataLaws.seeds, accepts: AuthenticatorDataLaws.check)
+}
+
+/// Every byte of authenticator data is in one of its parts.
+enum AuthenticatorDataLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard let head = try? AuthenticatorDataHead(input[...]) else {
+      try require(input.count < AuthenticatorDataHead.size, "37 bytes are a head")
+      return false
+    }
+    let counter = (0..<4).map { UInt8(truncatingIfNeeded: head.counter.value >> (24 - 8 * $0)) }
+    try require(head.rpIDHash + [head.flags] + counter == Array(input.prefix(37)), "a head is its parts")
+    let rest = input.dropFirst(AuthenticatorDataHead.size)
+    let isAssertion = try extensions(in: rest)
+    guard let credential = try? AttestedCredential(rest) else { return isAssertion }
+    try require(encoded(credential)[...] == rest.prefix(AttestedCredential.size), "a credential is its parts")
+    return try extensions(in: rest.dropFirst(AttestedCredential.size)) || isAssertion
+  }
+
+  /// Whether `bytes` are nothing, or extensions.
+  private static func extensions(in bytes: ArraySlice<UInt8>) throws(BrokenLaw) -> Bool {
+    guard !bytes.isEmpty else { return true }
+    guard let extensions = try? AuthenticatorExtensions.read(bytes) else { return false }
+    try require(CBORLaws.inOrder(.map(extensions.all))[...] == bytes, "extensions are one map and nothing else")
+    return true
+  }
+
+  private static func encoded(_ credential: AttestedCredential) -> [UInt8] {
+    credential.aaguid + [0, 32] + credential.credentialID
+      + AuthenticatorData.Credential.coseKey(x963: credential.publicKey)
+  }
+
+  static func seeds() throws -> [[UInt8]] {
+    try Specimens.shared.attestations.map { try AttestationObject($0).authenticatorData }
+      + (try Specimens.shared.assertions.map { try Assertion($0).authenticatorData })
+  }
+}

@@ -1,0 +1,97 @@
+import Transport
+
+@testable import TransportEngine
+
+extension FuzzTarget {
+  /// The first byte says how the body is framed, the second where it is cut.
+  static let body = FuzzTarget(
+    name: "body", words: ["\r\n", "0\r\n\r\n", "10\r\n", "ffffffffffffffff"], seeds: { BodyLaws.seeds },
+    accepts: BodyLaws.check)
+}
+
+/// A body is the same however it arrives, and however it is framed anew.
+enum BodyLaws {
+  private static let limit = 1000
+
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard input.count >= 2 else { return false }
+    let (framing, stream) = (framing(input[0]), Array(input.dropFirst(2)))
+    let whole = read([stream], framing)
+    try require(read(Array(Pieces(of: stream, pattern: input[1])), framing) == whole, "pieces make the whole")
+    guard case .success(let reading) = whole else { return false }
+    try require(reading.body.count <= limit && reading.taken <= stream.count, "a body stays within its bounds")
+    try checkPipe(stream, framing, pattern: input[1], against: reading)
+    return reading.isComplete
+  }
+
+  private static func framing(_ byte: UInt8) -> BodyFraming {
+    switch byte & 3 {
+    case 0: .length(Int(byte >> 2) * 20)
+    case 1, 2: .chunked
+    default: .untilClose
+    }
+  }
+
+  private struct Reading: Equatable {
+    var body: [UInt8] = []
+    var taken = 0
+    var isComplete = false
+  }
+
+  private static func read(_ pieces: [[UInt8]], _ framing: BodyFraming) -> Result<Reading, BodyFault> {
+    do throws(BodyFault) {
+      var reader = try BodyReader(framing, limit: limit)
+      var taken = 0
+      for piece in pieces where !reader.isComplete {
+        taken += try feed(piece) { bytes throws(BodyFault) in try reader.feed(bytes) }
+      }
+      return .success(Reading(body: reader.body, taken: taken, isComplete: reader.isComplete))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// What is piped on, read again, is the body.
+  private static func checkPipe(
+    _ stream: [UInt8], _ framing: BodyFraming, pattern: UInt8, against reading: Reading
+  ) throws(BrokenLaw) {
+    guard let output = try? piped(stream, framing, pattern: pattern) else {
+      throw BrokenLaw(law: "what can be read can be piped", detail: "")
+    }
+    guard framing == .chunked || framing == .untilClose else {
+      return try require(output == reading.body, "a plain body is piped as it is")
+    }
+    guard case .success(let again) = read([output], .chunked) else {
+      throw BrokenLaw(law: "what is piped can be read", detail: "")
+    }
+    try require(again.body == reading.body, "what is piped is the body")
+    try require(again.isComplete == (reading.isComplete || framing == .untilClose), "and it ends where the body ends")
+  }
+
+  private static func piped(_ stream: [UInt8], _ framing: BodyFraming, pattern: UInt8) throws(BodyFault) -> [UInt8] {
+    var pipe = try BodyPipe(framing, limit: limit)
+    var output: [UInt8] = []
+    for piece in Pieces(of: stream, pattern: pattern) where !pipe.isComplete {
+      _ = try feed(piece) { bytes throws(BodyFault) in try pipe.feed(bytes, into: &output) }
+    }
+    if framing == .untilClose { try pipe.connectionEnded(into: &output) }
+    return output
+  }
+
+  private static func feed(
+    _ bytes: [UInt8], _ take: (UnsafeBufferPointer<UInt8>) throws(BodyFault) -> Int
+  ) throws(BodyFault) -> Int {
+    let result = bytes.withUnsafeBufferPointer { bytes in
+      Result { () throws(BodyFault) in try take(bytes) }
+    }
+    return try result.get()
+  }
+
+  static let seeds: [[UInt8]] = [
+    [0x14, 0] + [UInt8](repeating: 7, count: 120), [0x00, 1], [0x03, 9] + Array("until the end".utf8),
+    [0x01, 0] + Array("5\r\nhello\r\n0\r\n\r\n".utf8),
+    [0x01, 3] + Array("000A\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\nGET /".utf8),
+    [0x01, 5] + Array("5;a=b\r\nhello\r\n0\r\n\r\n".utf8), [0x01, 5] + Array("1\r\nx\r\n0\r\nX: y\r\n\r\n".utf8),
+    [0x01, 5] + Array("ffffffffffffffff\r\n".utf8),
+  ]
+}

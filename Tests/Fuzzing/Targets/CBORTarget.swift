@@ -1,0 +1,72 @@
+import CBOR
+
+extension FuzzTarget {
+  static let cbor = FuzzTarget(
+    name: "cbor", words: ["\u{18}", "\u{19}", "\u{1A}", "\u{1B}"], seeds: { CBORLaws.seeds }, accepts: CBORLaws.check)
+}
+
+/// What is taken has one spelling, but for the order of a map's pairs.
+enum CBORLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard let value = try? CBORValue(decoding: input) else { return false }
+    try require(inOrder(value) == input, "what is taken is what would be written, pairs in their order")
+    let canonical = value.encoded
+    try require(canonical.count == input.count, "sorting keeps the length")
+    try require((try? CBORValue(decoding: canonical))?.encoded == canonical, "what is written is taken, and is sorted")
+    try require((try? CBORValue(decoding: input + [0])) == nil, "nothing may follow")
+    try require((try? CBORValue(decoding: input.dropLast())) == nil, "no prefix of an item is an item")
+    let strict = try? CBORValue(decoding: input, limits: CBORLimits(bytes: 256, depth: 3, items: 16))
+    // What is not a number does not equal itself, but its encoding does.
+    try require(strict.map { $0.encoded == canonical } ?? true, "limits refuse and do not change")
+    return true
+  }
+
+  /// The encoding of `value`, the pairs of maps in the order in which they came: written apart from the library's.
+  static func inOrder(_ value: CBORValue) -> [UInt8] {
+    switch value {
+    case .unsigned(let number): head(0, number)
+    case .negative(let number): head(1, number)
+    case .bytes(let bytes): head(2, UInt64(bytes.count)) + bytes
+    case .text(let text): head(3, UInt64(text.utf8.count)) + text.utf8
+    case .array(let values): head(4, UInt64(values.count)) + values.flatMap(inOrder)
+    case .map(let map): head(5, UInt64(map.count)) + map.pairs.flatMap { inOrder($0.key) + inOrder($0.value) }
+    case .tagged(let tag, let value): head(6, tag) + inOrder(value)
+    case .boolean(let truth): [truth ? 0xF5 : 0xF4]
+    case .null: [0xF6]
+    case .undefined: [0xF7]
+    case .float(let number): float(number)
+    }
+  }
+
+  private static func head(_ major: UInt8, _ argument: UInt64) -> [UInt8] {
+    let bytes = (0..<8).map { UInt8(truncatingIfNeeded: argument >> (56 - 8 * $0)) }
+    switch argument {
+    case ..<24: return [major << 5 | UInt8(argument)]
+    case ..<0x100: return [major << 5 | 24] + bytes.suffix(1)
+    case ..<0x1_0000: return [major << 5 | 25] + bytes.suffix(2)
+    case ..<0x1_0000_0000: return [major << 5 | 26] + bytes.suffix(4)
+    default: return [major << 5 | 27] + bytes
+    }
+  }
+
+  /// The shortest of the widths that Swift has on every platform; half precision is compared in the differential run.
+  private static func float(_ number: Double) -> [UInt8] { CBORValue.float(number).encoded }
+
+  static var seeds: [[UInt8]] {
+    let scalars: [CBORValue] = [
+      0, 23, 24, 255, 256, 65536, .unsigned(.max), -1, .negative(.max), .bytes([]), .bytes([1, 2, 3]), "", "a\u{FC}",
+      .float(0), .float(-0.0), .float(1.5), .float(.infinity), .float(.nan), .float(1e10), .float(1.1), .boolean(true),
+      .boolean(false), .null, .undefined,
+    ]
+    let map = CBORMap(scalars.prefix(13).map { CBORMap.Pair($0, .array([$0])) })
+    let nested = (0..<6).reduce(CBORValue.null) { value, _ in .array([value]) }
+    let refused: [[UInt8]] = [
+      [0x18, 0x01], [0x9F, 0x00, 0xFF], [0x5F, 0x41, 0x00, 0xFF], [0xBF, 0xFF], [0xA2, 0x00, 0x00, 0x00, 0x00],
+      [0x62, 0xC3, 0x28], [0xF8, 0x20], [0xFA, 0x3F, 0xC0, 0x00, 0x00], [0x1C],
+      [0x9B] + [UInt8](repeating: 0xFF, count: 8),
+    ]
+    let taken: [CBORValue] =
+      scalars + [.array(scalars), .map(map), nested, .tagged(55799, 1), .tagged(0, "2026-01-01T00:00:00Z")]
+    return taken.map(\.encoded) + refused
+  }
+}

@@ -1,0 +1,54 @@
+import AppAttest
+import Cryptography
+import SimulatedDevice
+
+extension FuzzTarget {
+  static let certificate = FuzzTarget(
+    name: "certificate", longest: 3000, words: ["-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----\n"],
+    seeds: CertificateLaws.seeds, accepts: CertificateLaws.check)
+}
+
+/// Certificates as DER and as PEM: one that leads to the root is one that the authority issued.
+enum CertificateLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    if input.starts(with: Array("-----".utf8)) { return try checkPEM(String(decoding: input, as: UTF8.self)) }
+    guard let certificate = try? Certificate(der: input) else { return false }
+    try require(certificate.der == input, "a certificate keeps its bytes")
+    try require((try? Certificate(der: input + [0])) == nil, "nothing may follow")
+    try require((try? Certificate(der: input.dropLast())) == nil, "no prefix of a certificate is one")
+    // Read for what they might do, not for what they say.
+    _ = (certificate.subject, certificate.p256PublicKey, certificate.extensionValue(oid: "2.5.29.19"))
+    let chain = try? validator.validate(
+      leaf: certificate, intermediates: [Specimens.shared.authority.attestationIntermediate.certificate],
+      at: Specimens.instant)
+    guard let chain else { return true }
+    try require(chain.first == certificate && chain.count == 3, "the chain begins with the certificate")
+    try require(leaves.contains(certificate), "what leads to the root was issued")
+    return true
+  }
+
+  private static func checkPEM(_ text: String) throws(BrokenLaw) -> Bool {
+    guard let certificates = try? Certificate.certificates(pem: text) else { return false }
+    try require(!certificates.isEmpty, "a file of certificates holds one")
+    for certificate in certificates {
+      let pem = (try? certificate.pem) ?? ""
+      try require((try? Certificate.certificates(pem: pem)) == [certificate], "what is written as PEM is read again")
+    }
+    return true
+  }
+
+  private static let leaves = Specimens.shared.attestations.compactMap { try? AttestationObject($0).leaf }
+  private static let validator = ChainValidator(
+    roots: [Specimens.shared.authority.attestationRoot.certificate], remembering: .issuers)
+
+  static func seeds() throws -> [[UInt8]] {
+    let authority = Specimens.shared.authority
+    let all =
+      leaves
+      + [
+        authority.attestationRoot, authority.attestationIntermediate, authority.receiptIntermediate,
+        authority.receiptSigner, authority.server,
+      ].map(\.certificate)
+    return all.map(\.der) + (try all.suffix(2).map { Array(try $0.pem.utf8) })
+  }
+}

@@ -1,0 +1,52 @@
+import AppAttest
+import ByteCoding
+import Foundation
+
+extension FuzzTarget {
+  static let encodings = FuzzTarget(
+    name: "encodings", longest: 512, words: ["==", "2026-01-01T00:00:00Z", "+00:00", ".000"],
+    seeds: { EncodingsLaws.seeds.map { Array($0.utf8) } }, accepts: EncodingsLaws.check)
+}
+
+/// Texts that stand for bytes, instants and names: base64, base64url, hex, RFC 3339, app and key identifiers.
+enum EncodingsLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    try require(Base64.decode(Base64.encode(input)) == input, "base64 is undone")
+    try require(Base64URL.decode(Base64URL.encode(input)) == input, "base64url is undone")
+    try require(Hex.decode(Hex.encode(input)) == input, "hex is undone")
+    try require(Base64.encode(input) == Data(input).base64EncodedString(), "base64 is what others write")
+    let text = String(decoding: input, as: UTF8.self)
+    guard text.utf8.elementsEqual(input) else { return false }
+    let isBytes = try checkBytes(text)
+    let isName = try checkNames(text)
+    return isBytes || isName
+  }
+
+  private static func checkBytes(_ text: String) throws(BrokenLaw) -> Bool {
+    let (base64, url, hex) = (Base64.decode(text), Base64URL.decode(text), Hex.decode(text))
+    if let base64 {
+      try require(Base64.encode(base64) == text, "base64 has one spelling")
+      try require(Data(base64Encoded: text).map(Array.init) == base64, "base64 is what others read")
+    }
+    if let url { try require(Base64URL.encode(url) == text, "base64url has one spelling") }
+    if let hex { try require(Hex.encode(hex) == text.lowercased(), "hex has one spelling for each case") }
+    return base64 != nil || url != nil || hex != nil
+  }
+
+  private static func checkNames(_ text: String) throws(BrokenLaw) -> Bool {
+    let (instant, appID, keyID) = (Timestamp(rfc3339: text), AppID(text), KeyID(base64: text))
+    if let instant {
+      try require(Timestamp(rfc3339: instant.description) == instant, "an instant reads as it is written")
+    }
+    if let appID { try require(appID.text == text, "an app has one name") }
+    if let keyID { try require(keyID.base64 == text, "a key has one name") }
+    return instant != nil || appID != nil || keyID != nil
+  }
+
+  static let seeds = [
+    "", "AAAA", "AAA=", "AA==", "AB==", "+/+/", "-_-_", "00ffFF", "0f0", "2026-02-28T23:59:60Z",
+    "2026-02-28t23:59:59.5+01:30", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z",
+    "AAABBBCCC1.com.example.app", "AAAA AAAA",
+    "n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=",
+  ]
+}

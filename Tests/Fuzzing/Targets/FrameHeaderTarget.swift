@@ -1,0 +1,89 @@
+@testable import TransportEngine
+
+extension FuzzTarget {
+  /// The first byte says which reserved bits extensions have claimed.
+  static let frameHeader = FuzzTarget(
+    name: "frame-header", longest: 64, seeds: { FrameHeaderLaws.seeds }, accepts: FrameHeaderLaws.check)
+}
+
+/// A frame header has one spelling, and the two readers of headers agree.
+enum FrameHeaderLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard let first = input.first else { return false }
+    let allowed = ReservedBits(rawValue: first & ReservedBits.all.rawValue)
+    let bytes = Array(input.dropFirst())
+    let outcome = decode(bytes, allowed)
+    for count in bytes.prefixLengths {
+      let found = decode(Array(bytes.prefix(count)), allowed)
+      try require(found == .incomplete || found == outcome, "a prefix is incomplete or says the same", "\(count)")
+    }
+    try checkReader(bytes, allowed, against: outcome)
+    switch outcome {
+    case .incomplete: try require(bytes.count < FrameHeader.maxLength, "14 bytes are enough")
+    case .fault: break
+    case .header(let header):
+      try checkEncoding(of: header, in: bytes)
+      try checkOutline(of: header, in: bytes)
+      return true
+    }
+    return false
+  }
+
+  private static func decode(_ bytes: [UInt8], _ allowed: ReservedBits) -> FrameDecode {
+    bytes.withUnsafeBytes { FrameHeader.decode($0, allowing: allowed) }
+  }
+
+  private static func checkEncoding(of header: FrameHeader, in bytes: [UInt8]) throws(BrokenLaw) {
+    var encoded: [UInt8] = []
+    header.append(to: &encoded)
+    try require(encoded[...] == bytes.prefix(header.length), "a header has one spelling")
+    try require(header.payloadLength >= 0, "a length is no negative number")
+    if header.opcode.isControl {
+      try require(header.isFinal && header.payloadLength <= 125 && header.reserved.isEmpty, "control frames are short")
+    }
+  }
+
+  private static func checkOutline(of header: FrameHeader, in bytes: [UInt8]) throws(BrokenLaw) {
+    guard let outline = bytes.withUnsafeBytes({ FrameOutline($0) }) else {
+      throw BrokenLaw(law: "what is a header has an outline", detail: "")
+    }
+    let isSame =
+      outline.length == header.length && outline.payloadLength == UInt64(header.payloadLength)
+      && outline.opcode == header.opcode.rawValue && outline.isFinal == header.isFinal
+      && outline.isMasked == (header.mask != nil)
+    try require(isSame, "the outline is the header's")
+  }
+
+  /// Byte by byte, the reader of frames comes to the same header or fault.
+  private static func checkReader(
+    _ bytes: [UInt8], _ allowed: ReservedBits, against outcome: FrameDecode
+  ) throws(BrokenLaw) {
+    var reader = FrameReader(allowing: allowed)
+    for (index, byte) in bytes.enumerated() {
+      switch next(&reader, [byte]) {
+      case .success(nil): continue
+      case .success(let header?):
+        return try require(outcome == .header(header) && index + 1 == header.length, "a header ends where it ends")
+      case .failure(let fault): return try require(outcome == .fault(fault), "a fault is the same fault")
+      }
+    }
+    try require(outcome == .incomplete, "what is incomplete is so to both")
+  }
+
+  private static func next(_ reader: inout FrameReader, _ bytes: [UInt8]) -> Result<FrameHeader?, FrameFault> {
+    bytes.withUnsafeBytes { bytes in
+      Result { () throws(FrameFault) -> FrameHeader? in
+        var window = bytes
+        guard case .begin(let header) = try reader.next(&window) else { return nil }
+        return header
+      }
+    }
+  }
+
+  static let seeds: [[UInt8]] = [
+    [0, 0x81, 0x05], [0, 0x82, 0x7E, 0x01, 0x00], [0, 0x82, 0x7F, 0, 0, 0, 0, 0, 1, 0, 0],
+    [0x40, 0xC1, 0x85, 1, 2, 3, 4], [0, 0x88, 0x02, 0x03, 0xE8], [0, 0x89, 0x80, 1, 2, 3, 4], [0, 0x00, 0x00],
+    [0, 0x83, 0x00], [0, 0x09, 0x00], [0, 0x89, 0x7E, 0, 0], [0, 0x82, 0x7E, 0, 5],
+    [0, 0x82, 0x7F, 0xFF, 0, 0, 0, 0, 0, 0, 0],
+  ]
+}

@@ -1,0 +1,80 @@
+@testable import TransportEngine
+
+extension FuzzTarget {
+  /// The first byte says how long messages may be and whether Pongs are watched for, the second where the bytes are cut.
+  static let frameTracker = FuzzTarget(
+    name: "frame-tracker", seeds: { FrameTrackerLaws.seeds }, accepts: FrameTrackerLaws.check)
+}
+
+/// What is let through, and what the gate learns of it, does not depend on how the bytes are cut.
+enum FrameTrackerLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard input.count >= 2 else { return false }
+    let bytes = Array(input.dropFirst(2))
+    let limit: UInt64 = [.max, 64, 1000, 100_000][Int(input[0] & 3)]
+    let watches = input[0] & 4 != 0
+    let whole = run([bytes], limit, watches)
+    let pieces = run(Array(Pieces(of: bytes, pattern: input[1])), limit, watches)
+    try require(pieces == whole, "pieces make the whole", "\(pieces.stops) instead of \(whole.stops)")
+    try require(whole.messageLength <= limit, "no message becomes too long")
+    // Fragments can announce more than 64 bits can count.
+    if !watches, limit == .max, whole.stops.last != .tooBig {
+      try require(whole.passed[...] == bytes.prefix(whole.passed.count), "a cable changes nothing")
+      try require(bytes.count - whole.passed.count < 14 + 125, "and keeps no more than a control frame")
+    }
+    return whole.isAtBoundary && !bytes.isEmpty && whole.passed.count == bytes.count
+  }
+
+  private struct Run: Equatable {
+    var passed: [UInt8] = []
+    var stops: [FrameTracker.Stop] = []
+    var messageLength: UInt64 = 0
+    var isAtBoundary = true
+    var hasClosed = false
+  }
+
+  /// What comes of `pieces`; what is held back of one comes again with the next.
+  private static func run(_ pieces: [[UInt8]], _ limit: UInt64, _ watches: Bool) -> Run {
+    var tracker = FrameTracker()
+    var run = Run()
+    var held: [UInt8] = []
+    for piece in pieces {
+      held += piece
+      take(&held, &tracker, &run, limit, watches)
+      if run.stops.last == .tooBig { break }
+    }
+    (run.messageLength, run.isAtBoundary, run.hasClosed) =
+      (tracker.messageLength, tracker.isAtBoundary, tracker.hasClosed)
+    return run
+  }
+
+  private static func take(
+    _ held: inout [UInt8], _ tracker: inout FrameTracker, _ run: inout Run, _ limit: UInt64, _ watches: Bool
+  ) {
+    while !held.isEmpty {
+      let (count, stop) = held.withUnsafeBytes { tracker.advance(over: $0, maxMessage: limit, watchesPongs: watches) }
+      run.passed += held.prefix(count)
+      held.removeFirst(count)
+      switch stop {
+      case .windowEnd, .boundary: continue
+      case .incomplete: return
+      case .pong(let length, _): held.removeFirst(length)
+      case .close, .tooBig: break
+      }
+      run.stops.append(stop)
+      if stop == .tooBig { return }
+    }
+  }
+
+  static let seeds: [[UInt8]] = {
+    let text: [UInt8] = [0x81, 0x02, 0x68, 0x69]
+    let masked: [UInt8] = [0x81, 0x82, 1, 2, 3, 4, 0x69, 0x6B]
+    let fragments: [UInt8] = [0x01, 0x01, 0x61, 0x89, 0x01, 0x70, 0x00, 0x01, 0x62, 0x80, 0x00]
+    let long: [UInt8] = [0x82, 0x7E, 0x01, 0x00] + [UInt8](repeating: 7, count: 256)
+    let pong: [UInt8] = [0x8A, 0x08, 0, 0, 0, 0, 0, 0, 0, 9]
+    let close: [UInt8] = [0x88, 0x05, 0x0F, 0xA1, 0x62, 0x79, 0x65]
+    return [text, masked, fragments, long, pong + text, text + close].flatMap { bytes in
+      [[0, 0], [4, 3], [1, 7], [6, 0]].map { $0 + bytes }
+    } + [[0, 1] + text + masked + fragments + long + pong + close]
+  }()
+}

@@ -1,0 +1,41 @@
+import SimulatedDevice
+
+@testable import AppAttest
+@testable import Cryptography
+
+extension FuzzTarget {
+  static let receipt = FuzzTarget(
+    name: "receipt", longest: 8192, words: ["ATTEST", "RECEIPT", "sandbox", "production", "0\u{0}", "\u{0}\u{0}"],
+    seeds: { Specimens.shared.receipts }, accepts: ReceiptLaws.check)
+}
+
+/// Nobody but the authority makes receipts: one that verifies says what the specimens say.
+enum ReceiptLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard let receipt = try? Receipt(input) else { return false }
+    try require(receipt.bytes == input, "a receipt keeps its bytes")
+    guard let expectation, (try? verifier.verify(receipt, for: expectation, at: Specimens.instant)) != nil else {
+      return false
+    }
+    try require(originals.contains { isSame($0, receipt) }, "what verifies is what the authority signed")
+    return true
+  }
+
+  /// The frame of signed data may be written in more than one way (BER), and certificates that the verifier has may be
+  /// left out or come twice; nothing else may differ.
+  static func isSame(_ first: Receipt, _ second: Receipt) -> Bool {
+    let (original, found) = (first.signedData, second.signedData)
+    return original.content == found.content && original.signer == found.signer
+      && Set(found.certificates).isSubset(of: Set(original.certificates))
+  }
+
+  private static let originals =
+    Specimens.shared.receipts.compactMap { try? Receipt($0) }
+    + Specimens.shared.attestations.compactMap { try? AttestationObject($0).receipt }
+  private static let verifier = ReceiptVerifier(roots: [Specimens.shared.authority.receiptRoot.certificate])
+  private static let expectation = AppID(Specimens.app.appID).map {
+    ReceiptExpectation(
+      appID: $0, publicKey: Specimens.shared.key.publicKey.x963,
+      clientDataHash: ClientDataHash(bytes: Specimens.clientDataHash), environment: .development)
+  }
+}

@@ -1,0 +1,129 @@
+import ByteCoding
+import Transport
+
+@testable import TransportEngine
+
+extension FuzzTarget {
+  static let requestHead = FuzzTarget(
+    name: "request-head", longest: 2048, words: HTTPWords.all + HTTPWords.requests,
+    seeds: { RequestHeadLaws.seeds.map { Array($0.utf8) } }, accepts: RequestHeadLaws.check)
+}
+
+/// A head means the same to every reader, however it arrives and whatever stands behind it.
+enum RequestHeadLaws {
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    let outcome = parse(input)
+    try checkPrefixes(of: input, outcome)
+    guard case .head(let head, let length) = outcome else { return false }
+    try HeadFrame.check(input, length: length, fields: head.headers)
+    try checkMeaning(head)
+    try checkPath(head)
+    guard let written = written(head) else { throw BrokenLaw(law: "what is read can be written", detail: "") }
+    try require(parse(written) == .head(head, length: written.count), "what is written is read as it was")
+    return true
+  }
+
+  static func parse(_ bytes: [UInt8]) -> HeadParse { bytes.withUnsafeBufferPointer { RequestHead.parse($0) } }
+
+  private static func written(_ head: RequestHead) -> [UInt8]? {
+    guard var writer = try? HeadWriter(method: head.method, target: head.target),
+      (try? writer.fields(head.headers)) != nil
+    else { return nil }
+    return writer.ended()
+  }
+
+  /// A prefix is incomplete until the outcome is certain, and then the outcome stays.
+  private static func checkPrefixes(of input: [UInt8], _ outcome: HeadParse) throws(BrokenLaw) {
+    for count in input.prefixLengths {
+      let found = parse(Array(input.prefix(count)))
+      switch outcome {
+      case .incomplete: try require(found == .incomplete, "a beginning of a beginning is one", "\(count)")
+      case .head(_, let length):
+        try require(found == (count < length ? .incomplete : outcome), "a head ends where it ends", "\(count)")
+      case .fault: try require(found == .incomplete || found == outcome, "a fault stays the same fault", "\(count)")
+      }
+    }
+    guard outcome != .incomplete else { return }
+    for behind in ["\r\n", "GET / HTTP/1.1\r\n", "\u{0}"] {
+      try require(parse(input + behind.utf8) == outcome, "what stands behind changes nothing")
+    }
+  }
+
+  private static func checkMeaning(_ head: RequestHead) throws(BrokenLaw) {
+    func count(_ name: String) -> Int { head.headers.fields.count { $0.name.lowercased() == name } }
+    try require(count("host") == 1, "one host")
+    try require(count("content-length") + count("transfer-encoding") <= 1, "one thing frames the body")
+    try require((head.contentLength != nil) == (count("content-length") == 1), "a length is what the field says")
+    try require(head.isChunked == (count("transfer-encoding") == 1), "chunked is what the field says")
+    guard case .webSocket(let intent) = head.upgrade else { return }
+    let hasBody = head.isChunked || head.contentLength ?? 0 > 0
+    try require(head.method == "GET" && !hasBody, "an upgrade is a bare GET")
+    try require(Base64.decode(intent.key)?.count == 16, "a key has 16 bytes")
+    try require(head.connectionOptions.contains("upgrade"), "an upgrade is meant for this hop")
+  }
+
+  private static func checkPath(_ head: RequestHead) throws(BrokenLaw) {
+    let path = head.path
+    try require(path.utf8.first == UInt8(ascii: "/"), "a path begins with a slash")
+    let segments = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
+    try require(!segments.dropLast().contains { $0.isEmpty }, "no segment is empty")
+    try require(!segments.contains { [".", ".."].contains(String(Substring($0))) }, "no segment is made of dots")
+    let low = Array(path.lowercased().utf8)
+    for hidden in ["\\", "%2f", "%5c", "%2e", "%00", "?", "#", " "] {
+      try require(low.occurrences(of: hidden) == 0, "nothing hides in a path", hidden)
+    }
+    guard case .head(let again, _) = parse(Array("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8)) else {
+      throw BrokenLaw(law: "a normal form is a path", detail: path)
+    }
+    try require(again.path == path, "a normal form is its own normal form")
+  }
+
+  static let seeds = [
+    "GET / HTTP/1.1\r\nHost: gate.example\r\n\r\n",
+    "GET /a/%7Eb/%C3%a9?q=%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "GET /a/%7Eb/%C3%a9;x=1?q={1}|[2] HTTP/1.1\r\nHost: [::1]:6200\r\n\r\nGET",
+    "POST /attest/register HTTP/1.1\r\nHost: a:443\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n{}",
+    "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close, TE\r\n\r\n0\r\n\r\n",
+    "GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"
+      + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+      + "Sec-WebSocket-Protocol: chat, v2.chat\r\nSec-WebSocket-Extensions: permessage-deflate; a=\"b\"\r\n"
+      + "X-App-Assert-KeyId: AAAA\r\nCookie: a=b; c=\"d\"\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "GET /a/../b HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n", "GET  / HTTP/1.1\r\nHost : a\r\n\r\n",
+  ]
+}
+
+/// What holds of the bytes of any head.
+enum HeadFrame {
+  static func check(_ input: [UInt8], length: Int, fields: HeaderFields) throws(BrokenLaw) {
+    try require((1...input.count).contains(length), "a head lies in what has come")
+    let head = Array(input.prefix(length))
+    let hasEnd = head.suffix(4) == Array("\r\n\r\n".utf8)[...]
+    try require(hasEnd && head.occurrences(of: "\r\n\r\n") == 1, "a head ends at its first empty line")
+    let breaks = head.occurrences(of: "\r\n")
+    let (returns, feeds) = (head.count { $0 == 0x0D }, head.count { $0 == 0x0A })
+    try require(returns == breaks && feeds == breaks, "line breaks come whole")
+    try require(
+      head.allSatisfy { $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0D].contains($0) }, "no control characters")
+    // The first line, the fields, and the empty line.
+    try require(fields.fields.count == breaks - 2 && fields.fields.count <= 100, "each line is a field")
+    for field in fields.fields {
+      try require(!field.name.isEmpty && field.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a name is a token")
+      let edges = [field.value.utf8.first, field.value.utf8.last].compactMap(\.self)
+      try require(!edges.contains { $0 == 0x20 || $0 == 0x09 }, "a value has no white space around it")
+    }
+  }
+}
+
+/// What heads are made of.
+enum HTTPWords {
+  static let all = [
+    "\r\n", "\r\n\r\n", ": ", "HTTP/1.1", "Host", "Connection", "close", "Upgrade", "websocket", "Content-Length",
+    "Transfer-Encoding", "chunked", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions", "permessage-deflate", "\t",
+    "chat",
+  ]
+  static let requests = [
+    "GET ", "POST ", "Expect", "100-continue", "Sec-WebSocket-Key", "Sec-WebSocket-Version", "%2F", "%2e", "%00",
+    "/../", "dGhlIHNhbXBsZSBub25jZQ==", "13", "?",
+  ]
+}

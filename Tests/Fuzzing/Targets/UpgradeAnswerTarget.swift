@@ -1,0 +1,49 @@
+import Transport
+
+@testable import TransportEngine
+
+extension FuzzTarget {
+  static let upgradeAnswer = FuzzTarget(
+    name: "upgrade-answer", longest: 1024,
+    words: HTTPWords.all + ["HTTP/1.1 101 ", "Sec-WebSocket-Accept", UpgradeAnswerLaws.accept, "v2.chat"],
+    seeds: { UpgradeAnswerLaws.seeds.map { Array($0.utf8) } }, accepts: UpgradeAnswerLaws.check)
+}
+
+/// Only the one right answer to an opening handshake opens a socket.
+enum UpgradeAnswerLaws {
+  static let accept = HandshakeKey.accept(for: "dGhlIHNhbXBsZSBub25jZQ==")
+  private static let subprotocols = ["chat", "v2.chat"]
+  private static let extensions = ["permessage-deflate"]
+
+  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+    guard case .head(let head, _) = ResponseHeadLaws.parse(input), let answer = answer(head) else { return false }
+    func values(_ name: String) -> [String] { head.headers.fields.filter { $0.name.lowercased() == name }.map(\.value) }
+    try require(head.status == 101 && !head.isVersion10, "the status is 101")
+    try require(values("sec-websocket-accept") == [accept], "the one right proof is there, once")
+    try require(values("upgrade").map { $0.lowercased() } == ["websocket"], "to websocket alone")
+    try require(values("transfer-encoding").isEmpty && values("content-length").allSatisfy { $0 == "0" }, "no body")
+    try require(answer.subprotocol.map(subprotocols.contains) != false, "a subprotocol that was offered")
+    try require(values("sec-websocket-protocol") == [answer.subprotocol].compactMap(\.self), "and it alone")
+    try require(answer.extensions.allSatisfy(extensions.contains), "extensions that were offered")
+    let written = try? ResponseWriter.switchingProtocols(
+      accept: answer.accept, subprotocol: answer.subprotocol,
+      extensions: head.headers.values(of: "Sec-WebSocket-Extensions"))
+    guard let written, case .head(let again, written.count) = ResponseHeadLaws.parse(written) else {
+      throw BrokenLaw(law: "what is handed on is a head", detail: "")
+    }
+    try require(self.answer(again) == answer, "what is handed on says the same")
+    return true
+  }
+
+  private static func answer(_ head: ResponseHead) -> UpgradeAnswer? {
+    try? UpgradeAnswer(head, accept: accept, subprotocols: subprotocols, extensions: extensions)
+  }
+
+  private static let opening = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+  static let seeds = [
+    "\(opening)Sec-WebSocket-Accept: \(accept)\r\n\r\n",
+    "\(opening)Sec-WebSocket-Accept: \(accept)\r\nSec-WebSocket-Protocol: chat\r\n\r\n",
+    "\(opening)Sec-WebSocket-Accept: \(accept)\r\nSec-WebSocket-Extensions: permessage-deflate; a=\"b\"\r\n\r\n",
+    "\(opening)Sec-WebSocket-Accept: x\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n",
+  ]
+}

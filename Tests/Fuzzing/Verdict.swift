@@ -1,0 +1,71 @@
+import ByteCoding
+import CBOR
+import Cryptography
+
+/// The decoders' verdicts in words, to be compared with those of others; see scripts/fuzz differential.
+///
+/// A line is `cbor HEX` or `chain SECONDS ROOT LEAF INTERMEDIATE…`, each certificate in hex. Its answer begins with
+/// `accepted` or `refused`.
+enum Verdict {
+  static func answer(to line: String) -> String {
+    // A name in a certificate is quoted in reasons, and may hold anything.
+    String(verdict(on: line).filter { !$0.isNewline })
+  }
+
+  private static func verdict(on line: String) -> String {
+    let words = line.split(separator: " ").map(String.init)
+    let bytes = words.dropFirst().compactMap { Hex.decode($0) }
+    switch words.first {
+    case "cbor" where words.count <= 2: return cbor(bytes.first ?? [])
+    case "chain" where words.count >= 4:
+      guard let seconds = Int64(words[1]) else { return "error: not an instant" }
+      let certificates = words.dropFirst(2).compactMap { Hex.decode($0) }
+      guard certificates.count == words.count - 2 else { return "error: not hex" }
+      return chain(root: certificates[0], leaf: certificates[1], certificates[2...], at: Timestamp(seconds: seconds))
+    default: return "error: unknown verdict"
+    }
+  }
+
+  private static func cbor(_ bytes: [UInt8]) -> String {
+    do throws(CBORError) {
+      return "accepted " + text(try CBORValue(decoding: bytes))
+    } catch {
+      return "refused \(error)"
+    }
+  }
+
+  /// A notation that tells apart all that the decoder tells apart.
+  private static func text(_ value: CBORValue) -> String {
+    switch value {
+    case .unsigned(let number): "u\(number)"
+    case .negative(let number): "n\(number)"
+    case .bytes(let bytes): "b" + Hex.encode(bytes)
+    case .text(let text): "t" + Hex.encode(Array(text.utf8))
+    case .array(let values): "[" + values.map(text).joined(separator: ",") + "]"
+    case .map(let map): "{" + map.pairs.map { text($0.key) + ":" + text($0.value) }.joined(separator: ",") + "}"
+    case .tagged(let tag, let value): "T\(tag)(\(text(value)))"
+    case .float(let number): "f" + Hex.encode(withUnsafeBytes(of: number.bitPattern.bigEndian, Array.init))
+    case .boolean(let truth): truth ? "true" : "false"
+    case .null: "null"
+    case .undefined: "undefined"
+    }
+  }
+
+  private static func chain(
+    root: [UInt8], leaf: [UInt8], _ intermediates: ArraySlice<[UInt8]>, at instant: Timestamp
+  ) -> String {
+    do {
+      let validator = ChainValidator(roots: [try Certificate(der: root)])
+      let leaf = try Certificate(der: leaf)
+      let chain = try validator.validate(
+        leaf: leaf, intermediates: try intermediates.map { try Certificate(der: $0) }, at: instant)
+      let facts = [
+        "\(chain.count)", Hex.encode(leaf.serialNumber), "\(leaf.notBefore.seconds)", "\(leaf.notAfter.seconds)",
+        Hex.encode(leaf.subjectPublicKeyInfo), leaf.p256PublicKey.map { Hex.encode($0) } ?? "-",
+      ]
+      return "accepted " + facts.joined(separator: " ")
+    } catch {
+      return "refused \(error)"
+    }
+  }
+}

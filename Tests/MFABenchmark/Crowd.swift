@@ -1,0 +1,106 @@
+import AsyncHTTPClient
+import ByteCoding
+import Crypto
+import Foundation
+import NIOCore
+
+/// Signs identities as the gate does.
+struct SigningGate: Sendable {
+  private let key = P256.Signing.PrivateKey()
+
+  var jwks: String {
+    let raw = Array(key.publicKey.rawRepresentation)
+    return
+      #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","use":"sig","kid":"bench","x":"\#(Base64URL.encode(raw.prefix(32)))","y":"\#(Base64URL.encode(raw.suffix(32)))"}]}"#
+  }
+
+  /// An identity for one request of the device `subject`.
+  func assertion(for subject: String) throws -> String {
+    let now = Int(Date().timeIntervalSince1970)
+    let head = Base64URL.encode(Array(#"{"alg":"ES256","typ":"JWT","kid":"bench"}"#.utf8))
+    let claims = Base64URL.encode(
+      Array(
+        """
+        {"iss":"bench","aud":"mfa","sub":"\(subject)","jti":"\(UUID().uuidString)","iat":\(now),"exp":\(now + 60),\
+        "method":"app-attest","env":"production","app":"T.bench","sid":"s","client_ip":"192.0.2.1"}
+        """.utf8))
+    let text = head + "." + claims
+    return text + "." + Base64URL.encode(Array(try key.signature(for: Data(text.utf8)).rawRepresentation))
+  }
+}
+
+/// Devices that sign in, one sign-in after the other.
+struct Crowd: Sendable {
+  fileprivate struct Device: Sendable {
+    let name: String
+    let key = P256.Signing.PrivateKey()
+  }
+
+  private let devices: [Device]
+  private let gate: SigningGate
+  private let port: Int
+
+  /// Enrols the devices.
+  init(count: Int, gate: SigningGate, port: Int) async throws {
+    devices = (0..<count).map { Device(name: "device-\($0)") }
+    self.gate = gate
+    self.port = port
+    for device in devices {
+      let key = device.key.publicKey.x963Representation.base64EncodedString()
+      _ = try await post(
+        "mfa/enroll", "{\(device.naming),\"method\":\"secureEnclave\",\"publicKey\":\"\(key)\"}", as: device)
+    }
+  }
+
+  /// How many sign-ins ended within `duration`.
+  func signIn(for duration: Duration) async throws -> Int {
+    let end = ContinuousClock.now + duration
+    return try await withThrowingTaskGroup { group in
+      for device in devices {
+        group.addTask {
+          var count = 0
+          while ContinuousClock.now < end {
+            try await signIn(device)
+            count += 1
+            // Nobody signs in as often: the backend would tell this one to wait.
+            try await Task.sleep(for: .milliseconds(100))
+          }
+          return count
+        }
+      }
+      return try await group.reduce(0, +)
+    }
+  }
+
+  private struct Challenge: Decodable { let challenge: String, challengeId: String }
+
+  private func signIn(_ device: Device) async throws {
+    let answer = try await post("auth/initiate", "{\(device.naming)}", as: device)
+    let challenge = try JSONDecoder().decode(Challenge.self, from: answer)
+    let signature = try device.key.signature(for: Data(Base64.decode(challenge.challenge) ?? []))
+    _ = try await post(
+      "auth/verify-signature",
+      "{\(device.naming),\"challengeId\":\"\(challenge.challengeId)\",\"signature\":\"\(signature.derRepresentation.base64EncodedString())\"}",
+      as: device)
+  }
+
+  struct Refused: Error { let status: UInt, text: String }
+
+  private func post(_ path: String, _ body: String, as device: Device) async throws -> Data {
+    var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/api/v1/\(path)")
+    request.method = .POST
+    request.headers.add(name: "X-Attest-Assertion", value: try gate.assertion(for: device.name))
+    request.headers.add(name: "Content-Type", value: "application/json")
+    request.body = .bytes(ByteBuffer(string: body))
+    let response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+    let answer = Data(try await response.body.collect(upTo: 1 << 16).readableBytesView)
+    guard response.status == .ok else {
+      throw Refused(status: response.status.code, text: String(decoding: answer, as: UTF8.self))
+    }
+    return answer
+  }
+}
+
+extension Crowd.Device {
+  fileprivate var naming: String { "\"username\":\"user-\(name)\",\"deviceId\":\"\(name)\"" }
+}

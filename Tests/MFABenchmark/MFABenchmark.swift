@@ -1,0 +1,91 @@
+import ArgumentParser
+import ByteCoding
+import Foundation
+import TestSupport
+
+/// Measures sign-ins: a challenge and its signature, each of them a request with an identity of its own.
+@main
+struct MFABenchmark: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "mfa-bench",
+    abstract: "Measures challenge-response sign-ins a second, with SQLite on a disk.",
+    discussion: """
+      Starts mfa-backend on one core, and signs in from another. Prints sign-ins a second of time, and a second of the \
+      backend's own CPU time: the latter is what one core does when nothing else wants it. Example:
+
+        swift build -c release --product mfa-backend && swift build -c release --product mfa-bench
+        .build/release/mfa-bench --folder .build
+      """)
+
+  @Option(help: "Sign-ins at the same time, each by a device of its own.")
+  var clients = 200
+
+  @Option(help: "How long to measure, in seconds.")
+  var seconds = 10
+
+  @Option(help: "A folder on a disk, for the database.")
+  var folder = "."
+
+  func run() async throws {
+    let place = "\(folder)/mfa-bench-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: place) }
+    let gate = SigningGate()
+    try gate.jwks.write(toFile: place + "/gate.jwks", atomically: true, encoding: .utf8)
+    try #"[{"name":"1","key":"\#(Base64.encode(Array(repeating: 7, count: 32)))"}]"#.write(
+      toFile: place + "/keys.json", atomically: true, encoding: .utf8)
+    let backend = try ChildProcess(
+      Places.tool("taskset"),
+      [
+        "-c", "0", try Places.product("mfa-backend"), "run", "--database", "sqlite://\(absolute(place))/mfa.db",
+        "--keys", place + "/keys.json", "--listen", "127.0.0.1:0", "--gate-jwks", place + "/gate.jwks",
+        "--gate-issuer", "bench", "--audience", "mfa", "--log-level", "error",
+      ], environment: ["MFA_BACKEND_LOG__LEVEL": nil])
+    defer { backend.kill() }
+    let port = try await Self.port(of: backend)
+    let crowd = try await Crowd(count: clients, gate: gate, port: port)
+    _ = try await crowd.signIn(for: .seconds(1))
+    let before = try Self.cpuSeconds(of: backend)
+    let start = ContinuousClock.now
+    let count = try await crowd.signIn(for: .seconds(seconds))
+    let wall = (ContinuousClock.now - start) / .seconds(1)
+    let cpu = try Self.cpuSeconds(of: backend) - before
+    print(
+      "\(count) sign-ins in \(Self.text(wall)) s: \(Self.text(Double(count) / wall)) a second;"
+        + " \(Self.text(Double(count) / cpu)) a second of the backend's CPU time (\(Self.text(cpu)) s)")
+    backend.send(SIGTERM)
+    _ = try await backend.exit(within: .seconds(20))
+  }
+
+  private func absolute(_ path: String) -> String {
+    path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+  }
+
+  private static func text(_ value: Double) -> String { String(format: "%.1f", value) }
+
+  /// The port that it listens at, as the system tells it: what it logs at this level does not.
+  private static func port(of process: ChildProcess) async throws -> Int {
+    for _ in 0..<200 {
+      let run = try await ChildProcess.run(Places.tool("ss"), ["-Hltnp"])
+      for line in run.output where line.contains("pid=\(process.id),") {
+        if let port = line.split(separator: " ").dropFirst(3).first?.split(separator: ":").last.flatMap({ Int($0) }) {
+          return port
+        }
+      }
+      guard !process.hasEnded else { break }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    throw NotListening(lines: process.errors.lines)
+  }
+
+  struct NotListening: Error { let lines: [String] }
+
+  /// User and system time of a process (proc(5), fields 14 and 15, in hundredths of a second).
+  private static func cpuSeconds(of process: ChildProcess) throws -> Double {
+    let text = try String(contentsOfFile: "/proc/\(process.id)/stat", encoding: .utf8)
+    // The name, in brackets, may hold spaces; the third field follows it.
+    let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+    guard fields.count > 13, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
+    return (user + system) / 100
+  }
+}

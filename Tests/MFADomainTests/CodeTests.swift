@@ -1,0 +1,28 @@
+import MFADomain
+import Testing
+
+@Suite("Codes")
+struct CodeTests {
+  @Test("A-096 a code has six digits, and each digit is as likely as any other in every place")
+  func uniform() {
+    let count = 60_000
+    var tally = Array(repeating: Array(repeating: 0, count: 10), count: 6)
+    for _ in 0..<count {
+      let digits = OneTimeCode.makeDigits(6, .system).utf8.map { Int($0) - 0x30 }
+      guard digits.count == 6, digits.allSatisfy((0...9).contains) else { return #expect(digits.count == 6) }
+      for (place, digit) in digits.enumerated() { tally[place][digit] += 1 }
+    }
+    let expected = Double(count) / 10
+    for place in tally {
+      let chiSquared = place.reduce(0) { $0 + (Double($1) - expected) * (Double($1) - expected) / expected }
+      // Nine degrees of freedom: one run in a hundred million is beyond.
+      #expect(chiSquared < 57)
+    }
+  }
+
+  @Test("A-096 a code that begins with zeros keeps them")
+  func zeros() {
+    let draws = Entropy { Array(repeating: 0, count: $0) }
+    #expect(OneTimeCode.makeDigits(6, draws) == "000000")
+  }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import MFAFixtures
+import TestSupport
+
+/// The built backend as a process.
+struct BackendProcess: Sendable {
+  let process: ChildProcess
+  /// `nil` if it listens on a Unix socket.
+  let port: UInt16?
+
+  /// Starts `mfa-backend run` and waits until it listens.
+  init(_ arguments: [String], environment: [String: String?] = [:], in folder: String? = nil) async throws {
+    process = try ChildProcess(
+      Places.product("mfa-backend"), ["run"] + arguments, environment: environment, in: folder)
+    let line = try await process.errors.first("the backend's port") { $0.contains(#""message":"listening""#) }
+    port = try JSONValue(Data(line.utf8))["port"]?.text.flatMap { UInt16($0) }
+  }
+
+  /// What it is told of a gate whose keys are in a file.
+  static func believing(_ gate: TestGate) -> [String] {
+    ["--gate-jwks", gate.keysFile, "--gate-issuer", TestGate.issuer, "--audience", TestGate.audience]
+  }
+
+  /// Ends it as an operator does, and gives how it ended.
+  func stop() async throws -> ChildProcess.Exit {
+    process.send(SIGTERM)
+    return try await process.exit(within: .seconds(20))
+  }
+}
+
+/// What curl got.
+struct CurlAnswer: Sendable {
+  let status: Int
+  let body: JSONValue
+  let text: String
+
+  subscript(_ key: String) -> JSONValue? { body[key] }
+}
+
+/// Sends a request by curl, as a person would from a terminal.
+func curl(
+  _ method: String, _ url: String, _ body: JSONValue? = nil, token: String? = nil, _ options: [String] = []
+) async throws -> CurlAnswer {
+  var arguments = ["--silent", "--show-error", "--max-time", "20", "--write-out", "\n%{http_code}", "-X", method]
+  arguments += options
+  if let token { arguments += ["-H", "Authorization: Bearer \(token)"] }
+  if let body { arguments += ["-H", "Content-Type: application/json", "--data", body.encoded] }
+  let run = try await ChildProcess.run(Places.tool("curl"), arguments + [url])
+  let text = run.output.dropLast().joined(separator: "\n")
+  return CurlAnswer(
+    status: run.output.last.flatMap { Int($0) } ?? 0, body: (try? JSONValue(Data(text.utf8))) ?? .null, text: text)
+}

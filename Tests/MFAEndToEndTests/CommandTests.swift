@@ -1,0 +1,222 @@
+import Foundation
+import MFAFixtures
+import TestSupport
+import Testing
+
+@Suite("The backend's commands", .serialized, .timeLimit(.minutes(10)))
+struct CommandTests {
+  private let gate: TestGate
+
+  init() throws { gate = try TestGate(clock: .system) }
+
+  /// A backend with its gate, asked by curl.
+  private func ask(
+    _ backend: BackendProcess, _ method: String, _ path: String, _ body: JSONValue? = nil, as app: AppInstance,
+    token: String? = nil
+  ) async throws -> CurlAnswer {
+    let port = try #require(backend.port)
+    return try await curl(
+      method, "http://127.0.0.1:\(port)/api/v1\(path)", body, token: token,
+      ["-H", "X-Attest-Assertion: \(try await gate.assertion(for: app))"])
+  }
+
+  private func mfa(
+    _ arguments: [String], in folder: String? = nil
+  ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ChildProcess.run(Places.product("mfa-backend"), arguments, in: folder)
+  }
+
+  /// Calls `body` with a backend that keeps what it knows in `folder`, and ends it.
+  private func withKept(
+    in folder: String, _ more: [String] = [], _ body: (BackendProcess) async throws -> Void
+  ) async throws {
+    if !FileManager.default.fileExists(atPath: folder + "/keys.json") {
+      let made = try await mfa(["keys", "make"])
+      try made.output.joined().write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+    }
+    let backend = try await BackendProcess(
+      Self.database(folder) + ["--listen", "127.0.0.1:0"] + BackendProcess.believing(gate) + more)
+    defer { backend.process.kill() }
+    try await body(backend)
+    #expect(try await backend.stop() == .code(0))
+  }
+
+  private static func database(_ folder: String) -> [String] {
+    ["--database", "sqlite://\(folder)/mfa.db", "--keys", folder + "/keys.json"]
+  }
+
+  @Test("A-071 what a file keeps is there after a restart")
+  func kept() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let phone = TestPhone()
+      try await withKept(in: folder) { backend in
+        #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
+      }
+      try await withKept(in: folder) { backend in
+        let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
+        #expect(status["enrolled"] == true)
+      }
+    }
+  }
+
+  @Test("A-123 with --ephemeral nothing is there after a restart, and no file is left")
+  func ephemeral() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let phone = TestPhone()
+      for attempt in 1...2 {
+        let backend = try await BackendProcess(
+          ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate), in: folder)
+        defer { backend.process.kill() }
+        let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
+        #expect(status["enrolled"] == false, "start \(attempt)")
+        #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
+        #expect(try await backend.stop() == .code(0))
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+    }
+  }
+
+  @Test(
+    "A-185 it listens on loopback and Unix sockets alone, since it speaks no TLS",
+    arguments: ["0.0.0.0:0", "192.0.2.1:8080", "[::]:0", "example.com:80"])
+  func loopbackAlone(_ place: String) async throws {
+    let run = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.believing(gate))
+    #expect(run.exit == .code(78))
+    #expect(
+      run.errors == ["error: --listen: listen: is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here"])
+  }
+
+  @Test("A-122 it is mfa-backend, at 127.0.0.1:8080 unless told otherwise, by file, variable or flag")
+  func defaults() async throws {
+    let version = try await mfa(["--version"])
+    #expect(version.exit == .code(0) && version.output.count == 1)
+    let help = try await mfa(["run", "--help"]).output.joined(separator: "\n")
+    #expect(help.contains("USAGE: mfa-backend run"))
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/mfa.yaml"
+      try """
+      database: ephemeral
+      listen: 0.0.0.0:1
+      gate: { jwks: "\(gate.keysFile)", issuer: "\(TestGate.issuer)", audience: \(TestGate.audience) }
+
+      """.write(toFile: file, atomically: true, encoding: .utf8)
+      let wrong = try await mfa(["run", "-c", file])
+      #expect(wrong.errors.first?.hasPrefix("error: \(file):2:9: listen: ") == true, "\(wrong.errors)")
+      let backend = try await BackendProcess(
+        ["-c", file, "--listen", "127.0.0.1:0"], environment: ["MFA_BACKEND_LISTEN": "0.0.0.0:2"])
+      defer { backend.process.kill() }
+      #expect(try await ask(backend, "GET", "/device/d/status", as: .genuine()).status == 200)
+    }
+  }
+
+  @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
+  func complete() async throws {
+    for command in [["run"], ["admin"], ["admin", "reset"], ["audit", "verify"], ["keys", "reseal"]] {
+      let run = try await mfa(command + ["--help"])
+      #expect(run.exit == .code(0) && run.output.contains { $0.hasPrefix("USAGE: mfa-backend") }, "\(command)")
+    }
+    #expect(try await mfa(["serve"]).exit == .code(64))
+  }
+
+  @Test("A-175 with --sms-sink log a code is a line of the log in the seed's words, and without it there is none")
+  func mockSMS() async throws {
+    for (options, isLogged) in [(["--sms-sink", "log"], true), ([], false)] as [([String], Bool)] {
+      let backend = try await BackendProcess(
+        ["--ephemeral", "--listen", "127.0.0.1:0"] + options + BackendProcess.believing(gate))
+      defer { backend.process.kill() }
+      let phone = TestPhone()
+      let enrolment = phone.enrolment(method: "smsOTP")
+      #expect(try await ask(backend, "POST", "/mfa/enroll", enrolment, as: phone.app).status == 200)
+      let request: JSONValue = ["username": "testuser", "phoneNumber": "+1234567890"]
+      #expect(try await ask(backend, "POST", "/auth/request-otp", request, as: phone.app).status == 200)
+      #expect(try await backend.stop() == .code(0))
+      let lines = try await backend.process.errors.all()
+      #expect(lines.contains { $0.contains("📱 SMS to +1234567890: Your OTP is ") } == isLogged)
+    }
+  }
+
+  @Test("A-125 --log-sql writes each statement at debug, and no value of it")
+  func statements() async throws {
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0", "--log-sql", "--log-level", "debug"]
+        + BackendProcess.believing(gate))
+    defer { backend.process.kill() }
+    let phone = TestPhone(username: "unmistakable")
+    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
+    #expect(try await backend.stop() == .code(0))
+    let statements = try await backend.process.errors.all().filter { $0.contains(#""message":"statement""#) }
+    #expect(statements.contains { $0.contains("INSERT INTO devices") })
+    #expect(!statements.contains { $0.contains("unmistakable") || $0.contains(phone.number) })
+  }
+
+  @Test("A-225 /metrics counts and times operations by their outcome, on an address of its own")
+  func metrics() async throws {
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"] + BackendProcess.believing(gate))
+    defer { backend.process.kill() }
+    let line = try await backend.process.errors.first("the port of the metrics") { $0.contains("metrics listening") }
+    let port = try #require(try JSONValue(Data(line.utf8))["port"]?.text)
+    let phone = TestPhone()
+    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
+    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: .genuine()).status == 403)
+    let text = try await curl("GET", "http://127.0.0.1:\(port)/metrics").text
+    #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="done"} 1"#), "\(text)")
+    #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="device_mismatch"} 1"#))
+    #expect(text.contains(#"mfa_operation_seconds_count{operation="mfa.enroll"} 2"#))
+    let main = try #require(backend.port)
+    #expect(try await curl("GET", "http://127.0.0.1:\(main)/metrics").status == 401)
+  }
+
+  @Test("A-227 the history is checked and exported by command, and a changed entry ends the check with 1")
+  func history() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let phone = TestPhone()
+      try await withKept(in: folder) { backend in
+        _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
+        _ = try await ask(backend, "POST", "/mfa/downgrade", phone.naming, as: phone.app)
+      }
+      let database = ["--database", "sqlite://\(folder)/mfa.db"]
+      let verified = try await mfa(["audit", "verify"] + database)
+      #expect(verified.exit == .code(0), "\(verified.errors)")
+      let known = try #require(verified.output.first)
+      #expect(known.hasPrefix("2:"))
+      #expect(try await mfa(["audit", "verify", "--known", known] + database).exit == .code(0))
+      let lines = try await mfa(["audit", "export"] + database).output
+      #expect(lines.count == 2)
+      #expect(try JSONValue(Data(lines[1].utf8))["event"] == "device.downgraded")
+      let changed = try await ChildProcess.run(
+        Places.tool("python3"),
+        [
+          "-c",
+          "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(\"UPDATE audit SET actor = 'x'\"); db.commit()",
+          folder + "/mfa.db",
+        ])
+      #expect(changed.exit == .code(0), "\(changed.errors)")
+      let broken = try await mfa(["audit", "verify"] + database)
+      #expect(broken.exit == .code(1))
+      #expect(broken.errors == ["error: entry 1 was changed"])
+    }
+  }
+
+  @Test("X-054 keys reseal and keys rotate leave numbers readable, and the old key-encryption key superfluous")
+  func resealed() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let phone = TestPhone()
+      try await withKept(in: folder) { backend in
+        _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
+      }
+      let resealed = try await mfa(["keys", "reseal"] + Self.database(folder))
+      #expect(resealed.output == ["1 values sealed anew"], "\(resealed.errors)")
+      let fresh = try await mfa(["keys", "make", "--name", "2"]).output.joined()
+      let old = try String(contentsOfFile: folder + "/keys.json", encoding: .utf8)
+      try (fresh.dropLast() + "," + old.dropFirst()).write(
+        toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["5 data keys sealed anew"])
+      try fresh.write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+      try await withKept(in: folder) { backend in
+        let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
+        #expect(status["phoneNumber"] == "+********90")
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import Crypto
+import Foundation
+import GateProcesses
+import MFAFixtures
+import SimulatedDevice
+import TestSupport
+
+/// A real gate with the real backend behind it, on a Unix socket that nobody else gets to.
+struct Household: Sendable {
+  let gate: GateProcess
+  let backend: BackendProcess
+  let socket: String
+  /// Where simulated devices live.
+  let data: String
+
+  /// Calls `body` with both, and ends both.
+  static func serving<R>(_ further: String = "", _ body: (Household) async throws -> R) async throws -> R {
+    try await Places.withTemporaryFolder { folder in
+      let socket = folder + "/mfa.sock"
+      var plan = GatePlan()
+      plan.routes = [("/", "unix:" + socket)]
+      plan.forwardsAll = true
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      plan.further = "identity: { issuer: \"https://gate.test\", audience: mfa }\n" + further
+      let gate = try await GateProcess(plan, in: folder + "/gate")
+      defer { gate.process.kill() }
+      let backend = try await BackendProcess([
+        "--ephemeral", "--sms-sink", "log", "--listen", "unix:" + socket,
+        "--gate-jwks", gate.baseURL + "/.well-known/sallyport/jwks.json", "--gate-ca", gate.folder.tlsAuthorityPath,
+        "--gate-issuer", "https://gate.test", "--audience", "mfa",
+      ])
+      defer { backend.process.kill() }
+      return try await body(Household(gate: gate, backend: backend, socket: socket, data: folder + "/data"))
+    }
+  }
+
+  /// A simulated device that has registered with the gate.
+  func device(_ name: String) async throws -> RegisteredDevice {
+    let device = RegisteredDevice(household: self, name: name, phone: TestPhone(deviceID: name))
+    _ = try await device.attest(["register"])
+    return device
+  }
+
+  var socketURL: String { "wss://localhost:\(gate.port)/" }
+}
+
+/// An app on a simulated device: what `attest` keeps of it, and its own key for signing in.
+struct RegisteredDevice: Sendable {
+  let household: Household
+  let name: String
+  let phone: TestPhone
+
+  private var place: [String] {
+    [household.socketURL, "--authority", household.gate.folder.path, "--device", name]
+  }
+  private var environment: [String: String?] { ["XDG_DATA_HOME": household.data, "SALLYPORT_AUTHORITY": nil] }
+
+  /// What `attest` prints.
+  func attest(_ command: [String]) async throws -> [String] {
+    let run = try await ChildProcess.run(Places.product("attest"), command + place, environment: environment)
+    guard run.exit == .code(0) else { throw Unexpected(run.errors.joined(separator: "\n")) }
+    return run.output
+  }
+
+  /// Calls the backend through the gate, with an assertion made for this request.
+  func call(
+    _ method: String, _ path: String, _ body: JSONValue? = nil, token: String? = nil, _ options: [String] = []
+  ) async throws -> CurlAnswer {
+    let fields = try await attest(["headers"]).flatMap { ["-H", $0] }
+    return try await curl(
+      method, household.gate.baseURL + path, body, token: token,
+      ["--cacert", household.gate.folder.tlsAuthorityPath] + fields + options)
+  }
+
+  /// Enrols and signs in, to the token.
+  func signIn() async throws -> String {
+    _ = try await call("POST", "/api/v1/mfa/enroll", phone.enrolment())
+    let challenge = try await call("POST", "/api/v1/auth/initiate", phone.naming)
+    let answer = try await call("POST", "/api/v1/auth/verify-signature", proof(of: challenge.body))
+    guard let token = answer["token"]?.text else { throw Unexpected("no token: \(answer.text)") }
+    return token
+  }
+
+  /// What answers a challenge.
+  func proof(of challenge: JSONValue) throws -> JSONValue {
+    [
+      "username": .string(phone.username), "deviceId": .string(phone.deviceID),
+      "challengeId": challenge["challengeId"] ?? nil,
+      "signature": .string(try phone.sign(challenge["challenge"]?.text ?? "")),
+    ]
+  }
+
+  /// Opens a socket through the gate, which stays open until one of the two ends it.
+  func connect() throws -> DeviceSocket {
+    DeviceSocket(
+      process: try ChildProcess(
+        Places.product("attest"), ["connect", "--stay"] + place, environment: environment))
+  }
+}
+
+/// A socket through the gate: a line in is a message out.
+struct DeviceSocket: Sendable {
+  let process: ChildProcess
+
+  /// Calls a method of the backend; `id` names the call, and no other has it.
+  func call(_ id: Int, _ method: String, _ parameters: JSONValue = [:]) async throws -> JSONValue {
+    let message: JSONValue = [
+      "jsonrpc": "2.0", "id": .number(Double(id)), "method": .string(method), "params": parameters,
+    ]
+    process.write(message.encoded + "\n")
+    let line = try await process.output.first("the answer to \(method)") { $0.contains("\"id\":\(id),") }
+    return try JSONValue(Data(line.utf8))
+  }
+}

@@ -1,0 +1,123 @@
+import ByteCoding
+import Foundation
+import GateProcesses
+import MFAFixtures
+import TestSupport
+import Testing
+
+@Suite("Behind the real gate", .serialized, .timeLimit(.minutes(10)))
+struct ThroughTheGateTests {
+  @Test("X-001 the backend takes what the real gate signs, by REST, and nothing that comes past the gate")
+  func rest() async throws {
+    try await Household.serving { household in
+      let device = try await household.device("phone")
+      let enrolled = try await device.call("POST", "/api/v1/mfa/enroll", device.phone.enrolment())
+      #expect(enrolled.status == 200, "\(enrolled.text)")
+      #expect(enrolled["message"] == "Device enrolled successfully")
+      let challenge = try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming)
+      #expect(challenge["method"] == "secureEnclave")
+      let verified = try await device.call("POST", "/api/v1/auth/verify-signature", device.proof(of: challenge.body))
+      #expect(verified["message"] == "Authentication successful")
+      let token = try #require(verified["token"]?.text)
+      let list = try await device.call("GET", "/api/v1/devices/testuser", token: token)
+      #expect(list["devices"]?[0]?["deviceId"] == "phone")
+      // The number is in full for its user alone, so the token has come through.
+      let status = try await device.call("GET", "/api/v1/device/phone/status", token: token)
+      #expect(status["phoneNumber"] == "+1234567890")
+
+      let past = try await curl(
+        "GET", "http://localhost/api/v1/devices/testuser", token: token, ["--unix-socket", household.socket])
+      #expect(past.status == 401)
+      #expect(past["code"] == "not_attested")
+    }
+  }
+
+  @Test("X-002 the same works by a socket through the real gate")
+  func socket() async throws {
+    try await Household.serving { household in
+      let device = try await household.device("phone")
+      let socket = try device.connect()
+      defer { socket.process.kill() }
+      let enrolled = try await socket.call(1, "mfa.enroll", device.phone.enrolment())
+      #expect(enrolled["result"]?["message"] == "Device enrolled successfully")
+      let challenge = try await socket.call(2, "auth.initiate", device.phone.naming)["result"] ?? .null
+      let verified = try await socket.call(3, "auth.verify-signature", device.proof(of: challenge))
+      let token = try #require(verified["result"]?["token"])
+      #expect(try await socket.call(4, "session.attach", ["token": token])["result"]?["success"] == true)
+      let list = try await socket.call(5, "devices.list", ["username": "testuser"])
+      #expect(list["result"]?["devices"]?.count == 1)
+    }
+  }
+
+  @Test("X-013 the token of one device does nothing on another, whose identity the gate signs as truly")
+  func foreignDevice() async throws {
+    try await Household.serving { household in
+      let token = try await household.device("phone").signIn()
+      let other = try await household.device("other")
+      let answer = try await other.call("GET", "/api/v1/devices/testuser", token: token)
+      #expect(answer.status == 403)
+      #expect(answer["code"] == "device_mismatch")
+    }
+  }
+
+  @Test("X-042 a key that is revoked at the gate loses its socket within two seconds, and gets no further one")
+  func revokedAtTheGate() async throws {
+    try await Household.serving { household in
+      let device = try await household.device("phone")
+      let registered = try await device.attest(["register"]).joined()
+      let keyID = try #require(registered.split(separator: " ").last.map(String.init))
+      let socket = try device.connect()
+      defer { socket.process.kill() }
+      #expect(try await socket.call(1, "auth.initiate", device.phone.naming)["result"] != nil)
+      let began = ContinuousClock.now
+      let revoked = try await ChildProcess.run(
+        Places.product("sallyport"), ["keys", "revoke", "-c", household.gate.folder.path + "/gate.yaml", keyID])
+      #expect(revoked.exit == .code(0), "\(revoked.errors)")
+      let exit = try await socket.process.exit(within: .seconds(10))
+      #expect(ContinuousClock.now - began < .seconds(5))
+      #expect(exit != .code(0))
+      #expect(try await socket.process.errors.all().joined().contains("3003"))
+      #expect(try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming).status == 401)
+    }
+  }
+
+  @Test("X-042 a session that is revoked at the backend closes its socket through the gate with 4403")
+  func revokedAtTheBackend() async throws {
+    try await Household.serving { household in
+      let device = try await household.device("phone")
+      let token = try await device.signIn()
+      let socket = try device.connect()
+      defer { socket.process.kill() }
+      #expect(
+        try await socket.call(1, "session.attach", ["token": .string(token)])["result"]?["success"] == true)
+      #expect(try await device.call("POST", "/api/v1/auth/token/revoke", [:], token: token).status == 200)
+      _ = try await socket.process.exit(within: .seconds(10))
+      #expect(try await socket.process.errors.all().joined().contains("4403"))
+    }
+  }
+
+  @Test(
+    "X-010 an identity that a client sends itself does not get past the gate, however it is written",
+    arguments: [["X-Attest-Assertion"], ["x-attest-assertion", "X-ATTEST-ASSERTION"], ["X_Attest_Assertion"]])
+  func smuggled(_ names: [String]) async throws {
+    try await Household.serving { household in
+      let device = try await household.device("phone")
+      let forged = try await TestGate(clock: .system).assertion(for: .genuine())
+      let fields = names.flatMap { ["-H", "\($0): \(forged)"] }
+      // Two identities in one request would be refused, and so would a forged one alone.
+      #expect(
+        try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming, token: nil, fields).status == 200)
+    }
+  }
+
+  @Test("A-215 clients reach the backend by TLS alone: the gate speaks no plain HTTP")
+  func tlsAlone() async throws {
+    try await Household.serving { household in
+      let plain = try await curl("GET", "http://localhost:\(household.gate.port)/api/v1/openapi.json")
+      #expect(plain.status != 200)
+      #expect(!plain.text.contains("openapi"))
+      let device = try await household.device("phone")
+      #expect(try await device.call("GET", "/api/v1/openapi.json")["openapi"] == "3.1.0")
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import Locking
+public import Logging
+
+/// Keeps what is logged.
+public final class CapturedLog: Sendable {
+  public struct Line: Sendable {
+    public let level: Logger.Level
+    public let message: String
+    public let metadata: [String: String]
+  }
+
+  private let kept = Guarded<[Line]>([])
+
+  public init() {}
+
+  public var lines: [Line] { kept.withLock { $0 } }
+
+  public var logger: Logger {
+    Logger(label: "mfa") { _ in Handler(keeper: self) }
+  }
+
+  private func keep(_ line: Line) { kept.withLock { $0.append(line) } }
+
+  private struct Handler: LogHandler {
+    let keeper: CapturedLog
+    var metadata: Logger.Metadata = [:]
+    var logLevel: Logger.Level = .info
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      keeper.keep(
+        Line(
+          level: event.level, message: "\(event.message)",
+          metadata: (event.metadata ?? [:]).mapValues { "\($0)" }))
+    }
+  }
+}

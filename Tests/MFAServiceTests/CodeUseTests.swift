@@ -1,0 +1,129 @@
+import ByteCoding
+import Foundation
+import MFADomain
+import MFAFixtures
+import MFAService
+import Testing
+
+@Suite("Challenges and codes in use")
+struct CodeUseTests {
+  private static let request: JSONValue = ["username": "testuser", "phoneNumber": "+1234567890"]
+
+  @Test("A-143 a code is good for its own account and app instance alone")
+  func ownAlone() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      try await backend.enrol(TestPhone(username: "other", app: phone.app), method: "smsOTP")
+      _ = try await backend.post("/auth/request-otp", Self.request, as: phone.app)
+      let code: JSONValue = .string(backend.outbox.lastCode ?? "")
+      for (user, app) in [("other", phone.app), ("testuser", .genuine())] as [(String, AppInstance)] {
+        let answer = try await backend.post("/auth/verify-otp", ["username": .string(user), "otp": code], as: app)
+        #expect(answer.status == 401, "\(user)")
+      }
+      let right = try await backend.post("/auth/verify-otp", ["username": "testuser", "otp": code], as: phone.app)
+      #expect(right.status == 200)
+    }
+  }
+
+  @Test(
+    "A-182 a challenge can be answered up to its end and not at it, by each transport",
+    arguments: Wire.allCases, [299, 300])
+  func challengeLife(_ wire: Wire, _ age: Int) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      try await AppClient.with(backend, wire, as: phone.app) { client in
+        let challenge = try await client.call("auth.initiate", phone.naming)
+        backend.clock.advance(by: .seconds(age))
+        let answer = try await client.call(
+          "auth.verify-signature",
+          [
+            "username": .string(phone.username), "deviceId": .string(phone.deviceID),
+            "challengeId": challenge["challengeId"] ?? nil,
+            "signature": .string(try phone.sign(challenge["challenge"]?.text ?? "")),
+          ])
+        #expect((answer["success"] == true) == (age < 300))
+      }
+    }
+  }
+
+  @Test("A-233 challenges and codes live 300 s, and say so")
+  func lives() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      let sent = try await backend.post("/auth/request-otp", Self.request, as: phone.app)
+      #expect(sent["expiresIn"] == 300)
+      #expect(backend.outbox.messages.last?.lifetime == .seconds(300))
+      #expect(try await backend.challenge(phone)["expiresIn"] == 300)
+    }
+  }
+
+  @Test(
+    "A-186 nothing that a client says of itself stands for a signature",
+    arguments: [
+      ["verified": true, "signature": ""], ["verified": true], ["signature": nil], ["signature": "AAAAAAAAAAAAAAAA"],
+      ["biometricSuccess": true, "signature": "MAYCAQECAQE="],
+    ] as [JSONValue])
+  func claimed(_ claim: JSONValue) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let challenge = try await backend.challenge(phone)
+      guard case .object(var body) = phone.naming, case .object(let more) = claim else { return }
+      body["challengeId"] = challenge["challengeId"]
+      body.merge(more) { $1 }
+      let answer = try await backend.post("/auth/verify-signature", .object(body), as: phone.app)
+      #expect([400, 401].contains(answer.status))
+      #expect(answer["token"] == nil)
+    }
+  }
+
+  @Test("A-228 whoever asks for codes faster than the standing limits allow is told to wait")
+  func pace() async throws {
+    try await TestBackend.with(paces: PaceLimits()) { backend in
+      let phone = TestPhone()
+      var statuses: [Int] = []
+      for number in 1...21 {
+        let asked: JSONValue = ["username": .string("user\(number)"), "phoneNumber": "+1234567890"]
+        statuses.append(try await backend.post("/auth/request-otp", asked, as: phone.app).status)
+      }
+      #expect(statuses == Array(repeating: 200, count: 20) + [429])
+      // Reading is not as dear as sending.
+      #expect(try await backend.get("/device/d/status", as: phone.app).status == 200)
+    }
+  }
+
+  @Test("A-212 an access token is a JWT that ES256 signs with a published key, and one without a signature is none")
+  func realTokens() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let parts = token.split(separator: ".").map(String.init)
+      let header = try JSONValue(Data(try #require(Base64URL.decode(parts[0]))))
+      #expect(header["alg"] == "ES256" && header["typ"] == "at+jwt")
+      let keys = try await backend.send("GET", "/.well-known/jwks.json", as: nil)
+      #expect(keys["keys"]?[0]?["kid"] == header["kid"])
+      #expect(keys["keys"]?[0]?["d"] == nil)
+      let none = Base64URL.encode(Array(#"{"alg":"none","typ":"at+jwt"}"#.utf8))
+      for forged in ["\(none).\(parts[1]).", "\(none).\(parts[1]).\(parts[2])"] {
+        #expect(try await backend.get("/devices/testuser", as: phone.app, token: forged).status == 401)
+      }
+    }
+  }
+
+  @Test("B-061 an authenticator's secret is told once, and nothing tells it again")
+  func secretOnce() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      let secret = Base32.encode(authenticator.secret)
+      for path in ["/auth/mfa/status", "/devices/testuser", "/device/\(phone.deviceID)/status", "/auth/notices"] {
+        let answer = try await backend.get(path, as: phone.app, token: token)
+        #expect(answer.status == 200 && !String(decoding: answer.body, as: UTF8.self).contains(secret), "\(path)")
+      }
+      #expect(try await backend.post("/auth/mfa/enroll", [:], as: phone.app, token: token).status == 409)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("The duty to have a second factor")
+struct ObligationTests {
+  private static let everyone = policy(.everyone)
+  private static let week = Duration.seconds(7 * 86400)
+
+  private static func policy(_ obligation: Policy.Obligation) -> Policy {
+    var policy = Policy()
+    policy.secondFactorObligation = obligation
+    return policy
+  }
+
+  @Test("B-087 within the days of grace a user is told, and let in")
+  func grace() async throws {
+    try await TestBackend.with(policy: Self.everyone) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(status["required"] == true && status["in_grace_period"] == true)
+      #expect(status["required_at"] == "2026-01-01T00:00:00Z")
+      #expect(status["grace_period_end"] == "2026-01-08T00:00:00Z")
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 200)
+    }
+  }
+
+  @Test("B-087 after them a sign-in gets no further than to set one up, and then to everything")
+  func blocked() async throws {
+    try await TestBackend.with(policy: Self.everyone) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      backend.clock.advance(by: Self.week)
+      let answer = try await backend.signIn(phone)
+      #expect(answer["scope"] == "mfa_setup")
+      let token = answer["token"]?.text ?? ""
+      let list = try await backend.get("/devices/testuser", as: phone.app, token: token)
+      #expect(list.status == 403 && list["code"] == "mfa_required")
+      let link = try await backend.post("/mfa/link", [:], as: phone.app, token: token)
+      #expect(link.status == 403)
+      let authenticator = try await backend.offerAuthenticator(phone, token: token)
+      let confirmed = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(authenticator.code())], as: phone.app, token: token)
+      #expect(confirmed.status == 200)
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 200)
+    }
+  }
+
+  @Test("B-087 a session from within them is blocked at its next renewal")
+  func renewed() async throws {
+    try await TestBackend.with(policy: Self.everyone) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let refresh = try await backend.signIn(phone)["refreshToken"] ?? .null
+      backend.clock.advance(by: Self.week)
+      let renewed = try await backend.post("/auth/token/refresh", ["refreshToken": refresh], as: phone.app)
+      #expect(renewed["scope"] == "mfa_setup")
+      let list = try await backend.get("/devices/testuser", as: phone.app, token: renewed["token"]?.text)
+      #expect(list.status == 403)
+    }
+  }
+
+  @Test("B-087 where it is the admins' duty, others have none")
+  func admins() async throws {
+    try await TestBackend.with(policy: Self.policy(.admins)) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      backend.clock.advance(by: Self.week)
+      #expect(try await backend.signIn(phone)["scope"] == "full")
+      try await Administration(backend.premises).setAdmin(true, Username("testuser"), by: .command(name: "test"))
+      #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
+    }
+  }
+
+  @Test("B-062 the status says whether a client may put its biometric gate in front", arguments: [true, false])
+  func biometricGate(_ isAllowed: Bool) async throws {
+    var policy = Policy()
+    policy.allowsBiometricGate = isAllowed
+    try await TestBackend.with(policy: policy) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(status["policy"]?["biometric_gate"] == .bool(isAllowed))
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import Foundation
+import MFASettings
+import Testing
+
+@Suite("The backend's settings")
+struct SettingsTests {
+  private func read(
+    _ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []
+  ) throws -> Result<BackendSettings, SettingsFaults> {
+    let file = NSTemporaryDirectory() + "mfa-\(UUID().uuidString).yaml"
+    try yaml.write(toFile: file, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    let reader = SettingsReader(file: file, environment: environment, flags: flags.compactMap(\.self))
+    return Result { () throws(SettingsFaults) in try reader.read() }.mapError { faults in
+      SettingsFaults(
+        faults.faults.map { fault in
+          guard case .file(_, let line, let column) = fault.origin else { return fault }
+          return SettingsFault(.file("mfa.yaml", line: line, column: column), fault.key, fault.reason)
+        })
+    }
+  }
+
+  private static let least = """
+    database: ephemeral
+    gate: { jwks: keys.json, issuer: "https://gate", audience: mfa }
+
+    """
+
+  private func faults(_ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []) throws
+    -> [String]
+  {
+    switch try read(yaml, environment: environment, flags: flags) {
+    case .success: []
+    case .failure(let faults): faults.faults.map(\.description)
+    }
+  }
+
+  @Test("the least file gives every default")
+  func defaults() throws {
+    let settings = try read(Self.least).get()
+    #expect(settings.listen == .tcp(host: "127.0.0.1", port: 8080))
+    #expect(settings.database == .ephemeral && settings.texting == .nobody && settings.mail == nil)
+    #expect(settings.policy.mostDevices == 10 && settings.policy.gracePeriod == .seconds(7 * 86400))
+    #expect(settings.policy.allowsBiometricGate && settings.policy.secondFactorFor == "nobody")
+    #expect(settings.metrics == nil && settings.logLevel == "info" && !settings.logsStatements)
+    #expect(settings.gate.keys.hasSuffix("/keys.json") && settings.gate.keys.hasPrefix("/"))
+  }
+
+  @Test("flags stand over variables, and those over the file")
+  func layers() throws {
+    let yaml = Self.least + "listen: 127.0.0.1:1\ndomain: file\n"
+    #expect(try read(yaml).get().listen == .tcp(host: "127.0.0.1", port: 1))
+    let environment = ["MFA_BACKEND_LISTEN": "127.0.0.1:2", "MFA_BACKEND_POLICY__MOST_DEVICES": "3", "OTHER": "x"]
+    let settings = try read(yaml, environment: environment).get()
+    #expect(settings.listen == .tcp(host: "127.0.0.1", port: 2))
+    #expect(settings.domain == "file" && settings.policy.mostDevices == 3)
+    let flag = SettingFlag("--listen", "listen", "unix:/run/mfa.sock")
+    #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
+  }
+
+  @Test("every fault is told at once, with its place")
+  func faults() throws {
+    let yaml = """
+      listen: 0.0.0.0:8080
+      databse: ephemeral
+      gate:
+        jwks: keys.json
+        isuer: x
+      sms: { sink: pager, account: AC1 }
+      policy: { most_devices: many, grace_period: soon }
+      domain: a
+      domain: b
+      log: debug
+      email:
+
+      """
+    #expect(
+      try faults(yaml, environment: ["MFA_BACKEND_TYPO": "1"]) == [
+        "mfa.yaml:2:1: databse: unknown key",
+        "mfa.yaml:5:3: gate.isuer: unknown key",
+        "mfa.yaml:6:14: sms.sink: is log",
+        "mfa.yaml:7:25: policy.most_devices: is a number from 1 to 100",
+        "mfa.yaml:7:45: policy.grace_period: is a number with d, h, m or s, as 7d",
+        "mfa.yaml:9:1: domain: given twice, first in line 8",
+        "mfa.yaml:10:1: log: takes keys below it",
+        "MFA_BACKEND_TYPO: no setting has this variable",
+        "mfa.yaml:1:9: listen: is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here",
+        "database: is required",
+        "gate.issuer: is required",
+        "gate.audience: is required",
+        "sms.token_file: is required",
+        "sms.from: is required",
+      ])
+  }
+
+  @Test(
+    "what is no configuration is one fault",
+    arguments: [
+      ("- a", "mfa.yaml:1:1: the file holds no keys, as listen: 127.0.0.1:8080"),
+      ("listen: [", "mfa.yaml:2:1: not YAML"), ("gate: 1: 2", "mfa.yaml:1:"),
+    ])
+  func noConfiguration(_ yaml: String, _ start: String) throws {
+    #expect(try faults(yaml + "\n").first?.hasPrefix(start) == true)
+  }
+
+  @Test("a database needs keys, and is of a kind that there is")
+  func database() throws {
+    let gate = "gate: { jwks: \"https://g/keys\", issuer: i, audience: a }\n"
+    #expect(try faults("database: sqlite:///x.db\n" + gate) == ["keys_file: is required"])
+    #expect(
+      try faults("database: mysql://x\n" + gate) == [
+        "mfa.yaml:1:11: database: is sqlite:///path, postgres://… or ephemeral"
+      ])
+    let settings = try read("database: postgres://db/mfa\nkeys_file: /k.json\n" + gate).get()
+    #expect(settings.database == .kept(url: "postgres://db/mfa", keysFile: "/k.json"))
+    #expect(settings.gate.keys == "https://g/keys")
+  }
+
+  @Test("mail and SMS want all that belongs to them")
+  func delivery() throws {
+    let yaml = Self.least + "email: { smtp: mail, from: a@b.c, user: u }\nsms: { from: \"+1234567890\" }\n"
+    #expect(
+      try Set(faults(yaml)) == [
+        "mfa.yaml:3:41: email.user: and email.password_file belong together", "mfa.yaml:3:16: email.smtp: is HOST:PORT",
+        "sms.account: is required", "sms.token_file: is required",
+      ])
+  }
+
+  @Test("every key has a variable of its own")
+  func variables() {
+    #expect(Set(SettingKey.all.map(\.variable)).count == SettingKey.all.count)
+    #expect(SettingKey.all.map(\.variable).contains("MFA_BACKEND_GATE__CA_FILE"))
+  }
+}
+
+@Suite("What is written about the settings")
+struct WrittenSettingsTests {
+  private static let root: URL = {
+    var root = URL(fileURLWithPath: #filePath)
+    for _ in 1...3 { root.deleteLastPathComponent() }
+    return root
+  }()
+
+  @Test("the example has every key, and with what it gives the backend would start")
+  func example() throws {
+    let file = Self.root.path + "/config/mfa-backend.yaml"
+    _ = try SettingsReader(file: file, environment: [:], flags: []).read()
+    // With everything that is commented out, no key is unknown.
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    let names = SettingKey.all.flatMap { $0.path.split(separator: ".").map(String.init) }
+    for name in names { #expect(text.contains(name + ":"), "\(name)") }
+  }
+
+  @Test("the guide's table has each key with its default", arguments: SettingKey.all)
+  func table(_ key: SettingKey) throws {
+    let guide = try String(
+      contentsOf: Self.root.appendingPathComponent("Sources/MFAService/MFAService.docc/Guide.md"), encoding: .utf8)
+    let standard = key.standard.map { "`\($0)`" } ?? ""
+    #expect(guide.contains("| `\(key.path)` | \(standard) | \(key.summary) |"))
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import GateProcesses
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("Limits that change while a gate serves", .serialized, .timeLimit(.minutes(5)))
+struct LimitReloadTests {
+  /// The status of `GET /attest/challenge`.
+  private func challenge(_ bench: AdminBench) async throws -> Int {
+    try await bench.visitor.connection().send(
+      "GET", "/attest/challenge", headers: HeaderFields([.init(name: "Host", value: "localhost")])
+    ).status
+  }
+
+  private func refused(_ bench: AdminBench) async throws -> String? {
+    try await bench.visitor.refusal(of: HeaderFields())
+  }
+
+  @Test("A reload raises, lowers, sets and lifts them for what comes next; what is open stays")
+  func reloads() async throws {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      plan.isEnforcing = false
+      try await GateProcess.serving(plan) { gate in
+        let bench = AdminBench(gate: gate, visitor: try Visitor(to: gate))
+        let file = bench.config[1]
+        let bare = try String(contentsOfFile: file, encoding: .utf8)
+        func limit(_ limits: String) async throws {
+          try (bare + "limits: \(limits)\n").write(toFile: file, atomically: true, encoding: .utf8)
+          let answer = try await sallyport(["reload"] + bench.config)
+          #expect(answer.status == 0 && answer.output == ["reloaded"] && answer.errors == [])
+        }
+        let first = try await bench.visitor.open()
+
+        try await limit("{ global_sessions: 2, per_ip: { challenges: 2/1h } }")
+        #expect(try await [challenge(bench), challenge(bench), challenge(bench)] == [200, 200, 429])
+        let second = try await bench.visitor.open()
+        #expect(try await refused(bench) == "overloaded")
+
+        // Fewer than there are: nobody new, and nobody is thrown out.
+        try await limit("{ global_sessions: 1, per_ip: { challenges: 2/1h, upgrades: 3/1h } }")
+        #expect(try await challenge(bench) == 429, "an address that has spent its share has not got it back")
+        #expect(try await refused(bench) == "overloaded")
+        for socket in [first, second] { #expect(try await socket.exchange(.text("x")) == .text("x")) }
+
+        try await limit("{ global_sessions: 100 }")
+        #expect(try await challenge(bench) == 200)
+        // Counted from then on.
+        try await limit("{ global_sessions: 100, per_ip: { connections: 1 } }")
+        let third = try await bench.visitor.open()
+        await #expect(throws: ClientFault.self) { try await bench.visitor.open() }
+        try await limit("{ global_sessions: 100 }")
+        let fourth = try await bench.visitor.open()
+        for socket in [first, second, third, fourth] {
+          #expect(try await socket.exchange(.text("x")) == .text("x"))
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,255 @@
+import Foundation
+import GateProcesses
+import Glibc
+import Locking
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+/// A gate that was started by a link to the program, as an operator's packages do it, and what came after it.
+private struct UpgradeBench: Sendable {
+  let gate: GateProcess
+  let visitor: Visitor
+  /// Successors are no children of the test; they are ended by number.
+  let successors = Guarded<[pid_t]>([])
+  var config: [String] { ["-c", gate.folder.path + "/gate.yaml"] }
+  let link: String
+  var socket: String { gate.folder.path + "/admin.sock" }
+
+  static func serving<R>(
+    linger: String = "60s", isEnforcing: Bool = false, _ body: (UpgradeBench) async throws -> R
+  ) async throws -> R {
+    try await EchoProcess.serving { upstream in
+      try await Places.withTemporaryFolder { folder in
+        let link = folder + "/program"
+        try FileManager.default.createSymbolicLink(
+          atPath: link, withDestinationPath: Places.product("sallyport"))
+        var plan = GatePlan()
+        plan.routes = [("/", upstream)]
+        plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+        plan.isEnforcing = isEnforcing
+        plan.further = "shutdown: { linger: \(linger) }\nmetrics: { listen: \"127.0.0.1:0\" }"
+        let gate = try await GateProcess(plan, in: folder + "/gate", program: link)
+        let bench = UpgradeBench(gate: gate, visitor: try Visitor(to: gate), link: link)
+        defer {
+          gate.process.kill()
+          for id in bench.successors.withLock(\.self) { kill(id, SIGKILL) }
+        }
+        return try await body(bench)
+      }
+    }
+  }
+
+  /// Upgrades, and gives the process that serves then.
+  func upgrade() async throws -> pid_t {
+    struct Upgraded: Decodable {
+      let upgraded: Bool
+      let process: pid_t
+    }
+    let answer = try await sallyport(["upgrade", "--json"] + config)
+    try #require(answer.status == 0, "\(answer.errors) \(gate.process.errors.lines)")
+    let id = try answer.json(Upgraded.self).process
+    successors.withLock { $0.append(id) }
+    return id
+  }
+
+  func put(_ file: String, at link: String) throws {
+    try? FileManager.default.removeItem(atPath: link + ".new")
+    try FileManager.default.createSymbolicLink(atPath: link + ".new", withDestinationPath: file)
+    try #require(rename(link + ".new", link) == 0)
+  }
+
+  func rewrite(_ change: (String) -> String) throws {
+    try change(String(contentsOfFile: config[1], encoding: .utf8))
+      .write(toFile: config[1], atomically: true, encoding: .utf8)
+  }
+
+  /// Waits until as many processes as `count` have said that they stopped.
+  func stopped(_ count: Int) async throws {
+    _ = try await gate.process.errors.first(count, "the end of \(count) processes") {
+      $0.contains(#""message":"stopped""#)
+    }
+  }
+}
+
+@Suite("A gate whose program is upgraded while it serves", .serialized, .timeLimit(.minutes(5)))
+struct UpgradeTests {
+  /// Connects, asks and goes, again and again, until `isOver`; the faults.
+  private func visits(
+    _ bench: UpgradeBench, until isOver: Guarded<Bool>
+  ) async -> (count: Int, faults: [String]) {
+    await withTaskGroup(of: (Int, [String]).self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          var (count, faults) = (0, [String]())
+          while !isOver.withLock(\.self) {
+            do { _ = try await bench.visitor.challenge() } catch { faults.append("\(error)") }
+            count += 1
+          }
+          return (count, faults)
+        }
+      }
+      return await group.reduce((0, [])) { ($0.0 + $1.0, $0.1 + $1.1) }
+    }
+  }
+
+  @Test("Upgrades refuse no connection, open sockets live on in the old process, and it ends when the last has ended")
+  func refusesNobody() async throws {
+    try await UpgradeBench.serving { bench in
+      let old = try await bench.visitor.open()
+      let isOver = Guarded(false)
+      async let visits = visits(bench, until: isOver)
+      var processes: [pid_t] = []
+      for _ in 0..<3 { processes.append(try await bench.upgrade()) }
+      isOver.withLock { $0 = true }
+      let (count, faults) = await visits
+      #expect(faults == [] && count > 20, "\(count) visits")
+      #expect(Set(processes + [bench.gate.process.id]).count == 4)
+
+      // The second and the third had no sockets to wait for. The first still has.
+      try await bench.stopped(2)
+      #expect(!bench.gate.process.hasEnded)
+      #expect(try await old.exchange(.text("still here")) == .text("still here"))
+      let new = try await bench.visitor.open()
+      #expect(try await new.exchange(.text("new")) == .text("new"))
+      await old.close()
+      #expect(try await bench.gate.process.exit() == .code(0))
+      #expect(try await new.exchange(.text("newest")) == .text("newest"))
+
+      // What the last one has inherited goes with it, as with a gate that nobody preceded.
+      #expect(UnixSocketFile.state(at: bench.socket) == .live)
+      kill(try #require(processes.last), SIGTERM)
+      #expect(try await new.ending(since: .now).code == 1001)
+      try await bench.stopped(4)
+      #expect(UnixSocketFile.state(at: bench.socket) == .absent)
+      await #expect(throws: ClientFault.self) { try await bench.visitor.connection() }
+    }
+  }
+
+  @Test("A nonce of the old process is good at the new one, a spent one is not, and a revocation reaches both")
+  func memory() async throws {
+    try await UpgradeBench.serving(isEnforcing: true) { bench in
+      let phone = try Phone(of: bench.gate.authority)
+      try await bench.visitor.register(phone)
+      let spent = try phone.credentials(over: await bench.visitor.challenge(), counter: 1)
+      let old = try await bench.visitor.open("/", spent)
+      let fresh = try await bench.visitor.challenge()
+      let id = try await bench.upgrade()
+      #expect(try await bench.visitor.refusal(of: spent) == "nonce_used")
+      let new = try await bench.visitor.open("/", phone.credentials(over: fresh, counter: 2))
+      #expect(try await sallyport(["keys", "revoke", phone.keyID] + bench.config).status == 0)
+      #expect(try await old.ending(since: .now).code == 3003)
+      #expect(try await new.ending(since: .now).code == 3003)
+      kill(id, SIGTERM)
+      try await bench.stopped(2)
+    }
+  }
+
+  @Test("Sockets that outlive shutdown.linger are closed with 1012; SIGTERM closes them earlier with 1001")
+  func deadline() async throws {
+    try await UpgradeBench.serving(linger: "0s") { bench in
+      let first = try await bench.visitor.open()
+      _ = try await bench.upgrade()
+      #expect(try await first.ending(since: .now).code == 1012)
+      try bench.rewrite { $0.replacingOccurrences(of: "linger: 0s", with: "linger: 1h") }
+      #expect(try await sallyport(["reload"] + bench.config).status == 0)
+      let second = try await bench.visitor.open()
+      let lingering = try #require(bench.successors.withLock(\.last))
+      _ = try await bench.upgrade()
+      kill(lingering, SIGTERM)
+      #expect(try await second.ending(since: .now).code == 1001)
+      try await bench.stopped(2)
+    }
+  }
+
+  /// What is wrong with the successor, how it is put in place, and what the operator is told of it.
+  static let broken: [(name: String, make: @Sendable (String) throws -> Void, reason: String)] = [
+    ("is not there", { unlink($0) }, "No such file or directory"),
+    (
+      "is no program",
+      {
+        unlink($0)
+        try "text".write(toFile: $0, atomically: true, encoding: .utf8)
+      }, "Permission denied"
+    ),
+    (
+      "ends at once",
+      {
+        unlink($0)
+        try "#!/bin/sh\nexit 3\n".write(toFile: $0, atomically: true, encoding: .utf8)
+        chmod($0, 0o700)
+      }, "it ended with status 3"
+    ),
+  ]
+
+  @Test("A successor that does not come up leaves the old process as it was, and the command says why")
+  func brokenProgram() async throws {
+    try await UpgradeBench.serving { bench in
+      let socket = try await bench.visitor.open()
+      for (name, make, reason) in Self.broken {
+        try make(bench.link)
+        let answer = try await sallyport(["upgrade"] + bench.config)
+        #expect(answer.status == 69 && answer.isFailure, "\(name)")
+        #expect(answer.errors.joined().contains(reason), "\(name): \(answer.errors)")
+        #expect(try await bench.visitor.open().exchange(.text(name)) == .text(name))
+        #expect(try await socket.exchange(.text(name)) == .text(name))
+      }
+      // Its own ways to listen are as they were: a good program takes over from it.
+      try bench.put(Places.product("sallyport"), at: bench.link)
+      let id = try await bench.upgrade()
+      #expect(try await socket.exchange(.text("old")) == .text("old"))
+      #expect(try await bench.visitor.open().exchange(.text("new")) == .text("new"))
+      kill(id, SIGTERM)
+    }
+  }
+
+  @Test("A successor whose configuration or store is at fault says so through the command")
+  func brokenConfiguration() async throws {
+    try await UpgradeBench.serving { bench in
+      let socket = try await bench.visitor.open()
+      let whole = try String(contentsOfFile: bench.config[1], encoding: .utf8)
+      for (change, reason) in [
+        (whole + "sesion: { ping: 1s }\n", "sesion: unknown key"),
+        (whole.replacingOccurrences(of: "state.db", with: "nowhere/state.db"), "nowhere/state.db cannot be used"),
+        (whole.replacingOccurrences(of: "server.key", with: "tls-ca.pem"), "tls"),
+      ] {
+        try bench.rewrite { _ in change }
+        bench.gate.process.send(SIGUSR2)
+        let line = try await bench.gate.process.errors.first("the refusal of \(reason)") {
+          $0.contains(#""message":"not upgraded"#) && $0.contains(reason)
+        }
+        #expect(line.contains(#""reason":"SIGUSR2""#))
+        #expect(try await socket.exchange(.text(reason)) == .text(reason))
+        #expect(try await bench.visitor.open().exchange(.text("x")) == .text("x"))
+      }
+      try bench.rewrite { _ in whole }
+      kill(try await bench.upgrade(), SIGTERM)
+    }
+  }
+
+  @Test("A listener that moves in the configuration moves with the upgrade; the public port stays, and a line says so")
+  func movedListeners() async throws {
+    try await UpgradeBench.serving { bench in
+      let moved = bench.gate.folder.path + "/moved.sock"
+      let other = try Places.freePort()
+      try bench.rewrite {
+        $0.replacingOccurrences(of: "admin.sock", with: "moved.sock")
+          .replacingOccurrences(of: "127.0.0.1\", port: 0", with: "127.0.0.1\", port: \(other)")
+      }
+      // The command reads where the gate is from the configuration that is not in force yet.
+      bench.gate.process.send(SIGUSR2)
+      let line = try await bench.gate.process.errors.first("the upgrade") { $0.contains(#""message":"upgraded""#) }
+      let id = try #require(
+        line.components(separatedBy: #""process":""#).last.flatMap { pid_t($0.prefix { $0 != "\"" }) })
+      bench.successors.withLock { $0.append(id) }
+      #expect(try await bench.gate.process.exit() == .code(0))
+      #expect(UnixSocketFile.state(at: moved) == .live && UnixSocketFile.state(at: bench.socket) != .live)
+      #expect(try await sallyport(["status"] + bench.config).status == 0)
+      #expect(try await bench.visitor.open().exchange(.text("x")) == .text("x"))
+      #expect(bench.gate.process.errors.lines.contains { $0.contains("the port of the gate before is kept") })
+      kill(id, SIGTERM)
+    }
+  }
+}

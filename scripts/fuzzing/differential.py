@@ -1,0 +1,73 @@
+"""Compares the project's decoders with others that nobody here wrote; called by scripts/fuzz differential.
+
+Each case goes to the program (its command `verdicts`) and to a model in Python: cbor2 decodes CBOR, cryptography decodes
+certificates and verifies signatures. Both verdicts, and what was read, have to be the same. A difference that is meant
+stands in the model as a rule of its own, with its reason. The same seed makes the same cases, but for the random part of
+ECDSA signatures.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+
+import cbor_cases  # noqa: E402
+import chain_cases  # noqa: E402
+
+BATCH = 100
+
+
+def answers(program, lines):
+    """The program's answer to each line."""
+    run = subprocess.run([program, "verdicts"], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    found = run.stdout.splitlines()
+    if run.returncode != 0 or len(found) != len(lines):
+        # What it stopped at is the finding.
+        culprit = lines[len(found)] if len(found) < len(lines) else "-"
+        sys.exit(f"error: the program ended with status {run.returncode} at: {culprit}\n{run.stderr[-4000:]}")
+    return found
+
+
+def compare(program, cases):
+    """Prints the differences among `cases`, pairs of a line and the model's verdict; how many, and how many accepted."""
+    differences, accepted = 0, 0
+    for (line, expected), found in zip(cases, answers(program, [line for line, _ in cases])):
+        # Why something is refused is told in other words by everybody.
+        found_verdict = found if found.startswith("accepted") else found.partition(" ")[0]
+        accepted += found_verdict.startswith("accepted")
+        if found_verdict != expected.verdict:
+            differences += 1
+            print(f"difference: {line}\n  sallyport: {found}\n  model:     {expected.verdict} ({expected.reason})")
+    return differences, accepted
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--seconds", type=int, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    failed = False
+    for name, make in [("CBOR", cbor_cases.cases), ("certificate chains", chain_cases.cases)]:
+        source = make(random.Random(options.seed))
+        end = time.monotonic() + options.seconds / 2
+        differences = accepted = count = 0
+        while time.monotonic() < end and differences < 20:
+            batch = [next(source) for _ in range(BATCH)]
+            found = compare(options.program, batch)
+            count += len(batch)
+            differences += found[0]
+            accepted += found[1]
+        print(f"differential: {count} cases of {name} with seed {options.seed}, {accepted} accepted, "
+              f"{differences} differences")
+        # Cases that are all refused, or all accepted, compare nothing.
+        if differences or not count // 20 < accepted < count - count // 20:
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
