@@ -155,6 +155,7 @@ let package = Package(
         "TransportEngine", "attest", "sallyport",
       ]),
     tests("CBORTests", ["CBOR", "ByteCoding"]),
+    tests("ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
     tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
     tests(
@@ -186,9 +187,8 @@ let package = Package(
     tests(
       "LoadTests",
       [
-        "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice", "TestSupport", "Transport",
-        "TransportEngine", "attest",
-        "sallyport",
+        "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(
       "SQLiteStoreTests",

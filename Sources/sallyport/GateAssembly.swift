@@ -71,9 +71,16 @@ struct GateAssembly: Sendable {
 
   /// The certificate and the rules of the public listener.
   func tls() throws(CommandFailure) -> ServerTLS {
+    let keyFile = settings.tls.keyFile
+    // Settings have been checked for it, but a certificate that is renewed comes without them.
+    if let permissions = FileContent.permissions(of: keyFile), permissions & 0o004 != 0 {
+      throw CommandFailure(
+        .configuration, error: "tls.key_file: every user of this machine can read \(keyFile)",
+        hint: "chmod 600 \(keyFile)")
+    }
     do throws(ServerTLS.Fault) {
       return try ServerTLS(
-        certificateFile: settings.tls.certificateFile, keyFile: settings.tls.keyFile,
+        certificateFile: settings.tls.certificateFile, keyFile: keyFile,
         minimumVersion: settings.tls.leastVersion == .v1_2 ? .tls12 : .tls13,
         clientAuthorityFile: settings.debugMTLS?.clientCAFile)
     } catch {

@@ -81,6 +81,7 @@ actor GateHouse {
     let settings = try RunCommand.load(loader)
     let (logger, sink) = LogOutput.make(settings.log)
     DescriptorLimit.raise()
+    CoreDumps.forbid()
 
     let memory = try GateMemory(settings)
     let assembly = try GateAssembly(settings, memory: memory)

@@ -18,7 +18,7 @@ public struct Phone: Sendable {
   public var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
 
   /// The body of a registration.
-  func registration(over nonce: String) throws -> [UInt8] {
+  public func registration(over nonce: String) throws -> [UInt8] {
     let object = try AttestationMint(authority: authority, app: app)
       .attestation(of: key, clientDataHash: Self.clientDataHash(nonce), at: .now())
     let body = #"{"keyId":"\#(keyID)","attestation":"\#(Base64.encode(object))","nonce":"\#(nonce)"}"#

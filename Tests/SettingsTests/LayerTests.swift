@@ -142,20 +142,50 @@ struct LayerTests {
     for secret in ["s3", "hunter2"] { #expect(!"\(settings)".contains(secret)) }
   }
 
-  @Test("A secret that every user can read is warned of, and no other file is")
+  @Test("A password that every user can read is warned of, and no other file is")
   func publicSecrets() throws {
     let workspace = try Workspace()
-    try workspace.write(Workspace.key, to: "key.pem", permissions: 0o644)
-    try workspace.write("1 00", to: "challenge.keys", permissions: 0o604)
+    try workspace.write("hunter2", to: "password", permissions: 0o604)
     let settings = try workspace.load(
-      yaml: "routes: []\napp_attest: { challenge_keys_file: challenge.keys, enforcement: off }")
+      yaml: "routes: []\nstore: { url: 'postgres://a@h/d', password_file: password }")
     #expect(
       settings.warnings.map { $0.description.replacingOccurrences(of: workspace.folder, with: "DIR") }.filter {
-        $0.contains("every user")
-      } == [
-        "SALLYPORT_TLS__KEY_FILE: tls.key_file: every user of this machine can read DIR/key.pem",
-        "gate.yaml:2:36: app_attest.challenge_keys_file: every user of this machine can read DIR/challenge.keys",
-      ])
+        $0.contains("can read")
+      } == ["gate.yaml:2:50: store.password_file: every user of this machine can read DIR/password"])
+  }
+
+  @Test(
+    "Keys that every user can read are a fault, and keys that the group can read are warned of",
+    arguments: [0o600, 0o400, 0o640, 0o440, 0o644, 0o604, 0o666])
+  func publicKeys(_ permissions: Int) throws {
+    let workspace = try Workspace()
+    let yaml = "routes: []\napp_attest: { challenge_keys_file: challenge.keys }"
+    try workspace.write(Workspace.key, to: "key.pem", permissions: permissions)
+    try workspace.write("1 00", to: "challenge.keys", permissions: permissions)
+    let places = [
+      ("gate.yaml:2:36: app_attest.challenge_keys_file", "DIR/challenge.keys"),
+      ("SALLYPORT_TLS__KEY_FILE: tls.key_file", "DIR/key.pem"),
+    ]
+    let isPublic = permissions & 0o004 != 0
+    #expect(
+      try workspace.faults(yaml: yaml)
+        == (isPublic ? places.map { "\($0): every user of this machine can read \($1)" } : []))
+    guard !isPublic else { return }
+    let warnings = try workspace.load(yaml: yaml).warnings
+      .map { $0.description.replacingOccurrences(of: workspace.folder, with: "DIR") }.filter { $0.contains("can read") }
+    #expect(
+      Set(warnings) == Set(permissions & 0o040 != 0 ? places.map { "\($0): the group of \($1) can read it" } : []))
+  }
+
+  @Test("What the service manager lays down for the gate's group is as it should be")
+  func groupCredential() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.key, to: "credentials/tls.key", permissions: 0o440)
+    let environment = [
+      "SALLYPORT_TLS__CERT_FILE": "cert.pem", "CREDENTIALS_DIRECTORY": "\(workspace.folder)/credentials",
+    ]
+    #expect(
+      try !workspace.load(yaml: "routes: []", environment: environment).warnings.contains { "\($0)".contains("group") })
   }
 
   @Test(

@@ -34,8 +34,7 @@ extension Assembly {
 
   mutating func appAttest(apps: [GateSettings.App]) -> GateSettings.AppAttest? {
     let trust = trust(apps: apps)
-    check(.anything, Keys.challengeKeys)
-    warnIfPublic(Keys.challengeKeys)
+    checkSecretKeys(.anything, Keys.challengeKeys)
     guard let enforcement = value(Keys.enforcement), let challengeTTL = value(Keys.challengeTTL),
       let rotation = value(Keys.challengeKeyRotation), let counterWindow = value(Keys.counterWindow)
     else { return nil }

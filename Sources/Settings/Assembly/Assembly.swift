@@ -78,6 +78,25 @@ struct Assembly {
     warn(path(key), "every user of this machine can read \(file)")
   }
 
+  /// Checks the file at `key`, which holds keys: what is in it, and who can read it.
+  ///
+  /// That every user of the machine can is a fault: the keys are to be taken for known. That the file's group can is a
+  /// warning, unless the service manager has laid it there, which says so on purpose.
+  mutating func checkSecretKeys(_ rule: FileContentRule, _ key: Key<String>) {
+    let path = path(key)
+    guard let entry = entries.values[path] else { return }
+    if let violation = rule.violation(at: entry.text) { return refuse(path, violation) }
+    guard let permissions = FileContent.permissions(of: entry.text) else { return }
+    if permissions & 0o004 != 0 {
+      refuse(
+        path, "every user of this machine can read \(entry.text)",
+        hint: "chmod 600 \(entry.text), and take new keys if others have been there")
+    } else if permissions & 0o040 != 0 {
+      if case .credential = entry.origin { return }
+      warn(path, "the group of \(entry.text) can read it")
+    }
+  }
+
   private func read<Value>(_ key: Key<Value>, _ text: String?) -> Value? {
     guard let text else { return nil }
     do throws(Misfit) {

@@ -77,8 +77,7 @@ extension Assembly {
     let certificate = required(Keys.certificate, hint: Self.certificateHint)
     let key = required(Keys.privateKey, hint: Self.certificateHint)
     check(.certificates, Keys.certificate)
-    check(.privateKey, Keys.privateKey)
-    warnIfPublic(Keys.privateKey)
+    checkSecretKeys(.privateKey, Keys.privateKey)
     guard let certificate, let key, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload)
     else { return nil }
     return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least, reload: reload)

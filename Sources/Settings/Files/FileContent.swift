@@ -60,7 +60,7 @@ package enum FileContent {
   }
 
   /// The permission bits of the file at `path`; `nil` if there is none.
-  static func permissions(of path: String) -> UInt32? {
+  package static func permissions(of path: String) -> UInt32? {
     var status = stat()
     return stat(path, &status) == 0 ? UInt32(status.st_mode) & 0o7777 : nil
   }

@@ -4,6 +4,7 @@ import TestSupport
 /// The programs in Python beside the tests.
 enum PythonProgram: String {
   case backend
+  case certificates
   case dial
   case origin
   case witness
@@ -24,6 +25,12 @@ enum PythonProgram: String {
       environment: Self.environment, within: .seconds(30))
     guard !output.isEmpty else { throw ProgramFailed(name: rawValue, errors: errors) }
     return try output.map { try JSON.object($0) }
+  }
+
+  /// Runs a program that says nothing but by its end.
+  func finish(_ arguments: [String]) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ChildProcess.run(
+      Places.tool("python3"), [path] + arguments, environment: Self.environment, within: .seconds(60))
   }
 
   /// Nothing is left behind in the folder of the sources.

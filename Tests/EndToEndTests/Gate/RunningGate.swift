@@ -32,6 +32,7 @@ struct RunningGate: Sendable {
     try Self.prepare(folder, configuration)
     if let keys = configuration.challengeKeys {
       try keys.write(toFile: folder + "/challenge.keys", atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: folder + "/challenge.keys")
     }
     let process = try ChildProcess(
       Places.product("sallyport"), ["run", "-c", folder + "/gate.yaml"], environment: .gateless, in: folder)

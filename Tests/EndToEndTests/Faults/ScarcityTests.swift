@@ -1,0 +1,115 @@
+import ByteCoding
+import Cryptography
+import Foundation
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+/// What a gate runs out of while it serves.
+@Suite("A gate that runs out of", .serialized, .timeLimit(.minutes(5)))
+struct ScarcityTests {
+  /// Starts the gate that `RunningGate.prepare` has made ready in `folder`, through a shell that runs `limits` first.
+  private func start(in folder: String, after limits: String = "true") async throws -> RunningGate {
+    let process = try ChildProcess(
+      Places.tool("bash"),
+      ["-c", "\(limits) && exec \"$0\" run -c \"$1\"", Places.product("sallyport"), folder + "/gate.yaml"],
+      environment: .gateless, in: folder)
+    return RunningGate(
+      process: process, folder: folder, port: try await GateLog(lines: process.errors).listeningPort())
+  }
+
+  @Test("descriptors keeps the sockets that it has, says so, and takes new ones again when there is room")
+  func descriptors() async throws {
+    let backend = try await EchoBackend()
+    defer { backend.process.kill() }
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder, GateConfiguration(upstream: backend.upstream, enforcement: "off"))
+      let gate = try await start(in: folder, after: "ulimit -n 100")
+      defer { gate.process.kill() }
+      let visitor = try Visitor(gate)
+      let open = try await visitor.open()
+      let engine = try ClientEngine()
+      var flood: [ClientConnection] = []
+      for _ in 0..<200 { flood.append(try await engine.connect(host: "127.0.0.1", port: gate.port, tls: nil)) }
+      let said = try await gate.log.first("the lack of descriptors") { $0.message.hasPrefix("no further connections") }
+      #expect(said.level == "error")
+      try await expectEcho(over: open)
+      flood.removeAll()
+      try await expectEcho(over: visitor.open())
+      try await expectEcho(over: open)
+    }
+  }
+
+  @Test("the time of its certificate serves the sockets that are open, and with a new one it is as before")
+  func certificate() async throws {
+    let backend = try await EchoBackend()
+    defer { backend.process.kill() }
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder, GateConfiguration(upstream: backend.upstream, enforcement: "off"))
+      var authority = try RunningGate.authority.get()
+      // Valid for a year from then, which is three seconds more.
+      try authority.renewServer(at: .now().advanced(by: .seconds(3 - 365 * 86400)))
+      try AuthorityFolder(path: folder).save(authority)
+      let gate = try await start(in: folder)
+      defer { gate.process.kill() }
+      let visitor = try Visitor(gate)
+      let open = try await visitor.open()
+      while Timestamp.now() < authority.server.certificate.notAfter { try await Task.sleep(for: .milliseconds(50)) }
+      // A second's fraction counts as that second.
+      try await eventually { (try? await visitor.connection()) == nil }
+      try await expectEcho(over: open)
+
+      try authority.renewServer(at: .now())
+      try AuthorityFolder(path: folder).save(authority)
+      _ = try await gate.log.first("the new certificate") { $0.message == "new certificate served" }
+      try await expectEcho(over: visitor.open())
+      try await expectEcho(over: open)
+    }
+  }
+
+  /// Asks again and again until it is so; nobody tells when a certificate's time is over.
+  private func eventually(_ condition: () async throws -> Bool) async throws {
+    let end = ContinuousClock.now + .seconds(10)
+    while try await !condition() {
+      try #require(ContinuousClock.now < end)
+      try await Task.sleep(for: .milliseconds(50))
+    }
+  }
+
+  @Test("luck leaves nothing of its memory behind: no core is written")
+  func cores() async throws {
+    try await RunningGate.serving { gate in
+      let limits = try String(contentsOfFile: "/proc/\(gate.process.id)/limits", encoding: .utf8)
+      let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
+      #expect(line.split(separator: " ").filter { $0 == "0" }.count == 2, "\(line)")
+      let filter = try String(contentsOfFile: "/proc/\(gate.process.id)/coredump_filter", encoding: .utf8)
+      #expect(Int(filter.trimmingCharacters(in: .whitespacesAndNewlines), radix: 16) == 0)
+    }
+  }
+}
+
+@Suite("A key that others can read", .serialized, .timeLimit(.minutes(2)))
+struct ReadableKeyTests {
+  @Test("stops the start, and keeps a renewed certificate from being served", arguments: [0o644, 0o604])
+  func start(_ mode: Int) async throws {
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder)
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: folder + "/server.key")
+      let (exit, _, errors) = try await ChildProcess.run(
+        Places.product("sallyport"), ["run", "-c", folder + "/gate.yaml"], environment: .gateless, in: folder)
+      #expect(exit == .code(78))
+      #expect(errors.contains { $0.contains("tls.key_file: every user of this machine can read") }, "\(errors)")
+      #expect(errors.contains { $0.hasPrefix("hint: chmod 600 ") })
+    }
+    try await RunningGate.serving { gate in
+      var authority = try RunningGate.authority.get()
+      try authority.renewServer(at: .now())
+      try AuthorityFolder(path: gate.folder).save(authority)
+      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: gate.folder + "/server.key")
+      _ = try await gate.log.first("the refusal") { $0.message.hasPrefix("the changed certificate cannot be used") }
+      #expect(try await Visitor(gate).send("GET", "/attest/challenge").status == 200)
+    }
+  }
+}

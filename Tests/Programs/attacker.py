@@ -1,0 +1,122 @@
+"""attacker.py KIND PORT AUTHORITY COUNT: many clients that mean ill, each on a connection of its own over TLS.
+
+    heads        each sends 16,000 bytes of a head, and no end
+    bodies       each sends all but one of 60,000 bytes of a registration
+    fragments    each opens a socket at /sink, whose server reads nothing, and sends a message in fragments of one byte,
+                 as many as are taken
+    windows      each opens a socket at /flood with the smallest window that the system has, and reads a byte now and then
+    silence      each ends its part of the TLS handshake, and says nothing
+    sink         no client: a server that opens sockets and reads nothing of them; writes {"port": N}
+
+Writes {"ready": connections that stand} when all are where they should be, and holds them until standard input ends.
+"""
+import asyncio
+import base64
+import hashlib
+import json
+import socket
+import ssl
+import sys
+import threading
+import time
+
+HANDSHAKE = ("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+
+
+def tell(**event):
+    print(json.dumps(event), flush=True)
+
+
+def connect(port, authority, window=None):
+    plain = socket.socket()
+    if window:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    plain.settimeout(20)
+    plain.connect(("127.0.0.1", port))
+    return ssl.create_default_context(cafile=authority).wrap_socket(plain, server_hostname="localhost")
+
+
+def upgrade(client, path):
+    client.sendall(HANDSHAKE.format(path).encode())
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += client.recv(1)
+    assert head.startswith(b"HTTP/1.1 101"), head
+
+
+def heads(client):
+    client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 15950)
+
+
+def bodies(client):
+    client.sendall(b"POST /attest/register HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                   b"Content-Length: 60000\r\n\r\n" + b"a" * 59999)
+
+
+def fragments(client):
+    upgrade(client, "/sink")
+    client.sendall(bytes([0x01, 0x81, 0, 0, 0, 0, 97]))
+    block = bytes([0x00, 0x81, 0, 0, 0, 0, 97]) * 2000
+    client.settimeout(1)
+    try:
+        for _ in range(5000):
+            client.sendall(block)
+    except TimeoutError:
+        pass
+
+
+def windows(client):
+    upgrade(client, "/flood")
+
+    def trickle():
+        try:
+            while client.recv(1):
+                time.sleep(0.1)
+        except OSError:
+            pass
+
+    threading.Thread(target=trickle, daemon=True).start()
+
+
+def silence(client):
+    pass
+
+
+async def sink():
+    held = []
+
+    async def serve(reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        key = next(line.split(":")[1].strip() for line in head.split("\r\n") if line.lower().startswith("sec-websocket-key"))
+        digest = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+        writer.write(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      f"Sec-WebSocket-Accept: {base64.b64encode(digest).decode()}\r\n\r\n").encode())
+        writer.transport.pause_reading()
+        held.append(writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    tell(port=server.sockets[0].getsockname()[1])
+    await server.serve_forever()
+
+
+def attack(kind, port, authority, count):
+    act = globals()[kind]
+    clients = []
+
+    def begin(_):
+        client = connect(port, authority, 2304 if kind == "windows" else None)
+        act(client)
+        clients.append(client)
+
+    import concurrent.futures
+    with concurrent.futures.ThreadPoolExecutor(8 if kind != "fragments" else count) as pool:
+        list(pool.map(begin, range(count)))
+    tell(ready=len(clients))
+    sys.stdin.read()
+
+
+if sys.argv[1] == "sink":
+    asyncio.run(sink())
+else:
+    attack(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

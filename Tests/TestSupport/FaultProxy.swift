@@ -1,0 +1,170 @@
+import Foundation
+import Glibc
+import Locking
+
+/// A TCP proxy on loopback that does to its connections what networks and dying machines do.
+///
+/// Two threads a connection, which block: it is for few connections, and for tests.
+public final class FaultProxy: Sendable {
+  /// What happens to the bytes of one direction.
+  public struct Fault: Sendable {
+    /// How a connection ends that is cut, in both directions at once.
+    public enum Cut: Sendable, CaseIterable {
+      /// As a process that ends: the other side reads an end.
+      case end
+      /// As a machine that has forgotten the connection.
+      case reset
+      /// Not at all: nothing passes any more.
+      case hang
+    }
+
+    /// At most so many bytes are passed on at a time.
+    public var piece = 65536
+    /// How long each piece waits before it is passed on, microseconds.
+    public var pause: UInt32 = 0
+    /// After so many bytes in all the connection is cut; `nil` for never.
+    public var length: Int?
+    public var cut = Cut.end
+
+    public init() {}
+
+    /// Every piece of `piece` bytes waits.
+    public static func trickle(_ piece: Int, pause: UInt32) -> Fault {
+      var fault = Fault()
+      (fault.piece, fault.pause) = (piece, pause)
+      return fault
+    }
+
+    public static func cut(after length: Int, by cut: Cut) -> Fault {
+      var fault = Fault()
+      (fault.length, fault.cut) = (length, cut)
+      return fault
+    }
+  }
+
+  public let port: UInt16
+  private let listener: Int32
+  private let connections = Guarded(0)
+
+  /// - Parameters:
+  ///   - port: of 127.0.0.1, where connections go on to.
+  ///   - up: what happens to what clients send.
+  ///   - down: what happens to what they are sent.
+  public init(to port: UInt16, up: Fault = Fault(), down: Fault = Fault()) throws {
+    (listener, self.port) = try Self.listen()
+    Thread.detachNewThread { [listener, connections] in
+      while case let client = accept(listener, nil, nil), client >= 0 {
+        connections.withLock { $0 += 1 }
+        guard let server = Self.connect(to: port) else {
+          close(client)
+          continue
+        }
+        let line = Line(client: client, server: server)
+        Thread.detachNewThread { line.pump(from: client, to: server, up) }
+        Thread.detachNewThread { line.pump(from: server, to: client, down) }
+      }
+      close(listener)
+    }
+  }
+
+  /// How many connections have come.
+  public var count: Int { connections.withLock { $0 } }
+
+  /// Takes no more connections; those that are open go on.
+  deinit { shutdown(listener, Int32(SHUT_RDWR)) }
+}
+
+/// Both sockets of a connection, closed when both threads have let go of it.
+private final class Line: Sendable {
+  private let client: Int32
+  private let server: Int32
+  private let isCut = Guarded(false)
+
+  init(client: Int32, server: Int32) { (self.client, self.server) = (client, server) }
+
+  deinit {
+    close(client)
+    close(server)
+  }
+
+  /// Passes bytes on until one side ends or the connection is cut.
+  func pump(from source: Int32, to target: Int32, _ fault: FaultProxy.Fault) {
+    var buffer = [UInt8](repeating: 0, count: fault.piece)
+    var room = fault.length ?? .max
+    while true {
+      let count = recv(source, &buffer, min(buffer.count, room), 0)
+      if count <= 0 { break }
+      if fault.pause > 0 { usleep(fault.pause) }
+      guard send(buffer[..<count], to: target) else { break }
+      room -= count
+      if room == 0 { return cut(fault.cut) }
+    }
+    // The other direction may go on. A cut says what it has to say by itself.
+    if !isCut.withLock({ $0 }) { shutdown(target, Int32(SHUT_WR)) }
+  }
+
+  private func cut(_ kind: FaultProxy.Fault.Cut) {
+    isCut.withLock { $0 = true }
+    switch kind {
+    case .hang: return
+    case .end: break
+    case .reset:
+      var now = linger(l_onoff: 1, l_linger: 0)
+      for socket in [client, server] {
+        setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+      }
+    }
+    // Wakes the thread of the other direction; what closes is the last one that lets go.
+    for socket in [client, server] { shutdown(socket, Int32(kind == .reset ? SHUT_RD : SHUT_RDWR)) }
+  }
+
+  private func send(_ bytes: ArraySlice<UInt8>, to target: Int32) -> Bool {
+    bytes.withUnsafeBytes { bytes in
+      var sent = 0
+      while sent < bytes.count {
+        let count = Glibc.send(target, bytes.baseAddress.map { $0 + sent }, bytes.count - sent, Int32(MSG_NOSIGNAL))
+        guard count > 0 else { return false }
+        sent += count
+      }
+      return true
+    }
+  }
+}
+
+extension FaultProxy {
+  private static func connect(to port: UInt16) -> Int32? {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard withLoopback(port, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
+      close(descriptor)
+      return nil
+    }
+    return descriptor
+  }
+
+  private static func listen() throws -> (Int32, UInt16) {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isListening = withLoopback(0) { bind(descriptor, $0, $1) } == 0 && Glibc.listen(descriptor, 128) == 0
+    let isNamed = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
+    }
+    guard isListening, isNamed else {
+      close(descriptor)
+      throw NotThere(what: "a port for a proxy")
+    }
+    return (descriptor, UInt16(bigEndian: address.sin_port))
+  }
+
+  private static func withLoopback(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+    }
+  }
+}
