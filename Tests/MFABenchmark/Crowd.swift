@@ -3,6 +3,7 @@ import ByteCoding
 import Crypto
 import Foundation
 import NIOCore
+import NIOHTTP1
 
 /// Signs identities as the gate does.
 struct SigningGate: Sendable {

@@ -25,7 +25,7 @@ struct SignatureTests {
     #expect(try Self.key().verifies(der, of: message))
   }
 
-  static let wrong: [(String, [String])] = [
+  static let wrongOnes: [(String, [String])] = [
     ("numbers in the other order", [s, r]), ("no r", [String(repeating: "00", count: 32), s]),
     ("no s", [r, String(repeating: "00", count: 32)]), ("a byte short", [String(r.dropLast(2)), s]),
     ("nothing", []), ("DER without its zeros", ["30440220", r, "0220", s]),
@@ -37,7 +37,7 @@ struct SignatureTests {
     ),
   ]
 
-  @Test("A-141 a signature that differs in anything is wrong", arguments: wrong)
+  @Test("A-141 a signature that differs in anything is wrong", arguments: wrongOnes)
   func wrong(_ name: String, _ parts: [String]) throws {
     let signature = try #require(Hex.decode(parts.joined().lowercased()))
     #expect(try Self.key().verifies(signature, of: Array("sample".utf8)) == false, "\(name)")

@@ -1,4 +1,5 @@
 import Foundation
+import MFADomain
 import MFAFixtures
 import TestSupport
 import Testing
@@ -49,10 +50,10 @@ struct CommandTests {
   func kept() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
-      try await withKept(in: folder) { backend in
+      try await withKept(in: folder) { backend async throws in
         #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
       }
-      try await withKept(in: folder) { backend in
+      try await withKept(in: folder) { backend async throws in
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
         #expect(status["enrolled"] == true)
       }
@@ -171,7 +172,7 @@ struct CommandTests {
   func history() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
-      try await withKept(in: folder) { backend in
+      try await withKept(in: folder) { backend async throws in
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
         _ = try await ask(backend, "POST", "/mfa/downgrade", phone.naming, as: phone.app)
       }
@@ -202,7 +203,7 @@ struct CommandTests {
   func resealed() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
-      try await withKept(in: folder) { backend in
+      try await withKept(in: folder) { backend async throws in
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
       }
       let resealed = try await mfa(["keys", "reseal"] + Self.database(folder))
@@ -213,7 +214,7 @@ struct CommandTests {
         toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
       #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["5 data keys sealed anew"])
       try fresh.write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
-      try await withKept(in: folder) { backend in
+      try await withKept(in: folder) { backend async throws in
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
         #expect(status["phoneNumber"] == "+********90")
       }

@@ -1,4 +1,6 @@
 import Foundation
+import GateProcesses
+import SimulatedDevice
 import TestSupport
 import Testing
 

@@ -37,6 +37,7 @@ struct Household: Sendable {
   /// A simulated device that has registered with the gate.
   func device(_ name: String) async throws -> RegisteredDevice {
     let device = RegisteredDevice(household: self, name: name, phone: TestPhone(deviceID: name))
+    try await device.make()
     _ = try await device.attest(["register"])
     return device
   }
@@ -54,6 +55,14 @@ struct RegisteredDevice: Sendable {
     [household.socketURL, "--authority", household.gate.folder.path, "--device", name]
   }
   private var environment: [String: String?] { ["XDG_DATA_HOME": household.data, "SALLYPORT_AUTHORITY": nil] }
+
+  /// Makes the device, which no gate knows yet.
+  fileprivate func make() async throws {
+    let run = try await ChildProcess.run(
+      Places.product("attest"), ["device", "new", name, "--authority", household.gate.folder.path],
+      environment: environment)
+    guard run.exit == .code(0) else { throw Unexpected(run.errors.joined(separator: "\n")) }
+  }
 
   /// What `attest` prints.
   func attest(_ command: [String]) async throws -> [String] {

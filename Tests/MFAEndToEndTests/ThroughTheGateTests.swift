@@ -1,7 +1,9 @@
 import ByteCoding
 import Foundation
 import GateProcesses
+import MFADomain
 import MFAFixtures
+import SimulatedDevice
 import TestSupport
 import Testing
 
@@ -76,8 +78,8 @@ struct ThroughTheGateTests {
       let exit = try await socket.process.exit(within: .seconds(10))
       #expect(ContinuousClock.now - began < .seconds(5))
       #expect(exit != .code(0))
-      #expect(try await socket.process.errors.all().joined().contains("3003"))
-      #expect(try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming).status == 401)
+      #expect(try await socket.process.errors.all().joined().contains("key was revoked"))
+      #expect(try await device.call("POST", "/api/v1/auth/initiate", device.phone.naming).status == 403)
     }
   }
 

@@ -9,7 +9,7 @@ struct AccessTests {
   private static let anything: JSONValue = [
     "username": "testuser", "deviceId": "d", "code": "000000", "pushId": "00000000-0000-4000-8000-000000000000",
     "id": "1", "email": "a@example.com", "publicKey": .string(TestPhone().publicKey), "approve": false,
-    "signature": "MEUCIQDAAAAA", "after": 0,
+    "signature": "MEUCIQDAAAAA",
   ]
 
   @Test("A-072 whatever needs a session refuses a caller without one, by each transport", arguments: Wire.allCases)

@@ -41,7 +41,7 @@ struct SecondFactorTests {
 
   @Test("B-022 the right code answers in the seed's words, with a full token")
   func verify() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       let answer = try await factor.verify(factor.authenticator.code())
       #expect(answer.status == 200)
       #expect(answer["message"] == "MFA verification successful")
@@ -55,14 +55,14 @@ struct SecondFactorTests {
     "B-073 a code of one step before or after is taken, and none of two",
     arguments: [(-2, 401), (-1, 200), (0, 200), (1, 200), (2, 401)])
   func skew(_ steps: Int64, _ status: Int) async throws {
-    try await waiting(after: .seconds(120)) { factor in
+    try await waiting(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code(steps)).status == status)
     }
   }
 
   @Test("B-073 a code works once, and neither do those before it, and that looks as if it were wrong")
   func noReplay() async throws {
-    try await waiting(after: .seconds(120)) { factor in
+    try await waiting(after: .seconds(120)) { factor async throws in
       #expect(try await factor.verify(factor.authenticator.code()).status == 200)
       for steps in [0, -1] as [Int64] {
         let answer = try await factor.verify(factor.authenticator.code(steps))
@@ -74,14 +74,14 @@ struct SecondFactorTests {
 
   @Test("B-073 of 50 uses of one code at once, one is accepted")
   func parallelCode() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.code()) == 1)
     }
   }
 
   @Test("B-029 of 50 uses of one backup code at once, one is accepted, and one fewer remains")
   func parallelBackup() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       #expect(try await factor.accepted(of: factor.authenticator.backupCodes[0]) == 1)
       let status = try await factor.get("/auth/mfa/status")
       #expect(status["backup_codes_remaining"] == 9)
@@ -90,7 +90,7 @@ struct SecondFactorTests {
 
   @Test("B-075 a backup code may be written in small letters and with dashes", arguments: ["ab-cd", "  "])
   func writtenOtherwise(_ style: String) async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       let code = factor.authenticator.backupCodes[0]
       let written =
         style == "  " ? "\(code.prefix(4)) \(code.suffix(4))" : "\(code.prefix(4))-\(code.suffix(4))".lowercased()
@@ -100,7 +100,7 @@ struct SecondFactorTests {
 
   @Test("B-028 before the second factor a session has the status and the factor, and nothing else")
   func pendingScope() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       #expect(try await factor.get("/auth/mfa/status").status == 200)
       for path in ["/auth/mfa/trusted-devices", "/devices/testuser", "/auth/notices"] {
         let answer = try await factor.get(path)
@@ -119,7 +119,7 @@ struct SecondFactorTests {
 
   @Test("B-020 the status has the origin's fields and ours")
   func status() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       let answer = try await factor.get("/auth/mfa/status")
       #expect(
         answer.json == [
@@ -133,7 +133,7 @@ struct SecondFactorTests {
 
   @Test("B-021 a method that is named restricts what the code may be")
   func namedMethod() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       let code = factor.authenticator.backupCodes[0]
       #expect(try await factor.verify(code, ["method": "totp"]).status == 401)
       #expect(try await factor.verify(code, ["method": "password"]).status == 400)
@@ -143,7 +143,7 @@ struct SecondFactorTests {
 
   @Test("B-042 five wrong codes rest the second factor, in whatever kinds they come")
   func rest() async throws {
-    try await waiting { factor in
+    try await waiting { factor async throws in
       for guess in ["000000", "ABCDEFGH", "11111111", "1", "ZZZZZZZ2"] {
         #expect(try await factor.verify(guess).status == 401)
       }

@@ -169,18 +169,18 @@ extension EventLoop {
     }
     session.pointee.ends[0].link.sendEnd(through: window)
     session.pointee.ends[1].link.sendEnd(through: window)
-    if let service { limitPatience(session, to: service.limits.closeTimeout) }
+    limitPatience(session, to: closePatience)
   }
 
   // MARK: Ends
 
   func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
-    guard let endpoint = session.pointee.endpoint, endpoint.socket.canSend, let service else { return }
+    guard let endpoint = session.pointee.endpoint, endpoint.socket.canSend else { return }
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
     session.pointee.isClosedByGate = true
     sendToClient(session, endpoint.socket.close(code, reason: reason))
     session.pointee.ends[1].link.sendEnd(through: window)
-    limitPatience(session, to: service.limits.closeTimeout)
+    limitPatience(session, to: closePatience)
     settleEndpoint(session)
   }
 
@@ -228,7 +228,7 @@ extension EventLoop {
     let close = endpoint.socket.close(
       isOrderly ? .normal : .badGateway, reason: "the service behind the gate closed the connection")
     sendToClient(session, close)
-    if let service { limitPatience(session, to: service.limits.closeTimeout) }
+    limitPatience(session, to: closePatience)
   }
 
   func endpointTimer(_ session: SessionRef) {

@@ -122,9 +122,9 @@ extension EventLoop {
   private func noteClose(_ session: SessionRef, by side: Side, _ code: UInt16?) {
     if session.pointee.end == nil { session.pointee.end = .closed(by: side.name, code: code) }
     let other = session.pointee.ends + side.other.index
-    guard other.pointee.frames.hasClosed, let service else { return }
+    guard other.pointee.frames.hasClosed else { return }
     // Both have said goodbye: what is left is to close the sockets.
-    limitPatience(session, to: service.limits.closeTimeout)
+    limitPatience(session, to: closePatience)
   }
 
   /// After anything happened: passes ends on, stops or resumes reading, and ends the session when nothing is left.

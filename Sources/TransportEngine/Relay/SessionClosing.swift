@@ -14,10 +14,10 @@ extension EventLoop {
     default:
       return
     }
-    guard !session.pointee.isClosedByGate, let service else { return }
+    guard !session.pointee.isClosedByGate else { return }
     session.pointee.isClosedByGate = true
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
-    limitPatience(session, to: service.limits.closeTimeout)
+    limitPatience(session, to: closePatience)
     owe(session, .close(code, reason: reason), to: .client)
     owe(session, .close(code, reason: reason), to: .upstream)
     settle(session)
@@ -52,6 +52,13 @@ extension EventLoop {
       target.pointee.isToldToClose = true
     }
     frame.withUnsafeBytes { target.pointee.link.send($0, through: window) }
+  }
+
+  /// How long an end has to take what it is owed and to answer a Close. While the loop drains that is as long as the drain
+  /// has, and a moment more: whoever is left at its deadline is counted before he is cut off.
+  var closePatience: Duration {
+    guard let drain else { return service?.limits.closeTimeout ?? EngineLimits().closeTimeout }
+    return .milliseconds(Int(max(drain.deadline, now) - now) + 1000)
   }
 
   /// Ends the session no later than `duration` from now.

@@ -54,6 +54,33 @@ extension EngineTests {
       #expect(await draining.value == 0)
     }
 
+    @Test("a reader that is slow has until the drain's deadline to take what it is owed, and the 1001 behind it")
+    func slowReader() async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.closeTimeout = .milliseconds(100)
+      let gate = try gate(listener, engineLimits: limits)
+      let (client, backend) = try gate.open(through: listener)
+      let idle = try gate.connect()
+      // One binary message of 8 MiB.
+      let frame = [0x82, 127, 0, 0, 0, 0, 0, 0x80, 0, 0] + [UInt8](repeating: 7, count: 8 << 20)
+      let sending = Task.detached { try backend.send(frame) }
+      let start = try client.readSome()
+      let draining = Task { await gate.engine.drain(timeout: .seconds(30)) }
+      #expect(try idle.readToEnd() == [])  // Draining has begun.
+      // Many times what an end has that nobody drains.
+      try await Task.sleep(for: .seconds(1))
+      let rest = try client.read(frame.count - start.count)
+      #expect(start + rest == frame)
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
+      client.reset()
+      idle.sendEnd()
+      try await sending.value
+      backend.reset()
+      #expect(await draining.value == 0)
+    }
+
     @Test("a stopped engine gives its port back")
     func portIsFree() async throws {
       let gate = try gate(try RawListener())
