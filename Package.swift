@@ -179,7 +179,8 @@ let package = Package(
     tests(
       "OperatorTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer", "Locking",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
+        "Locking",
         "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
         "sallyport", .product(name: "Logging", package: "swift-log"),
       ]),
