@@ -17,9 +17,10 @@ extension GateHouse {
     let following = Task { [changes] in await changes.run() }
     let presence = presence()
     let service = ServiceState(engine: engine)
+    // Before anybody is told that the gate serves: who then sends a signal is heard.
+    let signals = Signals(stops)
     // Otherwise the gate before speaks for this one: it is the service until it says that this one is.
     if !isSuccessor { service.begin() }
-    let signals = Signals(stops)
     let tasks = [
       Task { await obeyReloads(signals, service) }, Task { await obeyUpgrades(signals) },
       Task { await watchCertificates() }, Task { await noteActivity() },

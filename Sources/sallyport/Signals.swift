@@ -56,13 +56,17 @@ final class Signals: Sendable {
       (SIGTERM, { stops.request(.end("SIGTERM")) }), (SIGINT, { stops.request(.end("SIGINT")) }),
       (SIGHUP, { reload.yield() }), (SIGUSR2, { upgrade.yield() }),
     ]
+    let registered = DispatchSemaphore(value: 0)
     sources = actions.map { number, action in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler(handler: action)
+      source.setRegistrationHandler { registered.signal() }
       source.resume()
       return source
     }
+    // Until then a signal would be lost, since the system is to ignore it.
+    for _ in sources { registered.wait() }
   }
 
   deinit { for source in sources { source.cancel() } }

@@ -27,6 +27,16 @@ private final class ServiceManager: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
+  /// The next message that is no sign of life; `nil` if none comes within 20 s.
+  func news() async -> String? {
+    let start = ContinuousClock.now
+    while start.duration(to: .now) < .seconds(20) {
+      let message = await next()
+      if message != "WATCHDOG=1" { return message }
+    }
+    return nil
+  }
+
   /// The next message; `nil` if none comes within 20 s. On a thread of its own: it blocks.
   func next() async -> String? {
     await withCheckedContinuation { continuation in
@@ -58,8 +68,7 @@ struct ServiceTests {
       // It listens by the time that it says so.
       #expect(try await GateLog(lines: process.errors).listeningPort() > 0)
       process.send(SIGTERM)
-      var last = try #require(await manager.next())
-      while last == "WATCHDOG=1" { last = try #require(await manager.next()) }
+      let last = try #require(await manager.news())
       #expect(last == "STOPPING=1\nSTATUS=closing its sockets")
       #expect(try await process.exit() == .code(0))
     }
@@ -80,8 +89,7 @@ extension ServiceTests {
       defer { process.kill() }
       while try #require(await manager.next()) != "READY=1\nSTATUS=serving" {}
       process.send(SIGUSR2)
-      var named = try #require(await manager.next())
-      while named == "WATCHDOG=1" { named = try #require(await manager.next()) }
+      let named = try #require(await manager.news())
       let id = try #require(named.split(separator: "\n").first?.split(separator: "=").last.flatMap { pid_t($0) })
       defer { kill(id, SIGKILL) }
       #expect(named == "MAINPID=\(id)\nREADY=1\nSTATUS=serving" && id != process.id)
@@ -89,12 +97,11 @@ extension ServiceTests {
       // With the old one gone, whatever comes is the new one's.
       #expect(await manager.next() == "WATCHDOG=1")
       kill(id, SIGHUP)
-      var reloading = try #require(await manager.next())
-      while reloading == "WATCHDOG=1" { reloading = try #require(await manager.next()) }
+      let reloading = try #require(await manager.news())
       #expect(reloading.hasPrefix("RELOADING=1\n"))
       kill(id, SIGTERM)
-      var last = try #require(await manager.next())
-      while last != "STOPPING=1\nSTATUS=closing its sockets" { last = try #require(await manager.next()) }
+      var last = try #require(await manager.news())
+      while last != "STOPPING=1\nSTATUS=closing its sockets" { last = try #require(await manager.news()) }
       // Its lines go where those of the first one went, until it has ended, too.
       #expect(try await process.errors.all().filter { $0.contains(#""message":"stopped""#) }.count == 2)
     }
