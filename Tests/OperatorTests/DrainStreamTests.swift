@@ -62,8 +62,9 @@ struct DrainStreamTests {
         over.set()
         sender.join()
         client.sendall(b"\\x88\\x02" + struct.pack(">H", close or 1000))
+        # Line and end in one: print writes them one by one, and other threads write in between.
         print(json.dumps({"id": fields["x-request-id"], "messages": messages, "bytes": size, "close": close or 0,
-                          "faults": faults}), flush=True)
+                          "faults": faults}) + "\\n", end="", flush=True)
         client.close()
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     print("port", listener.getsockname()[1], flush=True)
