@@ -133,7 +133,10 @@ let package = Package(
     tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
     tests(
       "AttestClientTests",
-      ["AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine", "Locking"]),
+      [
+        "AttestClient", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
+        "TransportEngine",
+      ]),
     tests(
       "AttestGateTests",
       [

@@ -1,5 +1,6 @@
 import AttestClient
 import Foundation
+import TestSupport
 import Testing
 import Transport
 import TransportEngine
@@ -56,9 +57,7 @@ struct URLSessionTransportTests {
 
   @Test("say when nobody is there")
   func unreachable() async throws {
-    var address = ""
-    try await withServer { base in address = base }
-    let url = try #require(URL(string: address))
+    let url = try #require(URL(string: "http://127.0.0.1:\(Places.freePort())"))
     let error = await #expect(throws: TransportError.self) {
       try await URLSessionTransport().send(HTTPRequest(url: url))
     }

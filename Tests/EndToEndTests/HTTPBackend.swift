@@ -1,4 +1,5 @@
 import Foundation
+import FoundationNetworking
 import TestSupport
 
 /// A backend that writes down every ordinary request it gets.
@@ -31,9 +32,17 @@ struct HTTPBackend: Sendable {
 
   var url: String { "ws://127.0.0.1:\(port)" }
 
+  /// What it has written down until now. It is asked for something of our own, past the gate: when that is written, so
+  /// is all that came before.
   var requests: [Request] {
-    get throws {
-      try process.output.lines.dropFirst().map { try JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
+    get async throws {
+      let mark = "/mark/\(UUID().uuidString)"
+      guard let url = URL(string: "http://127.0.0.1:\(port)\(mark)") else { throw URLError(.badURL) }
+      _ = try await URLSession.shared.data(from: url)
+      _ = try await process.output.first("what the backend heard") { $0.contains(mark) }
+      return try process.output.lines.dropFirst()
+        .map { try JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
+        .filter { $0.head?.first?.hasPrefix("GET /mark/") != true }
     }
   }
 }
