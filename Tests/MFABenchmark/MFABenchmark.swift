@@ -53,6 +53,7 @@ struct MFABenchmark: AsyncParsableCommand {
     print(
       "\(count) sign-ins in \(Self.text(wall)) s: \(Self.text(Double(count) / wall)) a second;"
         + " \(Self.text(Double(count) / cpu)) a second of the backend's CPU time (\(Self.text(cpu)) s)")
+    try await crowd.close()
     backend.send(SIGTERM)
     _ = try await backend.exit(within: .seconds(20))
   }

@@ -20,21 +20,29 @@ public struct OperationRegistry: Sendable {
 
   public func operation(named name: String) -> Operation? { byName[name] }
 
-  /// Runs `operation` and gives its answer as JSON.
+  /// Runs `operation` and gives its answer as JSON. Before a session, answers come when `AnswerGrid` says.
   func run(_ operation: Operation, _ input: OperationInput, for caller: Caller) async throws(PublicRefusal) -> [UInt8] {
     let start = ContinuousClock.now
+    let outcome = await outcome(of: operation, input, for: caller, since: start)
+    if operation.access == .attested { await AnswerGrid.wait(since: start) }
+    return try outcome.get()
+  }
+
+  private func outcome(
+    of operation: Operation, _ input: OperationInput, for caller: Caller, since start: ContinuousClock.Instant
+  ) async -> Result<[UInt8], PublicRefusal> {
     do {
       try admit(caller, to: operation)
       let answer = try await operation.perform(input, caller)
       log(.info, "operation done", operation, caller, code: nil)
       Self.count(operation, "done", since: start)
-      return answer
+      return .success(answer)
     } catch {
       let refusal = PublicRefusal(error)
       let isFault = refusal.code == .internalError || refusal.code == .unavailable
       log(isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code, isFault ? error : nil)
       Self.count(operation, refusal.code.rawValue, since: start)
-      throw refusal
+      return .failure(refusal)
     }
   }
 
