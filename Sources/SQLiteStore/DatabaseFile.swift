@@ -58,6 +58,11 @@ final class DatabaseFile: Sendable {
     configuration.busyMode = .timeout(busyTimeout)
     configuration.maximumReaderCount = 1
     configuration.label = "sallyport.store"
+    configuration.prepareDatabase { db in
+      // KiB, taken as they are needed. The inner pages of ten million keys are 15 MB; SQLite's own 2 MB would have each
+      // admission read them anew.
+      try db.execute(sql: "PRAGMA cache_size = -32768")
+    }
     let pool = try DatabasePool(path: path, configuration: configuration)
     _ = try pool.read(Schema.state)
     try Schema.migrator.migrate(pool)
