@@ -248,7 +248,9 @@ struct UpgradeTests {
       #expect(UnixSocketFile.state(at: moved) == .live && UnixSocketFile.state(at: bench.socket) != .live)
       #expect(try await sallyport(["status"] + bench.config).status == 0)
       #expect(try await bench.visitor.open().exchange(.text("x")) == .text("x"))
-      _ = try await bench.gate.process.errors.first("the warning") { $0.contains("the port of the gate before is kept") }
+      _ = try await bench.gate.process.errors.first("the warning") {
+        $0.contains("the port of the gate before is kept")
+      }
       kill(id, SIGTERM)
     }
   }
