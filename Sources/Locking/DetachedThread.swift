@@ -1,0 +1,32 @@
+#if canImport(Glibc)
+  internal import Glibc
+
+  /// Threads for what blocks: neither an event loop nor a thread of Swift's pool may.
+  public enum DetachedThread {
+    private final class Task {
+      let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    /// Runs `body` on a new thread that nobody waits for.
+    ///
+    /// - Returns: 0, or the number of the error (`EAGAIN`) if there is no thread to be had; `body` is then not run.
+    public static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
+      var attributes = pthread_attr_t()
+      pthread_attr_init(&attributes)
+      pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+      defer { pthread_attr_destroy(&attributes) }
+      var thread = pthread_t()
+      let task = Unmanaged.passRetained(Task(body))
+      let code = pthread_create(
+        &thread, &attributes,
+        { argument in
+          guard let argument else { return nil }
+          Unmanaged<Task>.fromOpaque(argument).takeRetainedValue().body()
+          return nil
+        }, task.toOpaque())
+      if code != 0 { task.release() }
+      return code
+    }
+  }
+#endif
