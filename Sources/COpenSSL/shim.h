@@ -44,6 +44,16 @@ static inline int sallyport_SSL_set_server_name(SSL *ssl, const char *name) {
   return (int)SSL_set_tlsext_host_name(ssl, name);
 }
 
+static inline void sallyport_SSL_CTX_set_servername(SSL_CTX *ctx, int (*choose)(SSL *, int *, void *), void *argument) {
+  SSL_CTX_set_tlsext_servername_callback(ctx, choose);
+  SSL_CTX_set_tlsext_servername_arg(ctx, argument);
+}
+
+/// A place for data in each context, which `end` is told of when the context ends.
+static inline int sallyport_SSL_CTX_new_index(CRYPTO_EX_free *end) {
+  return SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, end);
+}
+
 static inline uint64_t sallyport_SSL_OP_for_gate(void) {
   return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
          SSL_OP_IGNORE_UNEXPECTED_EOF;

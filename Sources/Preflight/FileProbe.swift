@@ -29,26 +29,34 @@ struct FileProbe {
   // MARK: The server's certificate
 
   private func probeServer(_ report: inout ProbeReport) {
-    let (certificateFile, keyFile) = (settings.tls.certificateFile, settings.tls.keyFile)
-    do throws(ServerTLS.Fault) {
-      _ = try ServerTLS(certificateFile: certificateFile, keyFile: keyFile)
-      probePermissions(of: keyFile, &report)
-    } catch {
-      let key = error.file == keyFile ? "tls.key_file" : "tls.cert_file"
-      report.fail(
-        key, error.description,
-        hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
+    probePair(settings.tls.certificateFile, settings.tls.keyFile, below: "tls", &report)
+    for (index, further) in settings.tls.further.enumerated() {
+      probePair(further.certificateFile, further.keyFile, below: "tls.certificates[\(index)]", &report)
     }
-    guard let chain = certificates(in: certificateFile, for: "tls.cert_file", &report) else { return }
-    let isInTime = judgeTimes(of: chain, as: "tls.cert_file", &report)
-    if isInOrder(chain, &report), isInTime { report.pass("tls.cert_file", Self.summary(of: chain)) }
   }
 
-  private func isInOrder(_ chain: [Certificate], _ report: inout ProbeReport) -> Bool {
+  private func probePair(
+    _ certificateFile: String, _ keyFile: String, below place: String, _ report: inout ProbeReport
+  ) {
+    let (certificateKey, keyKey) = ("\(place).cert_file", "\(place).key_file")
+    do throws(ServerTLS.Fault) {
+      _ = try ServerTLS(.init(certificateFile: certificateFile, keyFile: keyFile))
+      probePermissions(of: keyFile, as: keyKey, &report)
+    } catch {
+      report.fail(
+        error.file == keyFile ? keyKey : certificateKey, error.description,
+        hint: "\(certificateKey) is the PEM chain, leaf first; \(keyKey) its unencrypted PEM key")
+    }
+    guard let chain = certificates(in: certificateFile, for: certificateKey, &report) else { return }
+    let isInTime = judgeTimes(of: chain, as: certificateKey, &report)
+    if isInOrder(chain, as: certificateKey, &report), isInTime { report.pass(certificateKey, Self.summary(of: chain)) }
+  }
+
+  private func isInOrder(_ chain: [Certificate], as key: String, _ report: inout ProbeReport) -> Bool {
     for (number, (subject, issuer)) in zip(chain, chain.dropFirst()).enumerated() {
       guard let fault = subject.issuanceFault(by: issuer) else { continue }
       report.fail(
-        "tls.cert_file",
+        key,
         "certificate \(number + 2) (\(issuer.subject)) did not issue certificate \(number + 1) (\(subject.subject)): \(fault)",
         hint: "the chain begins with the server's certificate, and each one is followed by its issuer's")
       return false
@@ -56,8 +64,7 @@ struct FileProbe {
     return true
   }
 
-  private func probePermissions(of file: String, _ report: inout ProbeReport) {
-    let key = "tls.key_file"
+  private func probePermissions(of file: String, as key: String, _ report: inout ProbeReport) {
     var status = stat()
     guard stat(file, &status) == 0 else { return }
     let mode = "0" + String(status.st_mode & 0o777, radix: 8)

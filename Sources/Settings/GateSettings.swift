@@ -59,6 +59,15 @@ extension GateSettings {
     public var certificateFile: String
     /// PEM, not encrypted; an absolute path to a file that held a key a moment ago.
     public var keyFile: String
+    /// A certificate that is served to clients that ask for a name that it is good for.
+    public struct Further: Sendable, Hashable {
+      /// As `TLS.certificateFile`.
+      public var certificateFile: String
+      /// As `TLS.keyFile`.
+      public var keyFile: String
+    }
+    /// In the order in which they are looked through.
+    public var further: [Further]
     public var leastVersion: Version
     public enum Reload: String, Sendable, Hashable, CaseIterable { case auto, off }
     /// Whether changed files are served without being asked to.

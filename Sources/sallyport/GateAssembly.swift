@@ -69,24 +69,24 @@ struct GateAssembly: Sendable {
       stripHeaders: Set(settings.identity.strippedHeaders), logger: logger, metrics: metrics)
   }
 
-  /// The certificate and the rules of the public listener.
+  /// The certificates and the rules of the public listener.
   func tls() throws(CommandFailure) -> ServerTLS {
-    let keyFile = settings.tls.keyFile
     // Settings have been checked for it, but a certificate that is renewed comes without them.
-    if let permissions = FileContent.permissions(of: keyFile), permissions & 0o004 != 0 {
+    for (key, file) in settings.tls.keyFiles {
+      guard let permissions = FileContent.permissions(of: file), permissions & 0o004 != 0 else { continue }
       throw CommandFailure(
-        .configuration, error: "tls.key_file: every user of this machine can read \(keyFile)",
-        hint: "chmod 600 \(keyFile)")
+        .configuration, error: "\(key): every user of this machine can read \(file)", hint: "chmod 600 \(file)")
     }
     do throws(ServerTLS.Fault) {
       return try ServerTLS(
-        certificateFile: settings.tls.certificateFile, keyFile: keyFile,
+        .init(certificateFile: settings.tls.certificateFile, keyFile: settings.tls.keyFile),
+        further: settings.tls.further.map { .init(certificateFile: $0.certificateFile, keyFile: $0.keyFile) },
         minimumVersion: settings.tls.leastVersion == .v1_2 ? .tls12 : .tls13,
         clientAuthorityFile: settings.debugMTLS?.clientCAFile)
     } catch {
       throw CommandFailure(
         .configuration, error: "tls: \(error)",
-        hint: "tls.cert_file is the PEM chain, leaf first; tls.key_file its unencrypted PEM key")
+        hint: "cert_file is the PEM chain, leaf first; key_file its unencrypted PEM key")
     }
   }
 
@@ -214,5 +214,12 @@ extension GateSettings.Upstream {
 extension GateSettings.Session {
   var limits: SessionLimits {
     SessionLimits(maxAge: maxAge, idleTimeout: idleTimeout, pingInterval: pingInterval, maxMessage: maxMessage)
+  }
+}
+
+extension GateSettings.TLS {
+  /// The private keys, each with its place in the configuration.
+  fileprivate var keyFiles: [(key: String, file: String)] {
+    [("tls.key_file", keyFile)] + further.enumerated().map { ("tls.certificates[\($0)].key_file", $1.keyFile) }
   }
 }

@@ -48,12 +48,15 @@ extension GateHouse {
     servedCertificates.map { Sample(Double($0.certificate.notAfter.seconds), $0.name) }
   }
 
-  /// The first certificate of each file, as it is there now: `server`, and `client_ca` if there is one.
+  /// The first certificate of each file, as it is there now: `server`, `server_2` and so on for further ones, and
+  /// `client_ca` if there is one.
   var servedCertificates: [(name: String, certificate: Certificate)] {
     let settings = generation.assembly.settings
-    let files = [("server", settings.tls.certificateFile), ("client_ca", settings.debugMTLS?.clientCAFile)]
+    var files = [("server", settings.tls.certificateFile)]
+    files += settings.tls.further.enumerated().map { ("server_\($0 + 2)", $1.certificateFile) }
+    if let authority = settings.debugMTLS?.clientCAFile { files.append(("client_ca", authority)) }
     return files.compactMap { name, file in
-      guard let file, let bytes = try? Data(contentsOf: URL(filePath: file)),
+      guard let bytes = try? Data(contentsOf: URL(filePath: file)),
         let first = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)).first
       else { return nil }
       return (name, first)

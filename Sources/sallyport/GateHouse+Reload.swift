@@ -143,12 +143,15 @@ extension GateSettings {
 struct CertificateFiles: Sendable, Hashable {
   private let contents: [[UInt8]?]
 
-  /// - Parameter settings: whose certificate, key and client authority are read; some kilobytes. Their contents and not
+  /// - Parameter settings: whose certificates, keys and client authority are read; some kilobytes. Their contents and not
   ///   their dates: those say nothing where a folder is swapped as a whole.
   init(of settings: GateSettings) {
-    let files = [settings.tls.certificateFile, settings.tls.keyFile, settings.debugMTLS?.clientCAFile]
+    let tls = settings.tls
+    var files = [tls.certificateFile, tls.keyFile]
+    for further in tls.further { files += [further.certificateFile, further.keyFile] }
+    if let authority = settings.debugMTLS?.clientCAFile { files.append(authority) }
     contents = files.map { file in
-      file.flatMap { try? Data(contentsOf: URL(filePath: $0)) }.map { SHA256.hash(Array($0)) }
+      (try? Data(contentsOf: URL(filePath: file))).map { SHA256.hash(Array($0)) }
     }
   }
 }

@@ -73,7 +73,7 @@ struct WorldTests {
       let folder = AuthorityFolder(path: bench.folder)
       let server = try Engine(
         listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1,
-        tls: ServerTLS(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath),
+        tls: ServerTLS(.init(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath)),
         responder: Silent())
       defer { server.stop() }
       let url = "wss://localhost:\(server.address.port)"

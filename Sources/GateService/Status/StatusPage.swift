@@ -132,7 +132,7 @@ struct StatusPage {
     let tone = left < 7 * 86_400 ? "bad" : left < 21 * 86_400 ? "warn" : "good"
     let text = left > 0 ? "ends in \(Figures.span(seconds: left))" : "has ended"
     return """
-      <dt>\(certificate.name == "server" ? "certificate" : "client authority")</dt>
+      <dt>\(certificate.name == "client_ca" ? "client authority" : "certificate")</dt>
       <dd><span class="\(tone)">\(text)</span><small>\(certificate.subject), until \(certificate.endsAt)</small></dd>
       """
   }

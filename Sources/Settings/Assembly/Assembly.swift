@@ -82,8 +82,8 @@ struct Assembly {
   ///
   /// That every user of the machine can is a fault: the keys are to be taken for known. That the file's group can is a
   /// warning, unless the service manager has laid it there, which says so on purpose.
-  mutating func checkSecretKeys(_ rule: FileContentRule, _ key: Key<String>) {
-    let path = path(key)
+  mutating func checkSecretKeys(_ rule: FileContentRule, _ key: Key<String>, _ indices: Int...) {
+    let path = SettingPath(pattern: key.definition.pattern, indices: indices)
     guard let entry = entries.values[path] else { return }
     if let violation = rule.violation(at: entry.text) { return refuse(path, violation) }
     guard let permissions = FileContent.permissions(of: entry.text) else { return }

@@ -78,9 +78,23 @@ extension Assembly {
     let key = required(Keys.privateKey, hint: Self.certificateHint)
     check(.certificates, Keys.certificate)
     checkSecretKeys(.privateKey, Keys.privateKey)
+    let further = furtherCertificates()
     guard let certificate, let key, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload)
     else { return nil }
-    return GateSettings.TLS(certificateFile: certificate, keyFile: key, leastVersion: least, reload: reload)
+    return GateSettings.TLS(
+      certificateFile: certificate, keyFile: key, further: further, leastVersion: least, reload: reload)
+  }
+
+  private mutating func furtherCertificates() -> [GateSettings.TLS.Further] {
+    var further: [GateSettings.TLS.Further] = []
+    for index in elementIndices(of: SettingPath.root["tls"]["certificates"]) {
+      let certificate = required(Keys.furtherCertificate, index)
+      let key = required(Keys.furtherKey, index)
+      check(.certificates, Keys.furtherCertificate, index)
+      checkSecretKeys(.privateKey, Keys.furtherKey, index)
+      if let certificate, let key { further.append(.init(certificateFile: certificate, keyFile: key)) }
+    }
+    return further
   }
 
   private mutating func debugMTLS(apps: [GateSettings.App]) -> GateSettings.DebugMTLS? {

@@ -13,6 +13,12 @@ enum Keys {
   static let privateKey = Key(
     "tls.key_file", .file, isRequired: true, credential: "tls.key", example: "privkey.pem",
     "The certificate's private key, PEM, not encrypted.")
+  static let furtherCertificate = Key(
+    "tls.certificates[].cert_file", .file, isRequired: true, example: "api.pem",
+    "A further certificate and its chain, PEM, for clients that ask for a name that it is good for (SNI).")
+  static let furtherKey = Key(
+    "tls.certificates[].key_file", .file, isRequired: true, example: "api-key.pem",
+    "That certificate's private key, PEM, not encrypted.")
   static let leastVersion = Key<GateSettings.TLS.Version>(
     "tls.min_version", .choice(), default: "1.2", "The least version of TLS.")
 
@@ -152,7 +158,8 @@ public enum SettingsTable {
     Keys.version.definition,
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
     Keys.proxyProtocol.definition, Keys.trustedProxies.definition,
-    Keys.certificate.definition, Keys.privateKey.definition, Keys.leastVersion.definition,
+    Keys.certificate.definition, Keys.privateKey.definition, Keys.furtherCertificate.definition,
+    Keys.furtherKey.definition, Keys.leastVersion.definition,
     Keys.certificateReload.definition,
     Keys.clientCA.definition, Keys.allowedSubjects.definition, Keys.forbidWithProduction.definition,
     Keys.enforcement.definition, Keys.teamID.definition, Keys.bundleID.definition, Keys.environments.definition,

@@ -1,7 +1,7 @@
 internal import COpenSSL
 internal import Glibc
 
-/// The certificate and the rules of a TLS listener.
+/// The certificates and the rules of a TLS listener.
 ///
 /// TLS 1.2 and 1.3, AEAD ciphers with forward secrecy only, X25519, P-256 and P-384, no compression, no
 /// renegotiation, no session tickets, ALPN `http/1.1` (RFC 8446, RFC 9325).
@@ -20,29 +20,63 @@ public final class ServerTLS: Sendable {
   // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
   nonisolated(unsafe) let context: OpaquePointer
 
+  /// A certificate with its key.
+  public struct CertificateFiles: Sendable, Hashable {
+    /// PEM, the server's certificate first, then its chain.
+    public let certificateFile: String
+    /// PEM, unencrypted, the key of that certificate.
+    public let keyFile: String
+
+    public init(certificateFile: String, keyFile: String) {
+      self.certificateFile = certificateFile
+      self.keyFile = keyFile
+    }
+  }
+
   /// Reads the files.
   ///
   /// - Parameters:
-  ///   - certificateFile: PEM, the server's certificate first, then its chain.
-  ///   - keyFile: PEM, unencrypted, the key of that certificate.
+  ///   - files: for clients that ask for no name, or for one that no certificate is good for.
+  ///   - further: for clients that ask for a name of theirs; see `CertificateChoice`.
   ///   - clientAuthorityFile: PEM. If present, clients are asked for a certificate and may go without; one that this
   ///     authority did not issue ends the handshake.
   public init(
-    certificateFile: String, keyFile: String, minimumVersion: MinimumVersion = .tls12,
+    _ files: CertificateFiles, further: [CertificateFiles] = [], minimumVersion: MinimumVersion = .tls12,
     clientAuthorityFile: String? = nil
   ) throws(Fault) {
-    ERR_clear_error()
-    guard let context = SSL_CTX_new(TLS_server_method()) else {
-      throw Fault(file: certificateFile, reason: OpenSSLError("TLS is not available").description)
+    // Whatever a client asks for, all but the certificate is the same.
+    context = try Self.makeContext(files, minimumVersion, clientAuthorityFile)
+    guard !further.isEmpty else { return }
+    var contexts: [OpaquePointer] = []
+    do throws(Fault) {
+      for files in further { contexts.append(try Self.makeContext(files, minimumVersion, clientAuthorityFile)) }
+    } catch {
+      for context in contexts { SSL_CTX_free(context) }
+      throw error
     }
-    self.context = context
-    configureForGate(context, minimum: minimumVersion)
-    SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
-    try Self.load(certificateFile: certificateFile, keyFile: keyFile, into: context)
-    if let clientAuthorityFile { try Self.askForCertificates(of: clientAuthorityFile, in: context) }
+    CertificateChoice.install(in: context, further: contexts)
   }
 
   deinit { SSL_CTX_free(context) }
+
+  private static func makeContext(
+    _ files: CertificateFiles, _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?
+  ) throws(Fault) -> OpaquePointer {
+    ERR_clear_error()
+    guard let context = SSL_CTX_new(TLS_server_method()) else {
+      throw Fault(file: files.certificateFile, reason: OpenSSLError("TLS is not available").description)
+    }
+    configureForGate(context, minimum: minimumVersion)
+    SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
+    do throws(Fault) {
+      try load(certificateFile: files.certificateFile, keyFile: files.keyFile, into: context)
+      if let clientAuthorityFile { try askForCertificates(of: clientAuthorityFile, in: context) }
+    } catch {
+      SSL_CTX_free(context)
+      throw error
+    }
+    return context
+  }
 
   private static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
     for file in [certificateFile, keyFile] {

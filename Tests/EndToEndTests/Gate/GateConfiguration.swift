@@ -27,6 +27,8 @@ struct GateConfiguration: Sendable {
   /// How many calls may wait for the store.
   var mostWaiting = 4096
   var leastTLS = "1.2"
+  /// Further keys of `tls`, as `reload: off`.
+  var tlsExtras: [String] = []
   /// Further keys of `listen`, as `proxy_protocol: any`.
   var listenExtras: [String] = []
   /// Further sections, as `limits: { … }`.
@@ -37,7 +39,7 @@ struct GateConfiguration: Sendable {
     var lines = [
       "version: 1",
       "listen: { \((["address: \"\(address)\"", "port: 0", "loops: 2"] + listenExtras).joined(separator: ", ")) }",
-      "tls: { cert_file: server.pem, key_file: server.key, min_version: \"\(leastTLS)\" }",
+      "tls: { \((["cert_file: server.pem", "key_file: server.key", "min_version: \"\(leastTLS)\""] + tlsExtras).joined(separator: ", ")) }",
       "store: { url: \"sqlite://\(folder)/\(store)\", max_waiting: \(mostWaiting) }",
       "routes:",
       "  - path: /",

@@ -39,7 +39,7 @@ final class TLSFolder {
   }
 
   func server() throws -> ServerTLS {
-    try ServerTLS(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath)
+    try ServerTLS(.init(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath))
   }
 
   func client() throws -> ClientTLS { try ClientTLS(authorityFile: folder.tlsAuthorityPath) }
