@@ -16,13 +16,17 @@ final class ClosingSignals: Sendable {
       signal($0, SIG_IGN)
       return DispatchSource.makeSignalSource(signal: $0, queue: queue)
     }
+    let registered = DispatchSemaphore(value: 0)
     for source in sources {
       source.setEventHandler { [weak self] in
         self?.note()
         body()
       }
+      source.setRegistrationHandler { registered.signal() }
       source.resume()
     }
+    // Until then a signal would be lost, since the system is to ignore it.
+    for _ in sources { registered.wait() }
   }
 
   var wereReceived: Bool { state.withLock { $0.received } }

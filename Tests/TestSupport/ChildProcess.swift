@@ -155,14 +155,15 @@ extension ChildProcess {
     for (target, source) in descriptors.enumerated() {
       posix_spawn_file_actions_adddup2(&actions, source, Int32(target))
     }
-    // A child begins with its parent's mask, and a test may run on a thread that has signals blocked.
+    // A child begins with its parent's mask, and a test may run on a thread that has signals blocked. What a shell has
+    // in its background ignores interrupts.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
     var signals = sigset_t()
     sigemptyset(&signals)
     posix_spawnattr_setsigmask(&attributes, &signals)
-    sigaddset(&signals, SIGPIPE)
+    for number in [SIGPIPE, SIGINT] { sigaddset(&signals, number) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     var merged = ProcessInfo.processInfo.environment
