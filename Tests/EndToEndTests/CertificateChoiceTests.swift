@@ -30,7 +30,8 @@ struct CertificateChoiceTests {
       let further = ["wildcard", "exact", "late"].map { "{ cert_file: \($0).pem, key_file: \($0).key }" }
       let gate = try await RunningGate(
         GateConfiguration(
-          clientAuthority: clientAuthority, tlsExtras: ["certificates: [\(further.joined(separator: ", "))]"]),
+          clientAuthority: clientAuthority, tlsExtras: ["certificates: [\(further.joined(separator: ", "))]"],
+          sections: ["admin: { listen: \"unix:\(folder)/admin.sock\" }"]),
         in: folder)
       defer { gate.process.kill() }
       try await body(gate)
@@ -89,7 +90,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("serves a further one that was renewed, without a restart, and tells when each ends")
+  @Test("serves a further one that was renewed, without a restart")
   func renewed() async throws {
     try await serving { gate in
       #expect(try await subject(of: gate, for: "new.example.net") != "exact")
@@ -97,6 +98,24 @@ struct CertificateChoiceTests {
       _ = try await gate.log.first("the new certificate") { $0.message == "new certificate served" }
       #expect(try await subject(of: gate, for: "new.example.net") == "exact")
       #expect(try await subject(of: gate, for: "api.example.test") == "late")
+    }
+  }
+
+  @Test("tells when each of them ends, by command and to Prometheus")
+  func ends() async throws {
+    try await serving { gate in
+      let (exit, output, errors) = try await ChildProcess.run(
+        Places.product("sallyport"), ["status", "-c", gate.folder + "/gate.yaml"], environment: .gateless)
+      #expect(exit == .code(0), "\(errors)")
+      let lines = output.filter { $0.contains("ends in") }
+      #expect(lines.count == 4 && lines.allSatisfy { $0.contains("certificate  ") }, "\(output)")
+      for name in Self.hosts.keys { #expect(lines.contains { $0.contains("(CN=\(name))") }, "\(lines)") }
+      let (_, metrics, _) = try await ChildProcess.run(
+        Places.tool("curl"), ["-s", "--unix-socket", gate.folder + "/admin.sock", "http://localhost/metrics"])
+      for file in ["server", "server_2", "server_3", "server_4"] {
+        let sample = "sallyport_certificate_expiry_timestamp_seconds{file=\"\(file)\"} "
+        #expect(metrics.contains { $0.hasPrefix(sample) }, "\(file)")
+      }
     }
   }
 

@@ -18,13 +18,16 @@ final class CertificateChoice {
 
   /// Has connections of `first` choose among it and `further`, whose references are taken over. Connections that are
   /// being opened keep the choice, and what it chooses from, even if nobody else does.
-  static func install(in first: OpaquePointer, further: [OpaquePointer]) {
+  ///
+  /// - Returns: `false` when memory is out; there is no choice then.
+  static func install(in first: OpaquePointer, further: [OpaquePointer]) -> Bool {
     let choice = Unmanaged.passRetained(CertificateChoice(first: first, further: further)).toOpaque()
-    // Fails when memory is out alone; then there is no choice.
     guard SSL_CTX_set_ex_data(first, index, choice) == 1 else {
-      return Unmanaged<CertificateChoice>.fromOpaque(choice).release()
+      Unmanaged<CertificateChoice>.fromOpaque(choice).release()
+      return false
     }
     sallyport_SSL_CTX_set_servername(first, chooseCertificate, choice)
+    return true
   }
 
   /// Where a context keeps its choice, which ends with it.

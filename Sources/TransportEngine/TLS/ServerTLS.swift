@@ -54,7 +54,9 @@ public final class ServerTLS: Sendable {
       for context in contexts { SSL_CTX_free(context) }
       throw error
     }
-    CertificateChoice.install(in: context, further: contexts)
+    guard CertificateChoice.install(in: context, further: contexts) else {
+      throw Fault(file: files.certificateFile, reason: OpenSSLError("cannot stand beside others").description)
+    }
   }
 
   deinit { SSL_CTX_free(context) }

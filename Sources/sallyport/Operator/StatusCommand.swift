@@ -75,7 +75,7 @@ struct StatusText {
     rows += status.certificates.map { certificate in
       let left = certificate.secondsLeft
       let end = left > 0 ? "ends in \(Figures.span(seconds: left))" : "HAS ENDED"
-      return (certificate.name == "server" ? "certificate" : "client CA", "\(end) (\(certificate.subject))")
+      return (certificate.name == "client_ca" ? "client CA" : "certificate", "\(end) (\(certificate.subject))")
     }
     rows.append(("store at", status.store.place))
     rows.append(
