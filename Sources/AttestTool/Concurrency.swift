@@ -1,32 +1,18 @@
-internal import Dispatch
 internal import Glibc
 internal import Locking
+internal import ProcessSignals
 internal import Transport
 
 /// SIGINT and SIGTERM as a wish to end in order.
 final class ClosingSignals: Sendable {
-  // Set once, and Dispatch's objects may be used from any thread.
-  nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
   private let state = Guarded((received: false, waiting: [CheckedContinuation<Void, Never>]()))
 
   /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
   init(_ body: @escaping @Sendable () -> Void) {
-    let queue = DispatchQueue(label: "signals")
-    sources = [SIGINT, SIGTERM].map {
-      signal($0, SIG_IGN)
-      return DispatchSource.makeSignalSource(signal: $0, queue: queue)
+    ProcessSignals.hear(Self.numbers) { [weak self] _ in
+      self?.note()
+      body()
     }
-    let registered = DispatchSemaphore(value: 0)
-    for source in sources {
-      source.setEventHandler { [weak self] in
-        self?.note()
-        body()
-      }
-      source.setRegistrationHandler { registered.signal() }
-      source.resume()
-    }
-    // Until then a signal would be lost, since the system is to ignore it.
-    for _ in sources { registered.wait() }
   }
 
   var wereReceived: Bool { state.withLock { $0.received } }
@@ -43,10 +29,9 @@ final class ClosingSignals: Sendable {
   }
 
   /// From now on either signal ends the process, as it does by default.
-  func stop() {
-    for source in sources { source.cancel() }
-    for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) }
-  }
+  func stop() { ProcessSignals.obey(Self.numbers) }
+
+  private static let numbers = [SIGINT, SIGTERM]
 
   private func note() {
     let waiting = state.withLock { state in

@@ -59,8 +59,7 @@ struct DevCommand: AsyncParsableCommand {
       // Variables and a .env of a gate of one's own say nothing here.
       let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
       let house = try await GateHouse.open(loader)
-      announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/")
-      await house.serve()
+      await house.serve { announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/") }
     } catch {
       throw error.told()
     }

@@ -12,7 +12,9 @@ extension GateHouse {
   /// Works until SIGTERM or SIGINT, until an operator asks for the end, or until another process has taken over; then
   /// returns when every socket is closed or the time is up. A second signal does not hurry it. SIGHUP reads the
   /// configuration anew, SIGUSR2 starts a successor.
-  func serve() async {
+  ///
+  /// - Parameter announce: says to whoever started the gate that it serves; from then on signals are heard.
+  func serve(announce: () -> Void = {}) async {
     generation.keeping = keeping(by: generation.assembly)
     let following = Task { [changes] in await changes.run() }
     let presence = presence()
@@ -21,6 +23,7 @@ extension GateHouse {
     let signals = Signals(stops)
     // Otherwise the gate before speaks for this one: it is the service until it says that this one is.
     if !isSuccessor { service.begin() }
+    announce()
     let tasks = [
       Task { await obeyReloads(signals, service) }, Task { await obeyUpgrades(signals) },
       Task { await watchCertificates() }, Task { await noteActivity() },

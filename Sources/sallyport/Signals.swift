@@ -1,6 +1,6 @@
-@preconcurrency internal import Dispatch
 internal import Glibc
 internal import Locking
+internal import ProcessSignals
 
 /// What is asked of a gate that ends its service.
 enum Stop: Sendable, Hashable {
@@ -44,30 +44,23 @@ final class Signals: Sendable {
   let reloads: AsyncStream<Void>
   /// An element for each SIGUSR2.
   let upgrades: AsyncStream<Void>
-  private let sources: [any DispatchSourceSignal]
 
   /// - Parameter stops: where SIGTERM and SIGINT go.
   init(_ stops: StopRequests) {
-    let queue = DispatchQueue(label: "sallyport.signals")
     let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let (upgrades, upgrade) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     (self.reloads, self.upgrades) = (reloads, upgrades)
-    let actions: [(Int32, @Sendable () -> Void)] = [
-      (SIGTERM, { stops.request(.end("SIGTERM")) }), (SIGINT, { stops.request(.end("SIGINT")) }),
-      (SIGHUP, { reload.yield() }), (SIGUSR2, { upgrade.yield() }),
-    ]
-    let registered = DispatchSemaphore(value: 0)
-    sources = actions.map { number, action in
-      signal(number, SIG_IGN)
-      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-      source.setEventHandler(handler: action)
-      source.setRegistrationHandler { registered.signal() }
-      source.resume()
-      return source
+    ProcessSignals.hear(Self.numbers) { number in
+      switch number {
+      case SIGTERM: stops.request(.end("SIGTERM"))
+      case SIGINT: stops.request(.end("SIGINT"))
+      case SIGHUP: reload.yield()
+      default: upgrade.yield()
+      }
     }
-    // Until then a signal would be lost, since the system is to ignore it.
-    for _ in sources { registered.wait() }
   }
 
-  deinit { for source in sources { source.cancel() } }
+  deinit { ProcessSignals.obey(Self.numbers) }
+
+  private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGUSR2]
 }

@@ -259,6 +259,21 @@ struct GateTests {
     #expect(outcome.complaints.first?.contains("cannot be reached") == true)
   }
 
+  @Test("a signal that comes while a gate starts ends it at once, or in order when it has said that it serves")
+  func earlySignals() async throws {
+    let place = try Workplace()
+    for _ in 0..<10 {
+      #expect(try await place.startGate(upstream: "ws://127.0.0.1:9", port: 0).stop() == 0)
+    }
+    // From before it opens anything until after it says that it serves.
+    for milliseconds in stride(from: 0, to: 300, by: 10) {
+      let gate = try await place.start(.sallyport, ["dev", "--upstream", "ws://127.0.0.1:9", "--port", "0"], lines: 0)
+      try await Task.sleep(for: .milliseconds(milliseconds))
+      // 0, or nothing because the signal ended it; but an end.
+      #expect(try await gate.stop() ?? 0 == 0)
+    }
+  }
+
   @Test("the handshake is shown without what could be used")
   func handshake() async throws {
     let house = try await House()

@@ -1,0 +1,14 @@
+#ifndef SALLYPORT_CSIGNALS_H
+#define SALLYPORT_CSIGNALS_H
+
+/// A descriptor that does not block, from which each signal that is caught can be read as one byte, its number; or -1 with
+/// `errno`. To be called once, and never closed: a handler may run at any time.
+int signals_open(void);
+
+/// From now on the signal `number` is not obeyed, but can be read. 0, or -1 with `errno`.
+///
+/// No signal is lost between what it did before and this. A byte for which there is no room is lost; then there are
+/// thousands that nobody has read.
+int signals_catch(int number);
+
+#endif

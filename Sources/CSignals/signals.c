@@ -1,0 +1,35 @@
+// What a signal does here: it leaves its number in a pipe.
+//
+// In C, since a handler may call nothing but async-signal-safe functions (signal-safety(7)), and no Swift code promises
+// that of itself.
+
+#define _GNU_SOURCE
+#include "CSignals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+// Set before the first handler, and never again.
+static int writer = -1;
+
+static void leave_number(int number) {
+  const int before = errno;
+  const unsigned char byte = (unsigned char)number;
+  (void)!write(writer, &byte, 1);
+  errno = before;
+}
+
+int signals_open(void) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+  writer = ends[1];
+  return ends[0];
+}
+
+int signals_catch(int number) {
+  struct sigaction action = {.sa_handler = leave_number, .sa_flags = SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  return sigaction(number, &action, 0);
+}
