@@ -51,6 +51,22 @@
       try synchronizeFolder(of: path)
     }
 
+    /// Gives the file or folder at `path` another name, on disk when this returns. A file there before is replaced.
+    package static func move(_ path: String, to other: String) throws(Fault) {
+      guard rename(path, other) == 0 else { throw Fault(action: "move", path: path, code: errno) }
+      try synchronizeFolder(of: other)
+    }
+
+    /// Removes the file at `path`; it may be gone already.
+    package static func remove(_ path: String) throws(Fault) {
+      guard unlink(path) == 0 || errno == ENOENT else { throw Fault(action: "remove", path: path, code: errno) }
+    }
+
+    /// Removes the empty folder at `path`; it may be gone already.
+    package static func removeFolder(_ path: String) throws(Fault) {
+      guard rmdir(path) == 0 || errno == ENOENT else { throw Fault(action: "remove", path: path, code: errno) }
+    }
+
     /// Makes the folder at `path` and those above it, mode 0700. One that exists is left as it is.
     package static func makeFolder(_ path: String) throws(Fault) {
       if mkdir(path, 0o700) == 0 { return }

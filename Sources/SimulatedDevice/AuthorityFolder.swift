@@ -18,7 +18,7 @@ public struct AuthorityFolder: Sendable, Hashable {
   public var attestationRootPath: String { file("attestation-root.pem") }
   public var receiptRootPath: String { file("receipt-root.pem") }
 
-  /// The authority in the folder, made first if the folder is absent or empty.
+  /// The authority in the folder, made first if the folder is absent or empty, or if its making was interrupted.
   ///
   /// Of two processes that do this at once, one makes and both load. A server certificate that ends within thirty days
   /// is replaced. An authority that was made for another app stays as it is; see `TestAuthority.appID`.
@@ -26,6 +26,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     try attempt { () throws(PrivateFile.Fault) in try PrivateFile.makeFolder(path) }
     let lock = try attempt { () throws(PrivateFile.Fault) in try FileLock(path: path, waits: true) }
     defer { lock.release() }
+    try attempt { () throws(PrivateFile.Fault) in try FilesTogether(folder: path).settle() }
     let content: [String]
     do { content = try FileManager.default.contentsOfDirectory(atPath: path) } catch { throw .unreadable("\(error)") }
     guard content.isEmpty else { return try renewed(load(), at: instant) }
@@ -59,21 +60,22 @@ public struct AuthorityFolder: Sendable, Hashable {
       server: try identity("server"))
   }
 
-  /// Writes `authority`, its description last.
+  /// Writes `authority`, all of it or nothing, its description last.
   public func save(_ authority: TestAuthority) throws(AuthorityFolderError) {
-    try save(authority.attestationRoot, as: "attestation-root")
-    try save(authority.attestationIntermediate, as: "attestation-intermediate")
-    try save(authority.receiptRoot, as: "receipt-root")
-    try save(authority.receiptIntermediate, as: "receipt-intermediate")
-    try save(authority.receiptSigner, as: "receipt-signer")
-    try save(authority.tlsAuthority, as: "tls-ca")
-    try save(authority.server, as: "server")
+    let identities = [
+      (authority.attestationRoot, "attestation-root"), (authority.attestationIntermediate, "attestation-intermediate"),
+      (authority.receiptRoot, "receipt-root"), (authority.receiptIntermediate, "receipt-intermediate"),
+      (authority.receiptSigner, "receipt-signer"), (authority.tlsAuthority, "tls-ca"), (authority.server, "server"),
+    ]
+    var files: [FilesTogether.File] = []
+    for (identity, name) in identities { files += try self.files(of: identity, as: name) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     guard let description = try? encoder.encode(Description(appId: authority.appID)) else {
       throw .malformed("the app ID \(authority.appID) cannot be written as JSON")
     }
-    try write([UInt8](description) + [UInt8(ascii: "\n")], to: "authority.json", mode: 0o644)
+    files.append(.init(name: "authority.json", bytes: [UInt8](description) + [UInt8(ascii: "\n")], mode: 0o644))
+    try write(files)
   }
 
   private func renewed(_ authority: TestAuthority, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority
@@ -81,7 +83,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     guard authority.server.certificate.notAfter < instant.advanced(by: .seconds(30 * 86400)) else { return authority }
     var authority = authority
     try cryptographically { () throws(CryptographyError) in try authority.renewServer(at: instant) }
-    try save(authority.server, as: "server")
+    try write(files(of: authority.server, as: "server"))
     return authority
   }
 }
@@ -90,7 +92,7 @@ public struct AuthorityFolder: Sendable, Hashable {
 public enum AuthorityFolderError: Error, Sendable, Hashable {
   /// The folder holds none.
   case absent(String)
-  /// The folder holds some of its files: making it was interrupted, or files were removed.
+  /// The folder holds some of its files, but not this one, which somebody removed.
   case incomplete(String, missing: String)
   case unreadable(String)
   case unwritable(String)
@@ -147,16 +149,23 @@ extension AuthorityFolder {
     throw .malformed("\(file(name)).key is not the key of \(name).pem")
   }
 
-  private func save(_ identity: SigningIdentity, as name: String) throws(AuthorityFolderError) {
+  private func files(
+    of identity: SigningIdentity, as name: String
+  ) throws(AuthorityFolderError) -> [FilesTogether.File] {
     let (key, certificate) = try cryptographically { () throws(CryptographyError) in
       (try identity.key.pkcs8PEM, try identity.certificate.pem)
     }
-    try write(Array(key.utf8), to: "\(name).key", mode: 0o600)
-    try write(Array(certificate.utf8), to: "\(name).pem", mode: 0o644)
+    return [
+      .init(name: "\(name).key", bytes: Array(key.utf8), mode: 0o600),
+      .init(name: "\(name).pem", bytes: Array(certificate.utf8), mode: 0o644),
+    ]
   }
 
-  private func write(_ bytes: [UInt8], to name: String, mode: UInt32) throws(AuthorityFolderError) {
-    try attempt { () throws(PrivateFile.Fault) in try PrivateFile.write(bytes, to: file(name), mode: mode) }
+  private func write(_ files: [FilesTogether.File]) throws(AuthorityFolderError) {
+    try attempt { () throws(PrivateFile.Fault) in
+      try PrivateFile.makeFolder(path)
+      try FilesTogether(folder: path).write(files)
+    }
   }
 
   private func text(_ name: String) throws(AuthorityFolderError) -> String? {

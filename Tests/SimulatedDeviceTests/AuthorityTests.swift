@@ -128,6 +128,30 @@ struct AuthorityTests {
     }
   }
 
+  @Test("is made anew when its making was interrupted, and one that was made whole is completed")
+  func interrupted() throws {
+    try withFolder { path in
+      let manager = FileManager.default
+      let folder = AuthorityFolder(path: path)
+      try manager.createDirectory(atPath: "\(path)/.begun", withIntermediateDirectories: true)
+      try Data("half".utf8).write(to: URL(fileURLWithPath: "\(path)/.begun/tls-ca.key.7.1.tmp"))
+      let made = try folder.loadOrMake(appID: Self.appID, at: Self.now)
+      #expect(try manager.contentsOfDirectory(atPath: path).count == 15)
+
+      // A renewal of which the key alone was moved to its place.
+      let later = Self.now.advanced(by: .seconds(340 * 86400))
+      var renewed = made
+      try renewed.renewServer(at: later)
+      try manager.createDirectory(atPath: "\(path)/.written", withIntermediateDirectories: true)
+      try Data(renewed.server.key.pkcs8PEM.utf8).write(to: URL(fileURLWithPath: "\(path)/server.key"))
+      try Data(renewed.server.certificate.pem.utf8).write(to: URL(fileURLWithPath: "\(path)/.written/server.pem"))
+      #expect(throws: AuthorityFolderError.self) { try folder.load() }
+      let loaded = try folder.loadOrMake(appID: Self.appID, at: later)
+      #expect(loaded.server.certificate == renewed.server.certificate)
+      #expect(try manager.contentsOfDirectory(atPath: path).count == 15)
+    }
+  }
+
   @Test("is absent from a folder that is not there, and from one that is something else's")
   func absent() throws {
     try withFolder { path in
