@@ -6,6 +6,9 @@ struct RegisterCommand: AsyncParsableCommand {
     commandName: "register",
     abstract: "Register the device's key with a gate, unless one is registered.",
     discussion: """
+      A device goes by what it remembers and asks the gate nothing. Of a key that was removed there `attest connect` \
+      hears; or `attest device rm NAME` makes place for a new device.
+
       Example:
         attest register wss://localhost:6200/ --authority DIR
       """)
@@ -33,7 +36,10 @@ struct HeadersCommand: AsyncParsableCommand {
     commandName: "headers",
     abstract: "Print the three headers that open one connection, within the next minute.",
     discussion: """
-      Exactly three lines `Name: value`, for other clients. The device is registered first if need be. Example:
+      Exactly three lines `Name: value`, for other clients. The device is registered first if need be. \
+      A gate that no longer knows its key answers 401 key_refused: see `attest register --help`.
+
+      Example:
         attest headers wss://localhost:6200/ --authority DIR > headers
         curl --cacert DIR/tls-ca.pem -H @headers -H 'Upgrade: websocket' -H 'Connection: Upgrade' \\
           -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' https://localhost:6200/

@@ -3,9 +3,18 @@ internal import Glibc
 
 /// Standard output, unbuffered: what is written is there for the next program at once.
 enum StandardOutput {
-  /// `false` if nobody reads any more.
+  /// `false` if nobody reads any more. Where it cannot be written for another reason, the process ends and says so: a
+  /// result that is lost is no success.
   @discardableResult
-  static func write(_ bytes: [UInt8]) -> Bool { writeAll(bytes, to: STDOUT_FILENO) }
+  static func write(_ bytes: [UInt8]) -> Bool {
+    guard !writeAll(bytes, to: STDOUT_FILENO) else { return true }
+    let code = errno
+    guard code != EPIPE else { return false }
+    StandardError.write(
+      "error: standard output: \(String(cString: strerror(code)))\nhint: name a place that has room\n")
+    // EX_IOERR of sysexits(3).
+    exit(74)
+  }
 
   @discardableResult
   static func write(_ text: String) -> Bool { write(Array(text.utf8)) }

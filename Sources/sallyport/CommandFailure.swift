@@ -14,6 +14,7 @@ struct CommandFailure: Error {
     case software = 70
     case cannotBind = 71
     case cannotCreate = 73
+    case cannotWrite = 74
     /// The gate did not let the command in.
     case refused = 77
     case configuration = 78
@@ -51,17 +52,26 @@ struct CommandFailure: Error {
 
 /// Lines for people.
 enum Console {
-  static func error(_ text: String) { write(text + "\n", to: 2) }
-  static func print(_ text: String) { write(text + "\n", to: 1) }
-  /// Writes whole lines to standard output.
-  static func write(_ text: String) { write(text, to: 1) }
+  static func error(_ text: String) { _ = write(text + "\n", to: 2) }
+  static func print(_ text: String) { write(text + "\n") }
 
-  private static func write(_ text: String, to descriptor: Int32) {
+  /// Writes whole lines to standard output. Where they cannot be written, the process ends and says so: a result that is
+  /// lost is no success. Who reads no further has what they want.
+  static func write(_ text: String) {
+    let code = write(text, to: 1)
+    guard code != 0, code != EPIPE else { return }
+    error("error: standard output: \(String(cString: strerror(code)))\nhint: name a place that has room")
+    exit(CommandFailure.Status.cannotWrite.rawValue)
+  }
+
+  /// 0, or the number of the error.
+  private static func write(_ text: String, to descriptor: Int32) -> Int32 {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if written < 0 && errno != EINTR { return }
+      if written < 0 && errno != EINTR { return errno }
       rest = rest.dropFirst(max(0, written))
     }
+    return 0
   }
 }

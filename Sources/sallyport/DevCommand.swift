@@ -1,3 +1,4 @@
+internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
 internal import Cryptography
@@ -37,8 +38,8 @@ struct DevCommand: AsyncParsableCommand {
   @Option(help: "The port to listen at; 0 takes any free one.")
   var port: UInt16 = 6200
 
-  @Option(help: "The app that simulated devices run, TEAMID.bundle.id.")
-  var appID = "SALLYPORT1.com.example.app"
+  @Option(help: "The app that simulated devices run, TEAMID.bundle.id (default: SALLYPORT1.com.example.app).")
+  var appID: String?
 
   @Option(help: "PEM authority of client certificates of debug builds.")
   var clientCA: String?
@@ -49,19 +50,46 @@ struct DevCommand: AsyncParsableCommand {
   func run() async throws {
     do throws(CommandFailure) {
       let folder = AuthorityFolder(path: Self.absolute(self.folder ?? Self.standardFolder))
-      let authority: TestAuthority
-      do throws(AuthorityFolderError) {
-        authority = try folder.loadOrMake(appID: appID, at: .now())
-      } catch {
-        throw CommandFailure(.cannotCreate, error: error.description, hint: error.hint)
-      }
-      let config = try writeConfiguration(in: folder, appID: authority.appID)
-      // Variables and a .env of a gate of one's own say nothing here.
-      let loader = SettingsLoader(file: config, environment: [:], workingDirectory: folder.path)
-      let house = try await GateHouse.open(loader)
+      let authority = try authority(in: folder)
+      let house = try await open(folder, appID: authority.appID)
       await house.serve { announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/") }
     } catch {
       throw error.told()
+    }
+  }
+
+  private func authority(in folder: AuthorityFolder) throws(CommandFailure) -> TestAuthority {
+    if let appID, AppID(appID) == nil {
+      throw CommandFailure(
+        .usage, error: "--app-id: \(appID) is not TEAMID.bundle.id, with ten of A-Z and 0-9 before the first dot",
+        hint: "write AAABBBCCC1.com.example.app")
+    }
+    let authority: TestAuthority
+    do throws(AuthorityFolderError) {
+      authority = try folder.loadOrMake(appID: appID ?? "SALLYPORT1.com.example.app", at: .now())
+    } catch {
+      throw CommandFailure(.cannotCreate, error: error.description, hint: error.hint)
+    }
+    if let appID, appID != authority.appID {
+      throw CommandFailure(
+        .usage, error: "--app-id: the devices of \(folder.path) run \(authority.appID)",
+        hint: "name another folder with --folder")
+    }
+    return authority
+  }
+
+  /// A gate with the configuration that this command writes; where it does not come up, the file is as it was, since
+  /// another gate may run with it.
+  private func open(_ folder: AuthorityFolder, appID: String) async throws(CommandFailure) -> GateHouse {
+    let path = folder.path + "/sallyport.yaml"
+    let before = try? Data(contentsOf: URL(filePath: path))
+    try writeConfiguration(to: path, in: folder, appID: appID)
+    do throws(CommandFailure) {
+      // Variables and a .env of a gate of one's own say nothing here.
+      return try await GateHouse.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
+    } catch {
+      if let before { try? before.write(to: URL(filePath: path), options: .atomic) }
+      throw error
     }
   }
 
@@ -99,7 +127,9 @@ struct DevCommand: AsyncParsableCommand {
   }
 
   /// The configuration that a gate of one's own would begin with, as a file to look at and to keep.
-  private func writeConfiguration(in folder: AuthorityFolder, appID: String) throws(CommandFailure) -> String {
+  private func writeConfiguration(
+    to path: String, in folder: AuthorityFolder, appID: String
+  ) throws(CommandFailure) {
     let parts = appID.split(separator: ".", maxSplits: 1)
     var text = """
       # Made by sallyport dev, and made again by each start.
@@ -117,14 +147,12 @@ struct DevCommand: AsyncParsableCommand {
     let socket = folder.path + "/admin.sock"
     if socket.utf8.count <= 107 { text += "admin: { listen: \(quoted("unix:" + socket)) }\n" }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
-    let path = folder.path + "/sallyport.yaml"
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
     } catch {
       throw CommandFailure(
         .cannotCreate, error: "\(path): cannot be written", hint: "choose another folder with --folder")
     }
-    return path
   }
 
   /// A double-quoted scalar of YAML: JSON's string is one.

@@ -51,7 +51,10 @@ extension GateHouse {
   /// The first certificate of each file, as it is there now: `server`, `server_2` and so on for further ones, and
   /// `client_ca` if there is one.
   var servedCertificates: [(name: String, certificate: Certificate)] {
-    let settings = generation.assembly.settings
+    Self.certificates(of: generation.assembly.settings)
+  }
+
+  static func certificates(of settings: GateSettings) -> [(name: String, certificate: Certificate)] {
     var files = [("server", settings.tls.certificateFile)]
     files += settings.tls.further.enumerated().map { ("server_\($0 + 2)", $1.certificateFile) }
     if let authority = settings.debugMTLS?.clientCAFile { files.append(("client_ca", authority)) }

@@ -171,6 +171,15 @@ actor GateHouse {
   /// What an operator should read at every start and reload.
   static func announce(_ settings: GateSettings, with logger: Logger) {
     for warning in settings.warnings { logger.warning("\(warning)") }
+    let now = Timestamp.now()
+    for (name, certificate) in certificates(of: settings)
+    where now < certificate.notBefore || certificate.notAfter < now {
+      logger.warning(
+        "a certificate has ended, or has not begun: clients will not connect",
+        metadata: [
+          "certificate": "\(name)", "not_before": "\(certificate.notBefore)", "not_after": "\(certificate.notAfter)",
+        ])
+    }
     switch settings.appAttest.enforcement {
     case .enforce: break
     case .monitor:

@@ -44,9 +44,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
       guard case .corrupt(let reason) = error else { throw CommandFailure(error, of: whole.place) }
       return [Self.damaged(reason)]
     }
-    throw CommandFailure(
-      .noInput, error: "\(whole.place): there is no store",
-      hint: "a gate makes it when it starts, `sallyport store migrate` makes it now")
+    throw .noStore(at: whole.place)
   }
 
   private static func findings(in store: any GateStore) async throws(StoreError) -> [StoreFinding] {

@@ -29,6 +29,10 @@ struct StoreRotateCommand: AsyncParsableCommand {
           .configuration, error: "nonces are made with the keys in \(file), not with the store's",
           hint: "put a new key on the first line of that file, on every gate, and start them anew")
       }
+      // Opening a store makes it; where none is, a wrong name is more likely than a wish for an empty one.
+      let whole = try choice.makeWhole()
+      let schema = try StoreCall.on(whole) { () throws(StoreError) in try whole.schema() }
+      guard schema.version > 0 else { throw .noStore(at: whole.place) }
       let store = try choice.makeStore(mostWaiting: 64)
       do throws(StoreError) {
         try await rotate(store, life: settings?.appAttest.challengeTTL ?? .seconds(600))

@@ -52,6 +52,12 @@ extension JSONValue {
 }
 
 extension CommandFailure {
+  static func noStore(at place: String) -> Self {
+    Self(
+      .noInput, error: "\(place): there is no store",
+      hint: "a gate makes it when it starts, `sallyport store migrate` makes it now")
+  }
+
   /// A fault of the store at `place`.
   init(_ error: StoreError, of place: String) {
     let (reason, hint) =

@@ -4,6 +4,7 @@ import Cryptography
 import Foundation
 import Glibc
 import SimulatedDevice
+import TestSupport
 import Testing
 import Transport
 import TransportEngine
@@ -257,6 +258,34 @@ struct GateTests {
     let outcome = try await house.attest("connect", house.url, "--once", "x")
     #expect(outcome.status == 69)
     #expect(outcome.complaints.first?.contains("cannot be reached") == true)
+  }
+
+  @Test("a development gate that cannot come up leaves its folder as it was")
+  func failedStart() async throws {
+    let place = try Workplace()
+    let folder = place.folder + "/dev"
+    let wrong = try await place.run(.sallyport, ["dev", "--upstream", "ws://127.0.0.1:9", "--app-id", "com.example.app"])
+    #expect(wrong.status == 64)
+    #expect(wrong.complaints.first?.hasPrefix("error: --app-id: com.example.app is not TEAMID.bundle.id") == true)
+    let gate = try await place.startGate(upstream: "ws://127.0.0.1:9", port: 0)
+    let before = try Data(contentsOf: URL(fileURLWithPath: folder + "/sallyport.yaml"))
+    let arguments = ["dev", "--upstream", "ws://127.0.0.1:9", "--folder", folder]
+    #expect(try await place.run(.sallyport, arguments + ["--forward", "foo"]).status == 78)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/sallyport.yaml")) == before)
+    let other = try await place.run(.sallyport, arguments + ["--app-id", "AAABBBCCC1.com.example.app"])
+    #expect(other.status == 64)
+    #expect(other.complaints.first?.contains("run SALLYPORT1.com.example.app") == true)
+    #expect(try await gate.stop() == 0)
+  }
+
+  @Test("a result that cannot be written is no success")
+  func lostOutput() async throws {
+    let place = try Workplace()
+    let (exit, _, errors) = try await ChildProcess.run(
+      "/bin/sh", ["-c", #""$0" --help >/dev/null && "$0" device list --json >/dev/full"#, Program.attest.path],
+      environment: place.environment.mapValues(Optional.some))
+    #expect(exit == .code(74))
+    #expect(errors.first == "error: standard output: No space left on device")
   }
 
   @Test("a signal that comes while a gate starts ends it at once, or in order when it has said that it serves")

@@ -51,12 +51,12 @@ final class Workplace: Sendable {
     ["LD_LIBRARY_PATH", "ASAN_OPTIONS", "TSAN_OPTIONS"].contains($0.key)
   }
 
-  /// Runs `attest` to its end.
+  /// Runs a program to its end.
   func run(
-    _ arguments: [String], input: String = "", environment: [String: String] = [:]
+    _ program: Program = .attest, _ arguments: [String], input: String = "", environment: [String: String] = [:]
   ) async throws -> Outcome {
     let process = try ChildProcess(
-      Program.attest.path, arguments, environment: only(self.environment.merging(environment) { $1 }), in: folder)
+      program.path, arguments, environment: only(self.environment.merging(environment) { $1 }), in: folder)
     defer { process.kill() }
     DispatchQueue.global().async {
       process.write(input)

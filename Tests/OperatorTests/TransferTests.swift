@@ -45,6 +45,40 @@ struct TransferTests {
     }
   }
 
+  @Test("An export into a device or a named pipe is written to it, and one by a link goes where it leads")
+  func otherFiles() async throws {
+    try await StoreBench.with(Self.entries()) { bench in
+      let (exit, output, _) = try await ChildProcess.run(
+        "/bin/sh",
+        [
+          "-c", #"set -e; cd "$2"; mkfifo pipe; wc -l <pipe & "$0" keys export pipe --store "$1"; wait; test -p pipe"#,
+          Places.product("sallyport"), bench.url, bench.folder,
+        ])
+      #expect(exit == .code(0))
+      #expect(output.first?.trimmingCharacters(in: .whitespaces) == "\(Self.count + 2)")
+
+      let manager = FileManager.default
+      try manager.createDirectory(atPath: bench.folder + "/elsewhere", withIntermediateDirectories: false)
+      try Data().write(to: URL(fileURLWithPath: bench.folder + "/elsewhere/keys"))
+      try manager.createSymbolicLink(
+        atPath: bench.folder + "/link", withDestinationPath: bench.folder + "/elsewhere/keys")
+      #expect(try await sallyport(["keys", "export", bench.folder + "/link", "--store", bench.url]).status == 0)
+      #expect(try Self.keys(in: bench.folder + "/elsewhere/keys").count == Self.count)
+      #expect(try manager.attributesOfItem(atPath: bench.folder + "/link")[.type] as? FileAttributeType == .typeSymbolicLink)
+    }
+  }
+
+  @Test("A result that cannot be written is no success; one that nobody reads to its end is")
+  func lostOutput() async throws {
+    try await StoreBench.with(Self.entries()) { bench in
+      let full = try await ChildProcess.run(
+        "/bin/sh",
+        ["-c", #""$0" keys list --store "$1" >/dev/full"#, Places.product("sallyport"), bench.url])
+      #expect(full.exit == .code(74))
+      #expect(full.errors.first == "error: standard output: No space left on device")
+    }
+  }
+
   @Test("An import that was interrupted anywhere is begun anew, and again is the same as once")
   func resumed() async throws {
     try await StoreBench.with(Self.entries()) { bench in

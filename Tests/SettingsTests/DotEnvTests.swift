@@ -25,6 +25,21 @@ struct DotEnvTests {
     #expect(dotenv.faults.isEmpty)
   }
 
+  @Test("A value in quotes may stand on several lines, and the next name is found behind it")
+  func severalLines() {
+    let dotenv = DotEnv(text: "A=\"-----BEGIN\nx=y\n-----END\" # key\nB='1\n2'\nC=3\n")
+    #expect(dotenv.variables.mapValues(\.value) == ["A": "-----BEGIN\nx=y\n-----END", "B": "1\n2", "C": "3"])
+    #expect(dotenv.variables["C"]?.line == 6)
+    #expect(dotenv.faults.isEmpty)
+  }
+
+  @Test("A quote that never ends is a fault of its line alone")
+  func openQuote() {
+    let dotenv = DotEnv(text: "A=\"x\nB=1\n" + String(repeating: "C\n", count: 200))
+    #expect(dotenv.variables.mapValues(\.value) == ["B": "1"])
+    #expect(dotenv.faults.count == 201)
+  }
+
   @Test("A comment directly behind a quote is not one", arguments: ["A='x'#c", "A=\"x\"#c", "A=\"x\\", "A=\"x\\\""])
   func wrongQuotes(_ line: String) {
     let dotenv = DotEnv(text: line)

@@ -110,6 +110,15 @@ struct CheckTests {
     }
   }
 
+  @Test("A rotation of a store that is not there makes none")
+  func rotateNothing() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let told = try await store("rotate", "--now", "--store", "sqlite://\(folder)/typo.db")
+      #expect(told.status == 66)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+    }
+  }
+
   @Test("Each command shows an example", arguments: ["migrate", "check", "backup", "restore", "rotate"])
   func help(_ command: String) async throws {
     let help = try await store(command, "--help")

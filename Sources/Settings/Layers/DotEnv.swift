@@ -1,7 +1,7 @@
 /// A `.env` file: lines `NAME=value`, as shells and container tools write them.
 ///
 /// `export` may stand before a name, blanks around `=`; a value may stand in single quotes (taken as it is) or in double
-/// quotes (`\n`, `\t`, `\"`, `\\` and `\$` are read). Behind an unquoted or quoted value a `#` after a blank begins a
+/// quotes (`\n`, `\t`, `\"`, `\\` and `\$` are read), and in quotes over several lines. Behind an unquoted or quoted value a `#` after a blank begins a
 /// comment. Nothing is expanded.
 struct DotEnv {
   struct Variable: Sendable, Hashable {
@@ -14,27 +14,41 @@ struct DotEnv {
 
   init(text: String) {
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    for (index, line) in lines.enumerated() { take(line, number: index + 1) }
+    var index = 0
+    while index < lines.count { index += take(lines[index...], number: index + 1) }
   }
 
-  private mutating func take(_ line: Substring, number: Int) {
-    var rest = line.drop(while: Self.isBlank)
-    guard let first = rest.first, first != "#" else { return }
+  /// Takes the variable that the first of `lines` begins, and says how many of them it has.
+  private mutating func take(_ lines: ArraySlice<Substring>, number: Int) -> Int {
+    var rest = (lines.first ?? "").drop(while: Self.isBlank)
+    guard let first = rest.first, first != "#" else { return 1 }
     if rest.hasPrefix("export"), let next = rest.dropFirst(6).first, Self.isBlank(next) {
       rest = rest.dropFirst(6).drop(while: Self.isBlank)
     }
     let name = String(rest.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") })
     rest = rest.dropFirst(name.count).drop(while: Self.isBlank)
     guard !name.isEmpty, name.first?.isNumber == false, rest.first == "=" else {
-      return refuse(nil, "not of the form NAME=value", line: number)
+      refuse(nil, "not of the form NAME=value", line: number)
+      return 1
     }
-    guard let value = Self.value(of: rest.dropFirst().drop(while: Self.isBlank)) else {
-      return refuse(name, "the quotes do not end, or something stands behind them", line: number)
+    let beginning = rest.dropFirst().drop(while: Self.isBlank)
+    var count = 1
+    var value = Self.value(of: beginning)
+    // Longer than any key; a quote that never ends is read once, and not again for each line behind it.
+    while value == .open, count < min(lines.count, 100) {
+      count += 1
+      value = Self.value(of: Substring(([beginning] + lines.prefix(count).dropFirst()).joined(separator: "\n")))
+    }
+    guard case .text(let text) = value else {
+      refuse(name, "the quotes do not end, or something stands behind them", line: number)
+      return 1
     }
     if let earlier = variables[name] {
-      return refuse(name, "given twice, first in line \(earlier.line)", line: number)
+      refuse(name, "given twice, first in line \(earlier.line)", line: number)
+    } else {
+      variables[name] = Variable(value: text, line: number)
     }
-    variables[name] = Variable(value: value, line: number)
+    return count
   }
 
   private mutating func refuse(_ name: String?, _ reason: String, line: Int) {
@@ -43,15 +57,22 @@ struct DotEnv {
 
   private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
 
-  /// The value that `text` begins with; `nil` if its quotes are wrong.
-  private static func value(of text: Substring) -> String? {
-    guard let quote = text.first, quote == "\"" || quote == "'" else { return unquoted(text) }
+  private enum Value: Equatable {
+    case text(String)
+    /// The quotes do not end here.
+    case open
+    /// Something stands behind the quotes.
+    case malformed
+  }
+
+  private static func value(of text: Substring) -> Value {
+    guard let quote = text.first, quote == "\"" || quote == "'" else { return .text(unquoted(text)) }
     var value = ""
     var rest = text.dropFirst()
     while let character = rest.popFirst() {
       if character == quote {
         let behind = rest.drop(while: isBlank)
-        return behind.isEmpty || behind.first == "#" && behind.count < rest.count ? value : nil
+        return behind.isEmpty || behind.first == "#" && behind.count < rest.count ? .text(value) : .malformed
       }
       if character == "\\", quote == "\"", let next = rest.popFirst() {
         value += escapes[next].map(String.init) ?? "\\\(next)"
@@ -59,7 +80,7 @@ struct DotEnv {
         value.append(character)
       }
     }
-    return nil
+    return .open
   }
 
   private static let escapes: [Character: Character] = ["n": "\n", "t": "\t", "\"": "\"", "\\": "\\", "$": "$"]

@@ -39,6 +39,8 @@ final class ClientChannel: LoopChannel {
   var socket: ClientSocketState?
   /// Whoever reads the WebSocket instead of `socket`.
   var driven: DrivenSocket?
+  /// Why the connection is closed, once it is.
+  private var ending: ClientFault?
 
   init(host: String, port: UInt16, tls: ClientTLS?, name: String) {
     self.host = host
@@ -60,7 +62,9 @@ final class ClientChannel: LoopChannel {
   func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) -> Bool {
     let isPossible = if case .connection = wish { phase == .resolution } else { phase == .ready && self.wish == nil }
     guard isPossible else {
-      Self.fail(wish, .misused("the connection is closed or busy"))
+      // The alert of a server that refuses a certificate comes behind the handshake (RFC 8446, 4.4.2.4), and often before
+      // anything is wished for.
+      Self.fail(wish, ending ?? .misused("the connection is busy"))
       return false
     }
     self.wish = wish
@@ -90,6 +94,7 @@ final class ClientChannel: LoopChannel {
   func end(_ fault: ClientFault, in loop: EventLoop) {
     guard phase != .closed else { return }
     phase = .closed
+    ending = fault
     clearDeadline(in: loop)
     if link.isOpen && link.interest != 0 { loop.unwatch(link.fd) }
     link.close()

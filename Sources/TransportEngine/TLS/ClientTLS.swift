@@ -22,7 +22,7 @@ public final class ClientTLS: Sendable {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     try Self.trust(authorityFile, in: context)
     if let certificateFile, let keyFile {
-      try Self.present(certificateFile: certificateFile, keyFile: keyFile, in: context)
+      try ServerTLS.load(certificateFile: certificateFile, keyFile: keyFile, into: context)
     }
     ERR_clear_error()
   }
@@ -39,22 +39,6 @@ public final class ClientTLS: Sendable {
     }
     guard SSL_CTX_load_verify_locations(context, file, nil) == 1 else {
       throw ServerTLS.Fault(file: file, reason: OpenSSLError("holds no PEM certificate").description)
-    }
-  }
-
-  private static func present(
-    certificateFile: String, keyFile: String, in context: OpaquePointer
-  ) throws(ServerTLS.Fault) {
-    guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
-      throw ServerTLS.Fault(
-        file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
-    }
-    guard SSL_CTX_use_PrivateKey_file(context, keyFile, SSL_FILETYPE_PEM) == 1 else {
-      throw ServerTLS.Fault(
-        file: keyFile, reason: OpenSSLError("holds no usable unencrypted PEM private key").description)
-    }
-    guard SSL_CTX_check_private_key(context) == 1 else {
-      throw ServerTLS.Fault(file: keyFile, reason: "is not the key of the certificate in \(certificateFile)")
     }
   }
 

@@ -80,7 +80,8 @@ public final class ServerTLS: Sendable {
     return context
   }
 
-  private static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
+  /// The certificate that `context` presents, with its chain, and its key, which must not be encrypted.
+  static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
     for file in [certificateFile, keyFile] {
       guard access(file, R_OK) == 0 else {
         throw Fault(file: file, reason: "cannot be read: \(SystemCallError.text(of: errno))")

@@ -55,19 +55,29 @@ struct KeysExportCommand: AsyncParsableCommand {
   }
 }
 
-/// A file that is there in whole or not at all, or standard output.
+/// A file that is there in whole or not at all; or what takes bytes as they come: standard output, a device, a pipe with a
+/// name.
 final class OutputFile {
+  /// The file itself, where the name that was given is a link to it.
   private let path: String
   private let partial: String?
   private let descriptor: Int32
 
   /// `-` is standard output.
   init(path: String) throws(CommandFailure) {
-    self.path = path
     guard path != "-" else {
-      (partial, descriptor) = (nil, STDOUT_FILENO)
+      (self.path, partial, descriptor) = (path, nil, STDOUT_FILENO)
       return
     }
+    var status = stat()
+    let isThere = stat(path, &status) == 0
+    guard !isThere || status.st_mode & S_IFMT == S_IFREG else {
+      (self.path, partial, descriptor) = (path, nil, open(path, O_WRONLY | O_CLOEXEC))
+      guard descriptor >= 0 else { throw Self.failure(path) }
+      return
+    }
+    let path = isThere ? Self.file(at: path) : path
+    self.path = path
     let partial = path + ".partial"
     self.partial = partial
     unlink(partial)
@@ -96,6 +106,13 @@ final class OutputFile {
   func finish() throws(CommandFailure) {
     guard let partial else { return }
     guard fsync(descriptor) == 0, rename(partial, path) == 0 else { throw Self.failure(path) }
+  }
+
+  /// What `path` leads to.
+  private static func file(at path: String) -> String {
+    guard let resolved = realpath(path, nil) else { return path }
+    defer { free(resolved) }
+    return String(cString: resolved)
   }
 
   private static func failure(_ path: String) -> CommandFailure {
