@@ -23,9 +23,10 @@ struct DeviceLifeTests {
         #expect(gone["message"] == "Device unenrolled")
         #expect(try await listed() == ["first"])
         #expect(try await backend.challenge(second).status == 404)
-        // Its old place is taken back by a session of the user alone, not by a code.
-        #expect(try await backend.link(second, to: first, token: token).status == 401)
-        #expect(try await listed() == ["first"])
+        // It comes back as a new one does, and not by itself.
+        #expect(try await backend.enrol(second).status == 401)
+        #expect(try await backend.link(second, to: first, token: token).status == 200)
+        #expect(try await listed() == ["first", "second"])
       }
     }
   }
