@@ -139,6 +139,23 @@ struct AdministrationTests {
     }
   }
 
+  @Test("X-030 a stranger's wrong guesses leave the operator's code in use")
+  func strangersGuesses() async throws {
+    try await TestBackend.with { backend in
+      try await backend.enrol(TestPhone(username: "ada"))
+      let code = try await Administration(backend.premises).resetFactors(Username("ada"), by: .command(name: "test"))
+      for _ in 1...3 {
+        let stranger = TestPhone(username: "ada")
+        for _ in 1...5 {
+          let answer = try await backend.post("/mfa/enroll", enrolment(stranger, by: "WRONGONE"), as: stranger.app)
+          #expect(answer.status == 401)
+        }
+      }
+      let new = TestPhone(username: "ada")
+      #expect(try await backend.post("/mfa/enroll", enrolment(new, by: .string(code)), as: new.app).status == 200)
+    }
+  }
+
   @Test(
     "A-226 a removed device does not come back by itself, whoever removed it", arguments: [true, false],
     [AppInstance.genuine(), .debugBuild])

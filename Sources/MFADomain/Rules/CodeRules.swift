@@ -43,7 +43,7 @@ extension CodeRecords where Self: BrakeRecords & AuditRecords {
       return .failure(refusal)
     }
     brake.count(at: now)
-    guard var code = try newestCode(for: subject, channel), !code.isSpent, code.failures < OneTimeCode.mostFailures
+    guard var code = try newestCode(for: subject, channel), !code.isSpent, code.failures < channel.mostFailures
     else {
       return try refuse(.codeInvalid, brake, brakedSubject, channel, by: caller, account: account, at: now)
     }

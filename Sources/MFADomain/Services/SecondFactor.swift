@@ -109,7 +109,7 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
     }
     if method ?? .email == .email, guess.isDigits,
       var code = try newestCode(for: MailedCodes.subject(user.id), .email), !code.isSpent,
-      code.failures < OneTimeCode.mostFailures
+      code.failures < code.channel.mostFailures
     {
       let isRight = constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
       if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid) }
