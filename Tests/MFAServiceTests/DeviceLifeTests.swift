@@ -120,8 +120,8 @@ struct DeviceLifeTests {
       guard case .object(var proof) = try backend.proof(phone, of: challenge) else { return }
       proof["signature"] = "MAYCAQECAQE="
       _ = try await backend.post("/auth/verify-signature", .object(proof), as: phone.app)
-      _ = try await backend.post("/mfa/downgrade", phone.naming, as: phone.app)
       _ = try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token)
+      _ = try await backend.post("/mfa/downgrade", phone.naming, as: phone.app)
       let entries = try await backend.premises.store.read {
         try $0.auditEntries(after: 0, account: "testuser", atMost: 100)
       }

@@ -217,8 +217,10 @@ struct SocketTests {
         #expect(kinds == ["deviceEnrolled", "deviceEnrolled", "methodChanged"])
       }
       let listed = try await backend.get("/auth/notices?after=2", as: other.app, token: otherToken)
-      #expect(listed["notices"]?.count == 1)
+      #expect(listed["notices"]?.count == 2)
       #expect(listed["notices"]?[0]?["kind"] == "methodChanged")
+      // What the lost key had begun ended with it.
+      #expect(listed["notices"]?[1]?["kind"] == "sessionRevoked")
     }
   }
 

@@ -46,6 +46,22 @@ struct TrustTests {
     }
   }
 
+  @Test("X-021 a downgrade ends the device's sessions and its trust: the code by SMS is no way round the second factor")
+  func downgrade() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (trust, token) = try await trusted(backend, phone)
+      #expect(try await backend.post("/mfa/downgrade", phone.naming, as: phone.app).status == 200)
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
+      _ = try await backend.challenge(phone)
+      let guess: JSONValue = [
+        "username": .string(phone.username), "otp": .string(backend.outbox.lastCode ?? ""), "trustToken": .string(trust),
+      ]
+      let answer = try await backend.post("/auth/verify-otp", guess, as: phone.app)
+      #expect(answer.status == 200 && answer["scope"] == "mfa")
+    }
+  }
+
   @Test("B-067 trust is bound to the attested key: the token alone does nothing for another device of the user")
   func bound() async throws {
     try await TestBackend.with { backend in

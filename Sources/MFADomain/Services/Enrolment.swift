@@ -135,7 +135,8 @@ public struct Enrolment: Sendable {
   ///
   /// The app that does this has lost the key with the device's passcode, so it has nothing else to prove itself by than
   /// the attested key that the device is bound to. Whoever holds the device gets no further by it than to the code that
-  /// goes to the enrolled number; the user's other devices are told.
+  /// goes to the enrolled number; the user's other devices are told. What the key had proved ends with it: the device's
+  /// sessions, and the trust that spared it the second factor.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
       guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
@@ -159,6 +160,10 @@ public struct Enrolment: Sendable {
       try records.removeChallenges(of: device.id)
       try records.note(event, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
       _ = try records.append(.methodChanged, to: user.id, concerning: deviceID.text, at: now)
+      if event == .deviceDowngraded {
+        try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
+        try records.endSessions(of: device, at: now)
+      }
       return user.id
     }
     premises.bell.ring(for: userID)
@@ -210,7 +215,13 @@ where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords & C
     try removeChallenges(of: device.id)
     try removeTrustedDevices(of: user.id, boundTo: device.binding)
     try Linking.void(.user, for: user, in: self)
-    for var session in try sessions(of: user.id) where session.deviceID == device.id && session.isLive(at: now) {
+    try endSessions(of: device, at: now)
+  }
+}
+
+extension SessionRecords where Self: NoticeRecords {
+  fileprivate func endSessions(of device: Device, at now: Timestamp) throws {
+    for var session in try sessions(of: device.userID) where session.deviceID == device.id && session.isLive(at: now) {
       try revoke(&session, at: now)
     }
   }
