@@ -196,6 +196,38 @@ struct SocketTests {
     }
   }
 
+  @Test("A-231 a token on a socket is good no longer than by REST, and a newer one goes on", arguments: [899, 900])
+  func expiry(_ age: Int) async throws {
+    try await TestBackend.with(limits: Self.neverLooking) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app) { socket async throws in
+        _ = try await socket.call("session.attach", ["token": .string(token), "after": 0])
+        // The look that the attachment asks for is over before the clock moves: it would close the socket otherwise.
+        _ = try await socket.next()
+        backend.clock.advance(by: .seconds(age))
+        let answer = try await socket.call("devices.list", ["username": "testuser"])
+        #expect((answer["result"] != nil) == (age < 900))
+        if age == 900 { #expect(answer["error"]?["data"]?["code"] == "session_required") }
+        let newer = try await backend.signIn(phone)["token"]?.text ?? ""
+        _ = try await socket.call("session.attach", ["token": .string(newer)])
+        #expect(try await socket.call("devices.list", ["username": "testuser"])["result"] != nil)
+      }
+    }
+  }
+
+  @Test("A-231 a socket whose token has expired, with none attached since, is closed with 4403")
+  func expiryCloses() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app, token: token) { socket async throws in
+        backend.clock.advance(by: .seconds(900))
+        #expect(try await socket.closeCode() == 4403)
+      }
+    }
+  }
+
   @Test("A-083 the user's other devices are told of a downgrade, and told again after they were away")
   func notices() async throws {
     try await TestBackend.with { backend in
