@@ -121,8 +121,12 @@ struct TextedCodeTests {
   @Test("X-030 an account gets five codes in an hour, known or not", arguments: ["testuser", "nobody"])
   func hourly(_ username: String) async throws {
     try await TestBackend.with { backend in
-      try await backend.enrol(TestPhone(), method: "smsOTP")
-      let phone = TestPhone(username: username)
+      let known = TestPhone()
+      try await backend.enrol(known, method: "smsOTP")
+      let phone = username == known.username ? known : TestPhone(username: username)
+      _ = try await request(backend, phone)
+      _ = try await verify(backend, phone, backend.outbox.lastCode ?? "")
+      backend.clock.advance(by: .seconds(3600))
       for _ in 1...5 {
         #expect(try await request(backend, phone).status == 200)
         backend.clock.advance(by: .seconds(61))
@@ -130,6 +134,64 @@ struct TextedCodeTests {
       #expect(try await request(backend, phone).status == 429)
       backend.clock.advance(by: .seconds(3600))
       #expect(try await request(backend, phone).status == 200)
+    }
+  }
+
+  @Test("X-030 a number from which no code has come back gets two in an hour, and leaves its owner theirs")
+  func unconfirmed() async throws {
+    try await TestBackend.with { backend in
+      let owner = TestPhone(username: "owner")
+      try await backend.enrol(owner, method: "smsOTP")
+      _ = try await request(backend, owner)
+      #expect(try await verify(backend, owner, backend.outbox.lastCode ?? "").status == 200)
+      backend.clock.advance(by: .seconds(3600))
+      for name in ["one", "two", "three"] {
+        let stranger = TestPhone(username: name)
+        try await backend.enrol(stranger, method: "smsOTP")
+        #expect(try await request(backend, stranger).status == (name == "three" ? 429 : 200))
+      }
+      let sent = backend.outbox.messages.count
+      for _ in 1...5 {
+        #expect(try await request(backend, owner).status == 200)
+        backend.clock.advance(by: .seconds(61))
+      }
+      #expect(backend.outbox.messages.count == sent + 5)
+    }
+  }
+
+  @Test("X-030 a key that signs in does not confirm a number: after a downgrade it gets two codes in an hour")
+  func unconfirmedAfterDowngrade() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.token(phone)
+      #expect(try await backend.post("/mfa/downgrade", phone.naming, as: phone.app).status == 200)
+      for status in [200, 200, 429] {
+        #expect(try await request(backend, phone).status == status)
+        backend.clock.advance(by: .seconds(61))
+      }
+    }
+  }
+
+  @Test("X-030 an address, an app instance, and all together have so many messages sent in an hour", arguments: 0...2)
+  func sends(_ limit: Int) async throws {
+    var policy = Policy()
+    if limit < 2 { policy.mostMessagesOfCaller = 3 } else { policy.mostMessages = 3 }
+    try await TestBackend.with(policy: policy) { backend in
+      let first = AppInstance.genuine()
+      for number in 0...3 {
+        var app = limit == 1 ? first : .genuine()
+        if limit > 0 { app.address = "192.0.2.\(number)" }
+        let phone = TestPhone(username: "user\(number)", app: app)
+        guard case .object(var body) = phone.enrolment(method: "smsOTP") else { return }
+        body["phoneNumber"] = .string("+123456789\(number)")
+        _ = try await backend.post("/mfa/enroll", .object(body), as: app)
+        // The start of a sign-in tells nothing of it, and sends nothing either.
+        if number < 3 { #expect(try await request(backend, phone).status == 200) }
+        #expect(try await backend.challenge(phone).status == 200)
+        #expect(backend.outbox.messages.count == min(number + 1, 3))
+      }
+      let nobody = TestPhone(username: "nobody", app: first)
+      #expect(try await request(backend, nobody).status == 429)
     }
   }
 

@@ -19,6 +19,7 @@ public struct TextedCodes: Sendable {
     let hash: [UInt8]
     /// What stands for a number in the counts of who has none.
     let noTarget: [UInt8]
+    let tally: SendTally
   }
 
   func draft(for username: Username, _ caller: Caller) -> Draft {
@@ -27,7 +28,7 @@ public struct TextedCodes: Sendable {
     let subject = Self.subject(username, caller)
     return Draft(
       subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: premises.vault),
-      noTarget: premises.vault.hash(subject, as: "no target"))
+      noTarget: premises.vault.hash(subject, as: "no target"), tally: SendTally(caller, premises))
   }
 
   /// An account as one app instance sees it. What another instance does about the same account has no effect on it.
@@ -83,12 +84,16 @@ public struct TextedCodes: Sendable {
         try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id)))
       }
     }
-    let target = number.map { premises.vault.hash($0.text, as: "target") } ?? draft.noTarget
-    try records.checkPace(of: draft.subject, to: target, .sms, at: now)
+    let target = number.map {
+      CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: premises.vault)
+    }
+    try records.checkSends(draft.tally, .sms, premises.policy, at: now)
+    try records.checkPace(of: draft.subject, to: target ?? CodeTarget(standingIn: draft.noTarget), .sms, at: now)
+    if number != nil { try records.countSend(draft.tally, .sms, at: now) }
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
-        target: target, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: isClaimed))
+        target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: isClaimed))
     return number.map {
       OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime)
     }
@@ -138,4 +143,9 @@ public struct TextedCodes: Sendable {
 
   /// No user's id.
   private static let nobody = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+}
+
+extension Device {
+  /// Whether a code to the number has signed in. A key that signs in proves nothing of it.
+  fileprivate var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
 }
