@@ -256,6 +256,28 @@ struct SocketTests {
     }
   }
 
+  @Test("X-042 a session that lacks its second factor is told no notices until it has given it")
+  func pendingNotices() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let token = try await backend.pendingToken(phone)
+      let told = try await Notices(backend.premises).news(for: Self.proof(backend), after: 0)
+      #expect(told.isSessionLive && told.notices.isEmpty && told.upTo == 0)
+      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
+      #expect(try await Notices(backend.premises).news(for: Self.proof(backend), after: 0).notices.count == 2)
+    }
+  }
+
+  /// Proves the newest session.
+  private static func proof(_ backend: TestBackend) async throws -> SessionProof {
+    let session = try await backend.premises.store.read { records in
+      try records.user(named: "testuser").map { try records.sessions(of: $0.id) }?.max { $0.createdAt < $1.createdAt }
+    }
+    let found = try #require(session)
+    return SessionProof(sessionID: found.id, userID: found.userID, expiresAt: found.expiresAt)
+  }
+
   @Test("X-032 what a socket must not send closes it with its code")
   func closeCodes() async throws {
     try await TestBackend.with { backend in
