@@ -62,6 +62,26 @@ struct TrustTests {
     }
   }
 
+  @Test("B-066 trust that is given anew takes the place of the old, so revoking the one listed ends it")
+  func replaced() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      var tokens: [String] = []
+      var session = ""
+      for code in authenticator.backupCodes.prefix(2) {
+        let pending = try await backend.pendingToken(phone)
+        let answer = try await backend.verifyLogin(code, phone, token: pending, ["trust_device": true])
+        tokens.append(answer["trust_token"]?.text ?? "")
+        session = answer["token"]?.text ?? ""
+      }
+      let listed = try await backend.get("/auth/mfa/trusted-devices", as: phone.app, token: session)["devices"]
+      #expect(listed?.count == 1)
+      #expect(try await signIn(backend, phone, trust: tokens[0])["scope"] == "mfa")
+      #expect(try await signIn(backend, phone, trust: tokens[1])["scope"] == "full")
+    }
+  }
+
   @Test("B-067 trust is bound to the attested key: the token alone does nothing for another device of the user")
   func bound() async throws {
     try await TestBackend.with { backend in
