@@ -47,6 +47,22 @@ struct MailedCodeTests {
     }
   }
 
+  @Test("B-074 who takes the authenticator away takes the address away: it is no factor of the next one's")
+  func disabled() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (pending, authenticator) = try await pending(backend, phone)
+      let full = try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending)["token"]?.text ?? ""
+      let code: JSONValue = ["code": .string(authenticator.backupCodes[1])]
+      #expect(try await backend.post("/auth/mfa/disable", code, as: phone.app, token: full).status == 200)
+      let next = try await backend.offerAuthenticator(phone, token: full)
+      backend.clock.advance(by: .seconds(30))
+      _ = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(next.code())], as: phone.app, token: full)
+      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: full)["methods"]?.count == 2)
+    }
+  }
+
   @Test("B-041 an expired code gets 410 in the seed's words")
   func expired() async throws {
     try await TestBackend.with { backend in
