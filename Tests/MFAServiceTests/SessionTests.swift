@@ -30,6 +30,18 @@ struct SessionTests {
     }
   }
 
+  @Test("X-014 a debug build's key is never taken for one in hardware, and has a lower acr")
+  func debugAssurance() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone(app: .debugBuild)
+      try await backend.enrol(phone)
+      let claims = try claims(await backend.signIn(phone)["token"]?.text)
+      #expect(claims["amr"] == ["swk"])
+      #expect(claims["acr"] == "aal1")
+      #expect(claims["cnf"] == nil)
+    }
+  }
+
   @Test("A-083 a session by SMS has a lower acr than one by a key")
   func lowerAssurance() async throws {
     try await TestBackend.with { backend in
