@@ -39,6 +39,13 @@ struct SessionTests {
       #expect(claims["amr"] == ["swk"])
       #expect(claims["acr"] == "aal1")
       #expect(claims["cnf"] == nil)
+      // A second factor makes no hardware of it.
+      let other = TestPhone(username: "other", app: .debugBuild)
+      let (_, authenticator) = try await backend.setUp(other)
+      let pending = try await backend.pendingToken(other)
+      let answer = try await backend.verifyLogin(authenticator.code(), other, token: pending)
+      let full = try self.claims(answer["token"]?.text)
+      #expect(full["scope"] == "full" && full["acr"] == "aal1")
     }
   }
 

@@ -1,3 +1,4 @@
+import ByteCoding
 import MFADomain
 import MFAFixtures
 import MFAService
