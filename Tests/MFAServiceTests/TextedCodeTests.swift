@@ -195,6 +195,24 @@ struct TextedCodeTests {
     }
   }
 
+  @Test("A-087 the session is that of the device whose number the code went to, and not of another of the app instance")
+  func rightDevice() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone(deviceID: "first")
+      let token = try await backend.token(first)
+      let second = TestPhone(deviceID: "second", app: first.app)
+      guard case .object(var body) = second.enrolment(method: "smsOTP") else { return }
+      body["phoneNumber"] = "+1234567899"
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app, token: token).status == 200)
+      backend.clock.advance(by: .seconds(1))
+      _ = try await backend.challenge(second)
+      #expect(try await verify(backend, second, backend.outbox.lastCode ?? "").status == 200)
+      let list = try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]
+      #expect(list?[0]?["lastUsed"] == "2026-01-01T00:00:00Z")
+      #expect(list?[1]?["deviceId"] == "second" && list?[1]?["lastUsed"] == "2026-01-01T00:00:01Z")
+    }
+  }
+
   @Test("X-030 a newer code puts an older one out of use")
   func newest() async throws {
     try await TestBackend.with { backend in

@@ -79,11 +79,7 @@ public struct TextedCodes: Sendable {
   private func send(
     _ draft: Draft, to device: Device?, isClaimed: Bool, in records: any Records, at now: Timestamp
   ) throws -> OutgoingMessage? {
-    let number = try device.flatMap { device in
-      try device.phoneNumber.map {
-        try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id)))
-      }
-    }
+    let number = try device.flatMap { try self.number(of: $0) }
     let target = number.map {
       CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: premises.vault)
     }
@@ -99,7 +95,24 @@ public struct TextedCodes: Sendable {
     }
   }
 
-  /// A session for the right code. A guess is counted before it is compared, in one step with the comparison: of any
+  private func number(of device: Device) throws -> PhoneNumber? {
+    try device.phoneNumber.map { try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id))) }
+  }
+
+  /// The device of `user` that the caller has and whose number `code` went to; `nil` if its number has changed since.
+  private func device(of user: User, by caller: Caller, reachedBy code: OneTimeCode?, in records: any Records) throws
+    -> Device?
+  {
+    guard let code else { return nil }
+    return try records.devices(of: user.id).first { device in
+      guard device.binding == caller.identity.binding, let number = try self.number(of: device) else { return false }
+      return [true, false].contains {
+        constantTimeEqual(CodeTarget(number.text, isConfirmed: $0, in: premises.vault).hash, code.target)
+      }
+    }
+  }
+
+  /// A session for the right code, of the device that it went to. A guess is counted before it is compared, in one step with the comparison: of any
   /// number of guesses at once, no more than the limit are looked at.
   public func verify(
     _ guess: String, for username: Username, trustToken: String?, by caller: Caller
@@ -111,10 +124,12 @@ public struct TextedCodes: Sendable {
       [premises, sessions] records -> Result<(Session, User), Refusal> in
       let owner = try Self.owner(of: username, by: caller, in: records)
       if let owner, owner.user.lockedAt != nil { return .failure(.accountLocked(retryAfter: nil)) }
+      let asked = try records.newestCode(for: subject, .sms)
       return try records.judge(.sms, for: subject, by: caller, account: username.key, at: now) { code in
         constantTimeEqual(Self.hash(guess, of: code.id, in: premises.vault), code.hash)
       } then: {
-        guard let user = owner?.user, var device = owner?.device else { throw Refusal.codeInvalid }
+        guard let user = owner?.user, var device = try self.device(of: user, by: caller, reachedBy: asked, in: records)
+        else { throw Refusal.codeInvalid }
         device.lastUsed = now
         try records.save(device)
         let scope = try records.scope(after: trust, for: user, premises.policy, at: now)
