@@ -295,6 +295,22 @@ struct TextedCodeTests {
     }
   }
 
+  @Test("A-232 wrong codes are remembered through a pause, so pausing is no way round the hundred in a row")
+  func pausing() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      for _ in 1...2 {
+        for _ in 1...5 { #expect(try await verify(backend, phone, "999999").status == 401) }
+        backend.clock.advance(by: .seconds(3 * 86400))
+        try await Housekeeping(backend.premises).clean()
+      }
+      #expect(try await verify(backend, phone, "999999").status == 401)
+      // The eleventh in a row: locked at once, and not after five more.
+      #expect(try await verify(backend, phone, "999999").status == 423)
+    }
+  }
+
   @Test("X-030 another app instance's wrong guesses do not lock the user out")
   func foreignGuesses() async throws {
     try await TestBackend.with { backend in
