@@ -26,13 +26,17 @@ public struct MailedCodes: Sendable {
     if let message { premises.outbox.send(message) }
   }
 
-  /// Sends a code to an address that the user wants to have codes at.
+  /// Sends a code to an address that the user wants to have codes at. That makes another second factor, so where there is
+  /// one already it takes a session that has given it.
   public func offer(_ address: EmailAddress, by caller: Caller) async throws {
     let now = premises.clock.now()
     let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
     let tally = SendTally(caller, premises)
     let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
-      let (_, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      let (session, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
+        throw Refusal.secondFactorRequired
+      }
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try Self.draft(
         code, id, to: address, isConfirmed: false, for: subject, tally, premises, in: records, at: now)
@@ -44,15 +48,22 @@ public struct MailedCodes: Sendable {
   public func confirm(_ address: EmailAddress, _ code: String, by caller: Caller) async throws {
     let now = premises.clock.now()
     let guess = try CodeGuess(code)
-    try await premises.store.write { [premises] records -> Result<Void, Refusal> in
-      let (_, user) = try records.session(of: caller, at: now)
+    let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
+      let (session, user) = try records.session(of: caller, at: now)
+      guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
+        return .failure(.secondFactorRequired)
+      }
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try records.judge(.email, for: subject, by: caller, account: user.username.key, at: now) { code in
         constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash)
       } then: {
         try records.saveEmail(premises.vault.seal(address.text, for: Self.place(user.id)), of: user.id)
+        try records.note(.emailConfirmed, by: caller, account: user.username.key, at: now)
+        _ = try records.append(.emailConfirmed, to: user.id, concerning: nil, at: now)
+        return user.id
       }
-    }.get()
+    }
+    premises.bell.ring(for: try outcome.get())
   }
 
   private static func confirmation(of address: EmailAddress, _ userID: UUID, _ vault: Vault) -> String {
