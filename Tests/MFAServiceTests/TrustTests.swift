@@ -55,7 +55,8 @@ struct TrustTests {
       #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
       _ = try await backend.challenge(phone)
       let guess: JSONValue = [
-        "username": .string(phone.username), "otp": .string(backend.outbox.lastCode ?? ""), "trustToken": .string(trust),
+        "username": .string(phone.username), "otp": .string(backend.outbox.lastCode ?? ""),
+        "trustToken": .string(trust),
       ]
       let answer = try await backend.post("/auth/verify-otp", guess, as: phone.app)
       #expect(answer.status == 200 && answer["scope"] == "mfa")

@@ -75,7 +75,8 @@ extension CodeRecords {
   ) throws {
     let hourAgo = now.advanced(by: .seconds(-3600))
     let inAll = try countCodes(for: "sent", to: tally.everybody, channel, since: hourAgo)
-    let most = try tally.origins.map { try countCodes(for: $0.subject, to: tally.nobody, channel, since: hourAgo) }.max()
+    let most = try tally.origins.map { try countCodes(for: $0.subject, to: tally.nobody, channel, since: hourAgo) }
+      .max()
     if inAll >= policy.mostMessages || (most ?? 0) >= policy.mostMessagesOfCaller {
       throw Refusal.rateLimited(retryAfter: .seconds(3600))
     }

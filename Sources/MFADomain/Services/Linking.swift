@@ -24,8 +24,8 @@ public struct Linking: Sendable {
   enum Giver: String, CaseIterable { case `operator`, user }
 
   static func insert(
-    _ code: String, _ id: UUID, from giver: Giver, for user: User, lifetime: Duration, _ vault: Vault, in records: any Records,
-    at now: Timestamp
+    _ code: String, _ id: UUID, from giver: Giver, for user: User, lifetime: Duration, _ vault: Vault,
+    in records: any Records, at now: Timestamp
   ) throws {
     try records.insert(
       OneTimeCode(

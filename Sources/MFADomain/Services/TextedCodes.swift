@@ -89,7 +89,8 @@ public struct TextedCodes: Sendable {
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
-        target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: isClaimed))
+        target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime),
+        isClaimed: isClaimed))
     return number.map {
       OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime)
     }
