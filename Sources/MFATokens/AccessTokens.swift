@@ -109,8 +109,9 @@ private struct AccessClaims: JWTPayload {
 }
 
 extension Session {
-  /// `aal2` once two factors are proved, or a hardware-bound key that the user unlocked; a texted code alone is `aal1`.
+  /// `aal2` once two factors are proved, or a hardware-bound key that the user unlocked; a texted code alone is `aal1`,
+  /// and so is all that a debug build proves.
   fileprivate var acr: String {
-    scope == .full && (methods.contains("hwk") || methods.count > 1) ? "aal2" : "aal1"
+    binding != .debugBuild && scope == .full && (methods.contains("hwk") || methods.count > 1) ? "aal2" : "aal1"
   }
 }

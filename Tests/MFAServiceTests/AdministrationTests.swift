@@ -111,6 +111,70 @@ struct AdministrationTests {
     }
   }
 
+  /// The body that enrols `phone` by `code`.
+  private func enrolment(_ phone: TestPhone, by code: JSONValue?) -> JSONValue {
+    guard case .object(var body) = phone.enrolment() else { return .null }
+    body["linkCode"] = code
+    return .object(body)
+  }
+
+  @Test("A-229 a reset takes all devices, and the lost one walks in neither by itself nor with a new key")
+  func resetTakesDevices() async throws {
+    try await TestBackend.with { backend in
+      let (root, token) = try await admin(backend)
+      let lost = TestPhone(username: "ada")
+      let session = try await backend.token(lost)
+      let early = try await backend.post("/mfa/link", [:], as: lost.app, token: session)["linkCode"]
+      let reset = try await backend.post("/admin/reset", ["username": "ada"], as: root.app, token: token)
+      let code = reset["temporaryCode"]
+      #expect(try await backend.challenge(lost).status == 404)
+      let thief = TestPhone(username: "ada", deviceID: lost.deviceID, app: lost.app)
+      #expect(try await backend.enrol(thief).status == 401)
+      // A code that the lost device made before is void.
+      #expect(try await backend.post("/mfa/enroll", enrolment(thief, by: early), as: thief.app).status == 401)
+      // The same telephone with its app installed anew: the id is the old one, the attested key is not.
+      let again = TestPhone(username: "ada", deviceID: lost.deviceID)
+      #expect(try await backend.post("/mfa/enroll", enrolment(again, by: code), as: again.app).status == 200)
+      #expect(try await backend.signIn(again)["scope"] == "full")
+    }
+  }
+
+  @Test("X-030 a stranger's wrong guesses leave the operator's code in use")
+  func strangersGuesses() async throws {
+    try await TestBackend.with { backend in
+      try await backend.enrol(TestPhone(username: "ada"))
+      let code = try await Administration(backend.premises).resetFactors(Username("ada"), by: .command(name: "test"))
+      for _ in 1...3 {
+        let stranger = TestPhone(username: "ada")
+        for _ in 1...5 {
+          let answer = try await backend.post("/mfa/enroll", enrolment(stranger, by: "WRONGONE"), as: stranger.app)
+          #expect(answer.status == 401)
+        }
+      }
+      let new = TestPhone(username: "ada")
+      #expect(try await backend.post("/mfa/enroll", enrolment(new, by: .string(code)), as: new.app).status == 200)
+    }
+  }
+
+  @Test(
+    "A-226 a removed device does not come back by itself, whoever removed it", arguments: [true, false],
+    [AppInstance.genuine(), .debugBuild])
+  func noReturn(_ byOperator: Bool, _ app: AppInstance) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone(username: "ada", app: app)
+      let token = try await backend.token(phone)
+      if byOperator {
+        try await Administration(backend.premises).removeDevice(
+          DeviceID(phone.deviceID), of: Username("ada"), by: .command(name: "test"))
+      } else {
+        _ = try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: token)
+      }
+      let back = TestPhone(username: "ada", deviceID: phone.deviceID, app: app)
+      #expect(try await backend.enrol(back).status == 401)
+      #expect(try await backend.challenge(back).status == 404)
+    }
+  }
+
   @Test("A-226 a device that an admin removes is gone, with its sessions")
   func removeDevice() async throws {
     try await TestBackend.with { backend in

@@ -95,6 +95,23 @@ struct CodeUseTests {
     }
   }
 
+  @Test(
+    "A-228 whoever asks for codes by many app instances of one address is told to wait, and other addresses are not")
+  func paceOfAddress() async throws {
+    var paces = PaceLimits()
+    paces.slowOfAddress = .init(size: 3, perSecond: 0.5)
+    try await TestBackend.with(paces: paces) { backend in
+      for _ in 1...3 {
+        #expect(try await backend.post("/auth/request-otp", Self.request, as: .genuine()).status == 200)
+      }
+      let fourth = try await backend.post("/auth/request-otp", Self.request, as: .genuine())
+      #expect(fourth.status == 429 && fourth["retryAfter"] == 2)
+      var elsewhere = AppInstance.genuine()
+      elsewhere.address = "192.0.2.2"
+      #expect(try await backend.post("/auth/request-otp", Self.request, as: elsewhere).status == 200)
+    }
+  }
+
   @Test("A-212 an access token is a JWT that ES256 signs with a published key, and one without a signature is none")
   func realTokens() async throws {
     try await TestBackend.with { backend in

@@ -47,6 +47,49 @@ struct MailedCodeTests {
     }
   }
 
+  @Test("B-074 who takes the authenticator away takes the address away: it is no factor of the next one's")
+  func disabled() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (pending, authenticator) = try await pending(backend, phone)
+      let full = try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending)["token"]?.text ?? ""
+      let code: JSONValue = ["code": .string(authenticator.backupCodes[1])]
+      #expect(try await backend.post("/auth/mfa/disable", code, as: phone.app, token: full).status == 200)
+      let next = try await backend.offerAuthenticator(phone, token: full)
+      backend.clock.advance(by: .seconds(30))
+      _ = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(next.code())], as: phone.app, token: full)
+      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: full)["methods"]?.count == 2)
+    }
+  }
+
+  @Test("B-074 an address is added by a session with its second factor alone, and the user is told")
+  func addingAddress() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      // It was full before there was a second factor, and is still.
+      let early = try await backend.token(phone)
+      let later = try await backend.signIn(phone)["token"]?.text ?? ""
+      let authenticator = try await backend.offerAuthenticator(phone, token: later)
+      _ = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(authenticator.code())], as: phone.app, token: later)
+      let address: JSONValue = ["email": "user@example.com"]
+      let refused = try await backend.post("/auth/mfa/email", address, as: phone.app, token: early)
+      #expect(refused.status == 403 && refused["code"] == "mfa_required")
+      #expect(backend.outbox.messages.isEmpty)
+      #expect(try await backend.post("/auth/mfa/email", address, as: phone.app, token: later).status == 200)
+      let given: JSONValue = ["email": "user@example.com", "code": .string(backend.outbox.lastCode ?? "")]
+      #expect(try await backend.post("/auth/mfa/email/verify", given, as: phone.app, token: early).status == 403)
+      #expect(try await backend.post("/auth/mfa/email/verify", given, as: phone.app, token: later).status == 200)
+      let notices = try await backend.get("/auth/notices", as: phone.app, token: later)["notices"]
+      #expect(notices?[2]?["kind"] == "emailConfirmed")
+      let entries = try await backend.premises.store.read {
+        try $0.auditEntries(after: 0, account: "testuser", atMost: 100)
+      }
+      #expect(entries.contains { $0.entry.event == AuditEvent.emailConfirmed.rawValue })
+    }
+  }
+
   @Test("B-041 an expired code gets 410 in the seed's words")
   func expired() async throws {
     try await TestBackend.with { backend in

@@ -39,6 +39,9 @@ struct ObligationTests {
       #expect(list.status == 403 && list["code"] == "mfa_required")
       let link = try await backend.post("/mfa/link", [:], as: phone.app, token: token)
       #expect(link.status == 403)
+      // Nor can another device's approval stand for it.
+      let push = try await backend.post("/auth/push/start", [:], as: phone.app, token: token)
+      #expect(push.status == 403 && push["code"] == "mfa_required")
       let authenticator = try await backend.offerAuthenticator(phone, token: token)
       let confirmed = try await backend.post(
         "/auth/mfa/verify-enrollment", ["code": .string(authenticator.code())], as: phone.app, token: token)

@@ -144,6 +144,46 @@ struct PushTests {
     }
   }
 
+  @Test("A-222 another session of the waiting device is shown nothing and approves nothing")
+  func notOneKey() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let older = try await backend.token(phone)
+      let token = try await backend.signIn(phone)["token"]?.text ?? ""
+      try await expectRefusal(backend, of: phone, token: older, askedBy: phone, token: token)
+    }
+  }
+
+  @Test("A-222 another key of the same app instance is shown nothing and approves nothing")
+  func notOneInstance() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      let second = TestPhone(app: first.app)
+      try await backend.enrol(second, token: token)
+      let secondToken = try await backend.signIn(second)["token"]?.text ?? ""
+      try await expectRefusal(backend, of: second, token: secondToken, askedBy: first, token: token)
+    }
+  }
+
+  /// Lets `asking` wait for an approval, and `phone` try to give it.
+  private func expectRefusal(
+    _ backend: TestBackend, of phone: TestPhone, token: String, askedBy asking: TestPhone, token askingToken: String
+  ) async throws {
+    let push = try await backend.post("/auth/push/start", [:], as: asking.app, token: askingToken)
+    #expect(push.status == 200)
+    #expect(try await backend.get("/auth/push", as: phone.app, token: token)["pushes"]?.count == 0)
+    let id = try #require(UUID(uuidString: push["pushId"]?.text ?? ""))
+    let found = try await backend.premises.store.read { try $0.push(id) }
+    let stored = try #require(found)
+    let entry: JSONValue = [
+      "pushId": .string(id.uuidString.lowercased()), "userId": .string(stored.userID.uuidString.lowercased()),
+      "nonce": .string(Base64.encode(stored.nonce)),
+    ]
+    let body = try answer(entry, by: phone, number: stored.number)
+    #expect(try await backend.post("/auth/push/answer", body, as: phone.app, token: token).status == 404)
+  }
+
   @Test("A-222 the other device is told at once on its socket")
   func bySocket() async throws {
     try await TestBackend.with { backend in

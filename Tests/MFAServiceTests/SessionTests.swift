@@ -30,6 +30,25 @@ struct SessionTests {
     }
   }
 
+  @Test("X-014 a debug build's key is never taken for one in hardware, and has a lower acr")
+  func debugAssurance() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone(app: .debugBuild)
+      try await backend.enrol(phone)
+      let claims = try claims(await backend.signIn(phone)["token"]?.text)
+      #expect(claims["amr"] == ["swk"])
+      #expect(claims["acr"] == "aal1")
+      #expect(claims["cnf"] == nil)
+      // A second factor makes no hardware of it.
+      let other = TestPhone(username: "other", app: .debugBuild)
+      let (_, authenticator) = try await backend.setUp(other)
+      let pending = try await backend.pendingToken(other)
+      let answer = try await backend.verifyLogin(authenticator.code(), other, token: pending)
+      let full = try self.claims(answer["token"]?.text)
+      #expect(full["scope"] == "full" && full["acr"] == "aal1")
+    }
+  }
+
   @Test("A-083 a session by SMS has a lower acr than one by a key")
   func lowerAssurance() async throws {
     try await TestBackend.with { backend in

@@ -1,3 +1,4 @@
+import ByteCoding
 import MFADomain
 import MFAFixtures
 import MFAService
@@ -196,6 +197,38 @@ struct SocketTests {
     }
   }
 
+  @Test("A-231 a token on a socket is good no longer than by REST, and a newer one goes on", arguments: [899, 900])
+  func expiry(_ age: Int) async throws {
+    try await TestBackend.with(limits: Self.neverLooking) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app) { socket async throws in
+        _ = try await socket.call("session.attach", ["token": .string(token), "after": 0])
+        // The look that the attachment asks for is over before the clock moves: it would close the socket otherwise.
+        _ = try await socket.next()
+        backend.clock.advance(by: .seconds(age))
+        let answer = try await socket.call("devices.list", ["username": "testuser"])
+        #expect((answer["result"] != nil) == (age < 900))
+        if age == 900 { #expect(answer["error"]?["data"]?["code"] == "session_required") }
+        let newer = try await backend.signIn(phone)["token"]?.text ?? ""
+        _ = try await socket.call("session.attach", ["token": .string(newer)])
+        #expect(try await socket.call("devices.list", ["username": "testuser"])["result"] != nil)
+      }
+    }
+  }
+
+  @Test("A-231 a socket whose token has expired, with none attached since, is closed with 4403")
+  func expiryCloses() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app, token: token) { socket async throws in
+        backend.clock.advance(by: .seconds(900))
+        #expect(try await socket.closeCode() == 4403)
+      }
+    }
+  }
+
   @Test("A-083 the user's other devices are told of a downgrade, and told again after they were away")
   func notices() async throws {
     try await TestBackend.with { backend in
@@ -217,9 +250,33 @@ struct SocketTests {
         #expect(kinds == ["deviceEnrolled", "deviceEnrolled", "methodChanged"])
       }
       let listed = try await backend.get("/auth/notices?after=2", as: other.app, token: otherToken)
-      #expect(listed["notices"]?.count == 1)
+      #expect(listed["notices"]?.count == 2)
       #expect(listed["notices"]?[0]?["kind"] == "methodChanged")
+      // What the lost key had begun ended with it.
+      #expect(listed["notices"]?[1]?["kind"] == "sessionRevoked")
     }
+  }
+
+  @Test("X-042 a session that lacks its second factor is told no notices until it has given it")
+  func pendingNotices() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let token = try await backend.pendingToken(phone)
+      let told = try await Notices(backend.premises).news(for: Self.proof(backend), after: 0)
+      #expect(told.isSessionLive && told.notices.isEmpty && told.upTo == 0)
+      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
+      #expect(try await Notices(backend.premises).news(for: Self.proof(backend), after: 0).notices.count == 2)
+    }
+  }
+
+  /// Proves the newest session.
+  private static func proof(_ backend: TestBackend) async throws -> SessionProof {
+    let session = try await backend.premises.store.read { records in
+      try records.user(named: "testuser").map { try records.sessions(of: $0.id) }?.max { $0.createdAt < $1.createdAt }
+    }
+    let found = try #require(session)
+    return SessionProof(sessionID: found.id, userID: found.userID, expiresAt: found.expiresAt)
   }
 
   @Test("X-032 what a socket must not send closes it with its code")

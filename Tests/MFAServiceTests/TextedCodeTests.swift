@@ -121,8 +121,12 @@ struct TextedCodeTests {
   @Test("X-030 an account gets five codes in an hour, known or not", arguments: ["testuser", "nobody"])
   func hourly(_ username: String) async throws {
     try await TestBackend.with { backend in
-      try await backend.enrol(TestPhone(), method: "smsOTP")
-      let phone = TestPhone(username: username)
+      let known = TestPhone()
+      try await backend.enrol(known, method: "smsOTP")
+      let phone = username == known.username ? known : TestPhone(username: username)
+      _ = try await request(backend, phone)
+      _ = try await verify(backend, phone, backend.outbox.lastCode ?? "")
+      backend.clock.advance(by: .seconds(3600))
       for _ in 1...5 {
         #expect(try await request(backend, phone).status == 200)
         backend.clock.advance(by: .seconds(61))
@@ -130,6 +134,82 @@ struct TextedCodeTests {
       #expect(try await request(backend, phone).status == 429)
       backend.clock.advance(by: .seconds(3600))
       #expect(try await request(backend, phone).status == 200)
+    }
+  }
+
+  @Test("X-030 a number from which no code has come back gets two in an hour, and leaves its owner theirs")
+  func unconfirmed() async throws {
+    try await TestBackend.with { backend in
+      let owner = TestPhone(username: "owner")
+      try await backend.enrol(owner, method: "smsOTP")
+      _ = try await request(backend, owner)
+      #expect(try await verify(backend, owner, backend.outbox.lastCode ?? "").status == 200)
+      backend.clock.advance(by: .seconds(3600))
+      for name in ["one", "two", "three"] {
+        let stranger = TestPhone(username: name)
+        try await backend.enrol(stranger, method: "smsOTP")
+        #expect(try await request(backend, stranger).status == (name == "three" ? 429 : 200))
+      }
+      let sent = backend.outbox.messages.count
+      for _ in 1...5 {
+        #expect(try await request(backend, owner).status == 200)
+        backend.clock.advance(by: .seconds(61))
+      }
+      #expect(backend.outbox.messages.count == sent + 5)
+    }
+  }
+
+  @Test("X-030 a key that signs in does not confirm a number: after a downgrade it gets two codes in an hour")
+  func unconfirmedAfterDowngrade() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.token(phone)
+      #expect(try await backend.post("/mfa/downgrade", phone.naming, as: phone.app).status == 200)
+      for status in [200, 200, 429] {
+        #expect(try await request(backend, phone).status == status)
+        backend.clock.advance(by: .seconds(61))
+      }
+    }
+  }
+
+  @Test("X-030 an address, an app instance, and all together have so many messages sent in an hour", arguments: 0...2)
+  func sends(_ limit: Int) async throws {
+    var policy = Policy()
+    if limit < 2 { policy.mostMessagesOfCaller = 3 } else { policy.mostMessages = 3 }
+    try await TestBackend.with(policy: policy) { backend in
+      let first = AppInstance.genuine()
+      for number in 0...3 {
+        var app = limit == 1 ? first : .genuine()
+        if limit > 0 { app.address = "192.0.2.\(number)" }
+        let phone = TestPhone(username: "user\(number)", app: app)
+        guard case .object(var body) = phone.enrolment(method: "smsOTP") else { return }
+        body["phoneNumber"] = .string("+123456789\(number)")
+        _ = try await backend.post("/mfa/enroll", .object(body), as: app)
+        // The start of a sign-in tells nothing of it, and sends nothing either.
+        if number < 3 { #expect(try await request(backend, phone).status == 200) }
+        #expect(try await backend.challenge(phone).status == 200)
+        #expect(backend.outbox.messages.count == min(number + 1, 3))
+      }
+      let nobody = TestPhone(username: "nobody", app: first)
+      #expect(try await request(backend, nobody).status == 429)
+    }
+  }
+
+  @Test("A-087 the session is that of the device whose number the code went to, and not of another of the app instance")
+  func rightDevice() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone(deviceID: "first")
+      let token = try await backend.token(first)
+      let second = TestPhone(deviceID: "second", app: first.app)
+      guard case .object(var body) = second.enrolment(method: "smsOTP") else { return }
+      body["phoneNumber"] = "+1234567899"
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app, token: token).status == 200)
+      backend.clock.advance(by: .seconds(1))
+      _ = try await backend.challenge(second)
+      #expect(try await verify(backend, second, backend.outbox.lastCode ?? "").status == 200)
+      let list = try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]
+      #expect(list?[0]?["lastUsed"] == "2026-01-01T00:00:00Z")
+      #expect(list?[1]?["deviceId"] == "second" && list?[1]?["lastUsed"] == "2026-01-01T00:00:01Z")
     }
   }
 
@@ -212,6 +292,22 @@ struct TextedCodeTests {
       }
       #expect(statuses[0] == statuses[1])
       #expect(statuses[0] == [401, 401, 401, 401, 401, 429, 429])
+    }
+  }
+
+  @Test("A-232 wrong codes are remembered through a pause, so pausing is no way round the hundred in a row")
+  func pausing() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      for _ in 1...2 {
+        for _ in 1...5 { #expect(try await verify(backend, phone, "999999").status == 401) }
+        backend.clock.advance(by: .seconds(3 * 86400))
+        try await Housekeeping(backend.premises).clean()
+      }
+      #expect(try await verify(backend, phone, "999999").status == 401)
+      // The eleventh in a row: locked at once, and not after five more.
+      #expect(try await verify(backend, phone, "999999").status == 423)
     }
   }
 

@@ -46,6 +46,43 @@ struct TrustTests {
     }
   }
 
+  @Test("X-021 a downgrade ends the device's sessions and its trust: the code by SMS is no way round the second factor")
+  func downgrade() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (trust, token) = try await trusted(backend, phone)
+      #expect(try await backend.post("/mfa/downgrade", phone.naming, as: phone.app).status == 200)
+      #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
+      _ = try await backend.challenge(phone)
+      let guess: JSONValue = [
+        "username": .string(phone.username), "otp": .string(backend.outbox.lastCode ?? ""),
+        "trustToken": .string(trust),
+      ]
+      let answer = try await backend.post("/auth/verify-otp", guess, as: phone.app)
+      #expect(answer.status == 200 && answer["scope"] == "mfa")
+    }
+  }
+
+  @Test("B-066 trust that is given anew takes the place of the old, so revoking the one listed ends it")
+  func replaced() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      var tokens: [String] = []
+      var session = ""
+      for code in authenticator.backupCodes.prefix(2) {
+        let pending = try await backend.pendingToken(phone)
+        let answer = try await backend.verifyLogin(code, phone, token: pending, ["trust_device": true])
+        tokens.append(answer["trust_token"]?.text ?? "")
+        session = answer["token"]?.text ?? ""
+      }
+      let listed = try await backend.get("/auth/mfa/trusted-devices", as: phone.app, token: session)["devices"]
+      #expect(listed?.count == 1)
+      #expect(try await signIn(backend, phone, trust: tokens[0])["scope"] == "mfa")
+      #expect(try await signIn(backend, phone, trust: tokens[1])["scope"] == "full")
+    }
+  }
+
   @Test("B-067 trust is bound to the attested key: the token alone does nothing for another device of the user")
   func bound() async throws {
     try await TestBackend.with { backend in

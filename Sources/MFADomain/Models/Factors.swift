@@ -91,7 +91,7 @@ public struct TrustedDevice: Sendable, Hashable {
 public struct Notice: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable {
     case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
-      mfaDisabled
+      mfaDisabled, emailConfirmed
   }
 
   public let userID: UUID

@@ -8,15 +8,26 @@ public struct OneTimeCode: Sendable, Hashable {
     case email
     /// Shown to a user, or told by an operator, to bring another device into the account.
     case link
+
+    /// How many wrong guesses a code outlives.
+    ///
+    /// Whoever has a name can guess at its link codes, so five would let any stranger kill them. They have 39 bits and
+    /// each app instance that guesses has a brake of its own: a thousand guesses find one in five hundred million.
+    public var mostFailures: Int {
+      switch self {
+      case .sms, .email: 5
+      case .link: 1000
+      }
+    }
   }
 
   public static let lifetime = Duration.seconds(300)
-  /// How many wrong guesses it outlives.
-  public static let mostFailures = 5
   /// How long after one the next may be sent.
   public static let resendInterval = Duration.seconds(60)
   /// How many may go to one account, and to one target, in an hour.
   public static let mostInAnHour = 5
+  /// How many of them to a target from which none has come back yet: it may be anybody's.
+  public static let mostInAnHourUnconfirmed = 2
 
   public let id: UUID
   /// Who can use it: an account, seen from one app instance.
@@ -50,6 +61,6 @@ public struct OneTimeCode: Sendable, Hashable {
   }
 
   public func isOpen(at now: Timestamp) -> Bool {
-    !isSpent && failures < Self.mostFailures && now < expiresAt
+    !isSpent && failures < channel.mostFailures && now < expiresAt
   }
 }

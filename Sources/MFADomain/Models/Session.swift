@@ -74,4 +74,7 @@ public struct SessionProof: Sendable, Hashable {
     self.userID = userID
     self.expiresAt = expiresAt
   }
+
+  /// Whether the token that proved it is good no longer.
+  public func isExpired(at now: Timestamp) -> Bool { now >= expiresAt }
 }

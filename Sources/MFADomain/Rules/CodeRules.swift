@@ -1,4 +1,5 @@
 internal import ByteCoding
+internal import Foundation
 
 extension OneTimeCode {
   /// `count` digits, every combination as likely as the others.
@@ -9,20 +10,86 @@ extension OneTimeCode {
   }
 }
 
+/// Where a code goes, as the counts have it.
+struct CodeTarget: Sendable {
+  let hash: [UInt8]
+  /// Whether a code that went there has come back. What goes to a number or an address before that is counted apart, so
+  /// whoever enrols another's does not use up what its owner may have.
+  let isConfirmed: Bool
+
+  init(_ text: String, isConfirmed: Bool, in vault: Vault) {
+    hash = vault.hash(text, as: isConfirmed ? "target" : "unconfirmed target")
+    self.isConfirmed = isConfirmed
+  }
+
+  /// What stands for a target in the counts of who has none.
+  init(standingIn hash: [UInt8]) {
+    self.hash = hash
+    isConfirmed = true
+  }
+}
+
+/// What counts the messages that one caller has had sent, and those of all.
+struct SendTally: Sendable {
+  /// The caller's address and app instance, each with the id of what it will be counted by.
+  let origins: [(subject: String, id: UUID)]
+  let everybody: [UInt8]
+  let nobody: [UInt8]
+
+  init(_ caller: Caller, _ premises: Premises) {
+    let vault = premises.vault
+    var names = ["address:" + caller.identity.clientAddress]
+    // All debug builds are one app instance.
+    if caller.identity.binding != .debugBuild { names.append("key:" + caller.identity.subject) }
+    origins = names.map {
+      ("sent:" + Hex.encode(vault.hash($0, as: "origin").prefix(16)), premises.entropy.uuid())
+    }
+    everybody = vault.hash("everybody", as: "sent")
+    nobody = vault.hash("nobody", as: "sent")
+  }
+}
+
 extension CodeRecords {
   /// Whether another code may go out now.
   ///
-  /// - Throws: `.rateLimited` within a minute of the last one, and after five within an hour to the account or the target.
+  /// - Throws: `.rateLimited` within a minute of the last one, and after five within an hour to the account or the
+  ///   target, or two if the target is not confirmed.
   func checkPace(
-    of subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, at now: Timestamp
+    of subject: String, to target: CodeTarget, _ channel: OneTimeCode.Channel, at now: Timestamp
   ) throws {
     if let last = try newestCode(for: subject, channel) {
       let next = last.createdAt.advanced(by: OneTimeCode.resendInterval)
       if now < next { throw Refusal.rateLimited(retryAfter: next.since(now)) }
     }
-    let hourAgo = now.advanced(by: .seconds(-3600))
-    if try countCodes(for: subject, to: target, channel, since: hourAgo) >= OneTimeCode.mostInAnHour {
+    let most = target.isConfirmed ? OneTimeCode.mostInAnHour : OneTimeCode.mostInAnHourUnconfirmed
+    if try countCodes(for: subject, to: target.hash, channel, since: now.advanced(by: .seconds(-3600))) >= most {
       throw Refusal.rateLimited(retryAfter: .seconds(3600))
+    }
+  }
+
+  /// Whether the caller of `tally` may have another message sent, to whomever.
+  ///
+  /// - Throws: `.rateLimited` after so many within an hour as `policy` allows to an address, to an app instance, in all.
+  func checkSends(
+    _ tally: SendTally, _ channel: OneTimeCode.Channel, _ policy: Policy, at now: Timestamp
+  ) throws {
+    let hourAgo = now.advanced(by: .seconds(-3600))
+    let inAll = try countCodes(for: "sent", to: tally.everybody, channel, since: hourAgo)
+    let most = try tally.origins.map { try countCodes(for: $0.subject, to: tally.nobody, channel, since: hourAgo) }
+      .max()
+    if inAll >= policy.mostMessages || (most ?? 0) >= policy.mostMessagesOfCaller {
+      throw Refusal.rateLimited(retryAfter: .seconds(3600))
+    }
+  }
+
+  /// Counts a message that is sent, by rows that stand among the codes and that no guess fits.
+  func countSend(_ tally: SendTally, _ channel: OneTimeCode.Channel, at now: Timestamp) throws {
+    for (index, origin) in tally.origins.enumerated() {
+      try insert(
+        OneTimeCode(
+          id: origin.id, subject: origin.subject, channel: channel, hash: tally.nobody,
+          target: index == 0 ? tally.everybody : Array(tally.nobody.reversed()), createdAt: now, expiresAt: now,
+          isClaimed: true, isSpent: true))
     }
   }
 }
@@ -43,7 +110,7 @@ extension CodeRecords where Self: BrakeRecords & AuditRecords {
       return .failure(refusal)
     }
     brake.count(at: now)
-    guard var code = try newestCode(for: subject, channel), !code.isSpent, code.failures < OneTimeCode.mostFailures
+    guard var code = try newestCode(for: subject, channel), !code.isSpent, code.failures < channel.mostFailures
     else {
       return try refuse(.codeInvalid, brake, brakedSubject, channel, by: caller, account: account, at: now)
     }

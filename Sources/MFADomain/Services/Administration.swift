@@ -64,8 +64,9 @@ public struct Administration: Sendable {
     }
   }
 
-  /// Takes the second factor and all trust away and ends the sessions, and gives a code that lets the user bring a new
-  /// device in: for somebody who has lost theirs, and whom the operator knows.
+  /// Takes all devices, the second factor and all trust away and ends the sessions, and gives a code that lets the user
+  /// bring a device in: for somebody who has lost theirs, and whom the operator knows. What was lost may be in other
+  /// hands, so none of the old devices stays; one that is still there comes in by the code as well.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
     let (code, id) = (BackupCode.make(premises.entropy), premises.entropy.uuid())
     let vault = premises.vault
@@ -74,9 +75,15 @@ public struct Administration: Sendable {
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      for device in try records.devices(of: user.id) {
+        try records.remove(device, of: user, at: now)
+        _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
+      }
       try records.endSessions(of: user, at: now)
       try records.releaseBrakes(of: user)
-      try Linking.insert(code, id, for: user, lifetime: Self.codeLifetime, vault, in: records, at: now)
+      try Linking.void(.user, for: user, in: records)
+      try Linking.insert(
+        code, id, from: .operator, for: user, lifetime: Self.codeLifetime, vault, in: records, at: now)
     }
     return code
   }

@@ -18,6 +18,7 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case totpOffered = "totp.offered"
   case totpConfirmed = "totp.confirmed"
   case totpRemoved = "totp.removed"
+  case emailConfirmed = "email.confirmed"
   case backupCodesMade = "backup_codes.made"
   case backupCodeSpent = "backup_code.spent"
   case deviceTrusted = "device.trusted"

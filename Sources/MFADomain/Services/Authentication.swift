@@ -92,7 +92,9 @@ public struct Authentication: Sendable {
       device.lastUsed = now
       try records.save(device)
       let scope = try records.scope(after: trust, for: user, policy, at: now)
-      let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["hwk"])
+      // A debug build has no attested key that would vouch for where its own is kept (RFC 8176).
+      let method = caller.identity.binding == .debugBuild ? "swk" : "hwk"
+      let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: [method])
       try records.insert(session)
       try records.note(.signatureAccepted, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)
       return (session, user)

@@ -75,12 +75,13 @@ public struct Authenticator: Sendable {
     premises.bell.ring(for: try outcome.get())
   }
 
-  /// Takes the authenticator, the codes on paper and all trust away, for a code.
+  /// Takes the authenticator, the codes on paper, the address for codes by e-mail and all trust away, for a code.
   public func disable(_ code: String, by caller: Caller) async throws {
     let now = premises.clock.now()
     let userID = try await withCode(code, by: caller) { user, records in
       try records.removeTOTP(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
+      try records.saveEmail(nil, of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
       try records.note(.totpRemoved, by: caller, account: user.username.key, at: now)
       _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)

@@ -43,8 +43,9 @@ public struct Enrolment: Sendable {
   /// Enrols a device, and its user if the name is new, and binds it to the calling app instance.
   ///
   /// A name belongs to whoever takes it first. A further device of the user comes in by a link code, or by a session of
-  /// the user that was proved lately; a new key for an enrolled one by such a session alone. A user whose last device
-  /// has gone comes back by the app instance that one was bound to.
+  /// the user that was proved lately; a new key for an enrolled one by such a session alone. A device that was removed
+  /// comes back as a new one does: that it was once bound to the caller proves nothing, since it may have been removed
+  /// because it was lost. Who has no device left needs an operator's code.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
     let phoneNumber = try application.phoneNumber.map {
@@ -55,7 +56,7 @@ public struct Enrolment: Sendable {
       [policy = premises.policy, vault = premises.vault] records -> Result<Device, Refusal> in
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username.key)
-      if let code = application.linkCode, let user, known == nil {
+      if let code = application.linkCode, let user, known == nil || known?.isRemoved(from: user) == true {
         let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
         if case .failure(let refusal) = judged { return .failure(refusal) }
         try Self.checkRoom(for: user, policy, in: records)
@@ -92,7 +93,6 @@ public struct Enrolment: Sendable {
     }
     guard let user else { return }
     let devices = try records.devices(of: user.id)
-    if devices.isEmpty, known?.removedAt != nil, user.lockedAt == nil { return }
     let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
     guard session.userID == user.id else { throw Refusal.forbidden }
     if !devices.contains(where: { $0.id == known?.id }) { try checkRoom(for: user, policy, in: records) }
@@ -135,11 +135,14 @@ public struct Enrolment: Sendable {
   ///
   /// The app that does this has lost the key with the device's passcode, so it has nothing else to prove itself by than
   /// the attested key that the device is bound to. Whoever holds the device gets no further by it than to the code that
-  /// goes to the enrolled number; the user's other devices are told.
+  /// goes to the enrolled number; the user's other devices are told. What the key had proved ends with it: the device's
+  /// sessions, and the trust that spared it the second factor.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
       guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
       device.method = .smsOTP
+      // It was the key's use. The number has yet to be proved, and is asked less often until then.
+      device.lastUsed = nil
       device.publicKey = nil
       device.authMethod = nil
     }
@@ -159,6 +162,10 @@ public struct Enrolment: Sendable {
       try records.removeChallenges(of: device.id)
       try records.note(event, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
       _ = try records.append(.methodChanged, to: user.id, concerning: deviceID.text, at: now)
+      if event == .deviceDowngraded {
+        try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
+        try records.endSessions(of: device, at: now)
+      }
       return user.id
     }
     premises.bell.ring(for: userID)
@@ -193,8 +200,14 @@ public struct Enrolment: Sendable {
   static func phonePlace(_ deviceID: DeviceID) -> String { "device:\(deviceID.text):phone" }
 }
 
-extension DeviceRecords where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords {
-  /// Leaves of `device` what tells its own app that it is gone, and takes everything that hangs on it.
+extension Device {
+  fileprivate func isRemoved(from user: User) -> Bool { removedAt != nil && userID == user.id }
+}
+
+extension DeviceRecords
+where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords & CodeRecords {
+  /// Leaves of `device` what tells its own app that it is gone, and takes everything that hangs on it. A link code that
+  /// waits may be its own, so that goes too.
   func remove(_ device: Device, of user: User, at now: Timestamp) throws {
     var removed = device
     removed.removedAt = now
@@ -203,7 +216,14 @@ extension DeviceRecords where Self: ChallengeRecords & TrustRecords & SessionRec
     try save(removed)
     try removeChallenges(of: device.id)
     try removeTrustedDevices(of: user.id, boundTo: device.binding)
-    for var session in try sessions(of: user.id) where session.deviceID == device.id && session.isLive(at: now) {
+    try Linking.void(.user, for: user, in: self)
+    try endSessions(of: device, at: now)
+  }
+}
+
+extension SessionRecords where Self: NoticeRecords {
+  fileprivate func endSessions(of device: Device, at now: Timestamp) throws {
+    for var session in try sessions(of: device.userID) where session.deviceID == device.id && session.isLive(at: now) {
       try revoke(&session, at: now)
     }
   }

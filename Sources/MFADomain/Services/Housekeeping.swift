@@ -12,6 +12,10 @@ public struct Housekeeping: Sendable {
   /// How far the clocks of two backends on one database may be apart: what is over for one is not yet for the other.
   static let clockDifference = Duration.seconds(60)
 
+  /// How long failed guesses are remembered when no others follow: or whoever pauses after each lock would never get to
+  /// the hundred in a row that end guessing. Not for ever, since anybody can guess at names that do not exist.
+  static let failuresKept = Duration.seconds(90 * 86400)
+
   public func clean() async throws {
     let now = premises.clock.now()
     try await premises.store.write { records in
@@ -21,7 +25,7 @@ public struct Housekeeping: Sendable {
       try records.removePushes(createdBefore: now.advanced(by: .seconds(-7200)))
       try records.removeSessions(expiredBefore: now)
       try records.removeTrustedDevices(expiredBefore: now)
-      try records.removeBrakes(idleSince: now.advanced(by: Brake.longestLock * -2))
+      try records.removeBrakes(idleSince: now.advanced(by: Self.failuresKept * -1))
       try records.removeIdentities(expiredBefore: now.advanced(by: Self.clockDifference * -1))
       try records.removeNotices(before: now.advanced(by: Self.noticesKept * -1))
     }

@@ -13,19 +13,23 @@ public struct Linking: Sendable {
     let (code, id) = (BackupCode.make(premises.entropy), premises.entropy.uuid())
     try await premises.store.write { [premises] records in
       let (_, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
-      try Self.insert(code, id, for: user, lifetime: OneTimeCode.lifetime, premises.vault, in: records, at: now)
+      try Self.insert(
+        code, id, from: .user, for: user, lifetime: OneTimeCode.lifetime, premises.vault, in: records, at: now)
       try records.note(.linkCodeMade, by: caller, account: user.username.key, at: now)
     }
     return code
   }
 
+  /// Who gives a code out. Each giver's codes stand apart: a newer one of the user does not void the operator's.
+  enum Giver: String, CaseIterable { case `operator`, user }
+
   static func insert(
-    _ code: String, _ id: UUID, for user: User, lifetime: Duration, _ vault: Vault, in records: any Records,
-    at now: Timestamp
+    _ code: String, _ id: UUID, from giver: Giver, for user: User, lifetime: Duration, _ vault: Vault,
+    in records: any Records, at now: Timestamp
   ) throws {
     try records.insert(
       OneTimeCode(
-        id: id, subject: subject(user), channel: .link, hash: TextedCodes.hash(code, of: id, in: vault),
+        id: id, subject: subject(user, giver), channel: .link, hash: TextedCodes.hash(code, of: id, in: vault),
         target: vault.hash(id.uuidString, as: "no target"), createdAt: now, expiresAt: now.advanced(by: lifetime),
         isClaimed: true))
   }
@@ -35,14 +39,29 @@ public struct Linking: Sendable {
     _ guess: CodeGuess, for user: User, by caller: Caller, _ vault: Vault, in records: any Records, at now: Timestamp
   ) throws -> Result<Void, Refusal> {
     if user.lockedAt != nil { return .failure(.accountLocked(retryAfter: nil)) }
-    return try records.judge(
-      .link, for: subject(user), braking: "\(subject(user)):\(caller.identity.subject)", by: caller,
-      account: user.username.key, at: now
-    ) { code in
+    func isRight(_ code: OneTimeCode) -> Bool {
       constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
-    } then: {
+    }
+    let open = try Giver.allCases.compactMap { try records.newestCode(for: subject(user, $0), .link) }
+      .filter { $0.isOpen(at: now) }
+    // Which code it is decides whose it is; whether it may be looked at at all is decided by `judge`.
+    let meant = open.first(where: isRight) ?? open.first
+    return try records.judge(
+      .link, for: meant?.subject ?? subject(user, .user),
+      braking: "\(subject(user, .user)):\(caller.identity.subject)", by: caller, account: user.username.key, at: now,
+      isRight
+    ) {
     }
   }
 
-  private static func subject(_ user: User) -> String { "link:\(user.id.uuidString.lowercased())" }
+  /// Puts the code that `giver` gave out last out of use.
+  static func void(_ giver: Giver, for user: User, in records: some CodeRecords) throws {
+    guard var code = try records.newestCode(for: subject(user, giver), .link) else { return }
+    code.isSpent = true
+    try records.update(code)
+  }
+
+  private static func subject(_ user: User, _ giver: Giver) -> String {
+    (giver == .user ? "link:" : "recovery:") + user.id.uuidString.lowercased()
+  }
 }

@@ -14,24 +14,32 @@ public struct MailedCodes: Sendable {
   public func send(by caller: Caller) async throws {
     let now = premises.clock.now()
     let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
+    let tally = SendTally(caller, premises)
     let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
       let (_, user) = try records.session(of: caller, scope: .pending, at: now)
       let address = try records.email(of: user.id).map {
         try EmailAddress(premises.vault.openText($0, for: Self.place(user.id)))
       }
-      return try Self.draft(code, id, to: address, for: Self.subject(user.id), premises.vault, in: records, at: now)
+      return try Self.draft(
+        code, id, to: address, isConfirmed: true, for: Self.subject(user.id), tally, premises, in: records, at: now)
     }
     if let message { premises.outbox.send(message) }
   }
 
-  /// Sends a code to an address that the user wants to have codes at.
+  /// Sends a code to an address that the user wants to have codes at. That makes another second factor, so where there is
+  /// one already it takes a session that has given it.
   public func offer(_ address: EmailAddress, by caller: Caller) async throws {
     let now = premises.clock.now()
     let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
+    let tally = SendTally(caller, premises)
     let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
-      let (_, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      let (session, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
+      guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
+        throw Refusal.secondFactorRequired
+      }
       let subject = Self.confirmation(of: address, user.id, premises.vault)
-      return try Self.draft(code, id, to: address, for: subject, premises.vault, in: records, at: now)
+      return try Self.draft(
+        code, id, to: address, isConfirmed: false, for: subject, tally, premises, in: records, at: now)
     }
     if let message { premises.outbox.send(message) }
   }
@@ -40,15 +48,22 @@ public struct MailedCodes: Sendable {
   public func confirm(_ address: EmailAddress, _ code: String, by caller: Caller) async throws {
     let now = premises.clock.now()
     let guess = try CodeGuess(code)
-    try await premises.store.write { [premises] records -> Result<Void, Refusal> in
-      let (_, user) = try records.session(of: caller, at: now)
+    let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
+      let (session, user) = try records.session(of: caller, at: now)
+      guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
+        return .failure(.secondFactorRequired)
+      }
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try records.judge(.email, for: subject, by: caller, account: user.username.key, at: now) { code in
         constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash)
       } then: {
         try records.saveEmail(premises.vault.seal(address.text, for: Self.place(user.id)), of: user.id)
+        try records.note(.emailConfirmed, by: caller, account: user.username.key, at: now)
+        _ = try records.append(.emailConfirmed, to: user.id, concerning: nil, at: now)
+        return user.id
       }
-    }.get()
+    }
+    premises.bell.ring(for: try outcome.get())
   }
 
   private static func confirmation(of address: EmailAddress, _ userID: UUID, _ vault: Vault) -> String {
@@ -56,16 +71,21 @@ public struct MailedCodes: Sendable {
   }
 
   private static func draft(
-    _ code: String, _ id: UUID, to address: EmailAddress?, for subject: String, _ vault: Vault,
-    in records: any Records, at now: Timestamp
+    _ code: String, _ id: UUID, to address: EmailAddress?, isConfirmed: Bool, for subject: String,
+    _ tally: SendTally, _ premises: Premises, in records: any Records, at now: Timestamp
   ) throws -> OutgoingMessage? {
-    let target = vault.hash(address?.text ?? subject, as: address == nil ? "no target" : "target")
+    let vault = premises.vault
+    let target =
+      address.map { CodeTarget($0.text, isConfirmed: isConfirmed, in: vault) }
+      ?? CodeTarget(standingIn: vault.hash(subject, as: "no target"))
+    try records.checkSends(tally, .email, premises.policy, at: now)
     try records.checkPace(of: subject, to: target, .email, at: now)
+    if address != nil { try records.countSend(tally, .email, at: now) }
     try records.insert(
       OneTimeCode(
         id: id, subject: subject, channel: .email,
-        hash: address == nil ? target : TextedCodes.hash(code, of: id, in: vault), target: target, createdAt: now,
-        expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
+        hash: address == nil ? target.hash : TextedCodes.hash(code, of: id, in: vault), target: target.hash,
+        createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
     return address.map { OutgoingMessage(destination: .email($0), code: code, lifetime: OneTimeCode.lifetime) }
   }
 }

@@ -25,14 +25,17 @@ public struct Notices: Sendable {
     try await premises.store.read { _ = try $0.session(of: caller, scope: .pending, at: now) }
   }
 
-  /// What is new after `sequence`; `nil` for what comes from now on.
+  /// What is new after `sequence`; `nil` for what comes from now on. A session that is not full is told nothing but
+  /// whether it lives, and what it missed once it is full.
   public func news(for proof: SessionProof, after sequence: Int64?) async throws -> News {
     let now = premises.clock.now()
     return try await premises.store.read { records in
       let session = try records.session(proof.sessionID)
       let isLive = session?.isLive(at: now) ?? false
-      let pushes = isLive && session?.scope == .full ? try records.pendingPushes(for: proof, at: now) : []
-      guard let sequence else {
+      let isFull = isLive && session?.scope == .full
+      let pushes = isFull ? try records.pendingPushes(for: proof, at: now) : []
+      guard let sequence, isFull else {
+        if let sequence { return News(notices: [], upTo: sequence, isSessionLive: isLive, pushes: []) }
         return News(notices: [], upTo: try records.lastNotice(of: proof.userID), isSessionLive: isLive, pushes: pushes)
       }
       let notices = try records.notices(of: proof.userID, after: sequence, atMost: Self.most)

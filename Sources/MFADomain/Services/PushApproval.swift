@@ -12,13 +12,14 @@ public struct PushApproval: Sendable {
   }
 
   /// Asks the user's other devices to approve the caller's sign-in. A session that is full already asks as well: the
-  /// approval is then a fresh proof.
+  /// approval is then a fresh proof. One that must set a second factor up cannot go round that by asking.
   public func start(by caller: Caller) async throws -> PushChallenge {
     let now = premises.clock.now()
     let (id, nonce) = (premises.entropy.uuid(), premises.entropy.bytes(32))
     let number = 10 + Int(premises.entropy.number(below: 90))
     let push = try await premises.store.write { records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
+      guard session.scope != .setup else { throw Refusal.secondFactorRequired }
       let recent = try records.pushes(of: user.id, since: now.advanced(by: PushChallenge.coolOff * -1))
       if let denial = recent.filter({ $0.state == .denied }).compactMap(\.answeredAt).max() {
         throw Refusal.rateLimited(retryAfter: denial.advanced(by: PushChallenge.coolOff).since(now))
@@ -50,7 +51,7 @@ public struct PushApproval: Sendable {
 
   /// Approves or denies by the key of the caller's own device. A number that is not the one shown denies.
   ///
-  /// - Throws: `.authenticationFailed` for a wrong signature; `.notFound` for a push that is not another session's of the
+  /// - Throws: `.authenticationFailed` for a wrong signature; `.notFound` for a push that is not another device's of the
   ///   user, or does not wait any more.
   public func answer(
     _ id: UUID, approves: Bool, number: Int, _ signature: [UInt8], by caller: Caller
@@ -58,8 +59,8 @@ public struct PushApproval: Sendable {
     let now = premises.clock.now()
     let (state, userID) = try await premises.store.write { records in
       let (session, user) = try records.session(of: caller, at: now)
-      guard var push = try records.push(id), push.userID == user.id, push.sessionID != session.id,
-        push.state == .pending, now < push.expiresAt
+      guard var push = try records.push(id), push.userID == user.id, push.state == .pending, now < push.expiresAt,
+        try records.isOfAnotherDevice(push, than: session)
       else { throw Refusal.notFound }
       let device = try session.deviceID.flatMap { try records.device($0) }
       let signed = PushChallenge.signedBytes(
@@ -81,7 +82,9 @@ public struct PushApproval: Sendable {
   }
 
   private static func complete(_ id: UUID, in records: any Records, at now: Timestamp) throws {
-    guard var session = try records.session(id), session.isLive(at: now) else { throw Refusal.notFound }
+    guard var session = try records.session(id), session.isLive(at: now), session.scope != .setup else {
+      throw Refusal.notFound
+    }
     session.scope = .full
     session.authenticatedAt = now
     session.methods += ["mca", "mfa"].filter { !session.methods.contains($0) }
@@ -104,11 +107,19 @@ public struct PushApproval: Sendable {
   }
 }
 
-extension PushRecords {
-  /// Those that the session of `proof` may answer: of its user, and not its own.
+extension PushRecords where Self: SessionRecords {
+  /// Those that the session of `proof` may answer: of its user, and of another device than its own.
   func pendingPushes(for proof: SessionProof, at now: Timestamp) throws -> [PushChallenge] {
-    try pushes(of: proof.userID, since: now.advanced(by: PushChallenge.lifetime * -1)).filter {
-      $0.state == .pending && now < $0.expiresAt && $0.sessionID != proof.sessionID
+    guard let session = try session(proof.sessionID) else { return [] }
+    return try pushes(of: proof.userID, since: now.advanced(by: PushChallenge.lifetime * -1)).filter {
+      try $0.state == .pending && now < $0.expiresAt && isOfAnotherDevice($0, than: session)
     }
+  }
+
+  /// Whether who asked has neither the device nor the app instance of `session`: one key is one factor, however often it
+  /// signs in, and an app instance can enrol any number of keys.
+  func isOfAnotherDevice(_ push: PushChallenge, than session: Session) throws -> Bool {
+    guard let asking = try self.session(push.sessionID) else { return false }
+    return asking.deviceID != session.deviceID && asking.binding != session.binding
   }
 }

@@ -54,6 +54,8 @@ public struct SecondFactor: Sendable {
     _ description: Description, _ token: String, _ user: User, _ caller: Caller, _ vault: Vault,
     in records: any Records, at now: Timestamp
   ) throws {
+    // One app instance is one entry of the list: to end the one that is shown ends its trust.
+    try records.removeTrustedDevices(of: user.id, boundTo: caller.identity.binding)
     let fingerprint = vault.hash(description.userAgent, caller.identity.clientAddress, as: "fingerprint")
     let id = try records.insert(
       TrustedDevice(
@@ -109,7 +111,7 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
     }
     if method ?? .email == .email, guess.isDigits,
       var code = try newestCode(for: MailedCodes.subject(user.id), .email), !code.isSpent,
-      code.failures < OneTimeCode.mostFailures
+      code.failures < code.channel.mostFailures
     {
       let isRight = constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
       if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid) }

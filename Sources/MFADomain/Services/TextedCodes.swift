@@ -19,6 +19,7 @@ public struct TextedCodes: Sendable {
     let hash: [UInt8]
     /// What stands for a number in the counts of who has none.
     let noTarget: [UInt8]
+    let tally: SendTally
   }
 
   func draft(for username: Username, _ caller: Caller) -> Draft {
@@ -27,7 +28,7 @@ public struct TextedCodes: Sendable {
     let subject = Self.subject(username, caller)
     return Draft(
       subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: premises.vault),
-      noTarget: premises.vault.hash(subject, as: "no target"))
+      noTarget: premises.vault.hash(subject, as: "no target"), tally: SendTally(caller, premises))
   }
 
   /// An account as one app instance sees it. What another instance does about the same account has no effect on it.
@@ -78,23 +79,41 @@ public struct TextedCodes: Sendable {
   private func send(
     _ draft: Draft, to device: Device?, isClaimed: Bool, in records: any Records, at now: Timestamp
   ) throws -> OutgoingMessage? {
-    let number = try device.flatMap { device in
-      try device.phoneNumber.map {
-        try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id)))
-      }
+    let number = try device.flatMap { try self.number(of: $0) }
+    let target = number.map {
+      CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: premises.vault)
     }
-    let target = number.map { premises.vault.hash($0.text, as: "target") } ?? draft.noTarget
-    try records.checkPace(of: draft.subject, to: target, .sms, at: now)
+    try records.checkSends(draft.tally, .sms, premises.policy, at: now)
+    try records.checkPace(of: draft.subject, to: target ?? CodeTarget(standingIn: draft.noTarget), .sms, at: now)
+    if number != nil { try records.countSend(draft.tally, .sms, at: now) }
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
-        target: target, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: isClaimed))
+        target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime),
+        isClaimed: isClaimed))
     return number.map {
       OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime)
     }
   }
 
-  /// A session for the right code. A guess is counted before it is compared, in one step with the comparison: of any
+  private func number(of device: Device) throws -> PhoneNumber? {
+    try device.phoneNumber.map { try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id))) }
+  }
+
+  /// The device of `user` that the caller has and whose number `code` went to; `nil` if its number has changed since.
+  private func device(of user: User, by caller: Caller, reachedBy code: OneTimeCode?, in records: any Records) throws
+    -> Device?
+  {
+    guard let code else { return nil }
+    return try records.devices(of: user.id).first { device in
+      guard device.binding == caller.identity.binding, let number = try self.number(of: device) else { return false }
+      return [true, false].contains {
+        constantTimeEqual(CodeTarget(number.text, isConfirmed: $0, in: premises.vault).hash, code.target)
+      }
+    }
+  }
+
+  /// A session for the right code, of the device that it went to. A guess is counted before it is compared, in one step with the comparison: of any
   /// number of guesses at once, no more than the limit are looked at.
   public func verify(
     _ guess: String, for username: Username, trustToken: String?, by caller: Caller
@@ -106,10 +125,12 @@ public struct TextedCodes: Sendable {
       [premises, sessions] records -> Result<(Session, User), Refusal> in
       let owner = try Self.owner(of: username, by: caller, in: records)
       if let owner, owner.user.lockedAt != nil { return .failure(.accountLocked(retryAfter: nil)) }
+      let asked = try records.newestCode(for: subject, .sms)
       return try records.judge(.sms, for: subject, by: caller, account: username.key, at: now) { code in
         constantTimeEqual(Self.hash(guess, of: code.id, in: premises.vault), code.hash)
       } then: {
-        guard let user = owner?.user, var device = owner?.device else { throw Refusal.codeInvalid }
+        guard let user = owner?.user, var device = try self.device(of: user, by: caller, reachedBy: asked, in: records)
+        else { throw Refusal.codeInvalid }
         device.lastUsed = now
         try records.save(device)
         let scope = try records.scope(after: trust, for: user, premises.policy, at: now)
@@ -138,4 +159,9 @@ public struct TextedCodes: Sendable {
 
   /// No user's id.
   private static let nobody = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+}
+
+extension Device {
+  /// Whether a code to the number has signed in. A key that signs in proves nothing of it.
+  fileprivate var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
 }

@@ -14,7 +14,7 @@ struct PushController {
   private var start: Operation {
     Operation(
       "push.start", .post, "/auth/push/start", "Asks the user's other devices to approve this sign-in.",
-      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.rateLimited]
+      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.secondFactorRequired, .rateLimited]
     ) { (_: EmptyRequest, caller) in
       let push = try await approval.start(by: caller)
       return PushStarted(

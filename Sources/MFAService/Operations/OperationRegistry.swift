@@ -9,21 +9,27 @@ public struct OperationRegistry: Sendable {
   public let operations: [Operation]
   private let byName: [String: Operation]
   private let paces: PaceKeeper
+  private let clock: WallClock
   private let logger: Logger
 
   public init(_ operations: [Operation], clock: WallClock, logger: Logger, paces: PaceLimits = PaceLimits()) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     self.paces = PaceKeeper(limits: paces, clock: clock)
+    self.clock = clock
     self.logger = logger
   }
 
   public func operation(named name: String) -> Operation? { byName[name] }
 
   /// Runs `operation` and gives its answer as JSON. Before a session, answers come when `AnswerGrid` says.
+  ///
+  /// A token that has expired is as none, however it came: one that a socket carries may have been good when it was
+  /// attached.
   func run(_ operation: Operation, _ input: OperationInput, for caller: Caller) async throws(PublicRefusal) -> [UInt8] {
     let start = ContinuousClock.now
-    let outcome = await outcome(of: operation, input, for: caller, since: start)
+    let isExpired = caller.session?.isExpired(at: clock.now()) ?? false
+    let outcome = await outcome(of: operation, input, for: isExpired ? caller.with(nil) : caller, since: start)
     if operation.access == .attested { await AnswerGrid.wait(since: start) }
     return try outcome.get()
   }

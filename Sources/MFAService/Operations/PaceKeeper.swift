@@ -2,10 +2,12 @@ internal import ByteCoding
 internal import Locking
 internal import MFADomain
 
-/// How many calls one app instance may make: so many at once, and so many a second from then on.
+/// How many calls one app instance, or one address, may make: so many at once, and so many a second from then on.
 public struct PaceLimits: Sendable, Hashable {
   public var brisk = Bucket(size: 120, perSecond: 20)
   public var slow = Bucket(size: 20, perSecond: 0.5)
+  /// The slow calls of all app instances behind one address, which may be a household or a company.
+  public var slowOfAddress = Bucket(size: 100, perSecond: 2)
 
   public struct Bucket: Sendable, Hashable {
     public var size: Double
@@ -20,11 +22,14 @@ public struct PaceLimits: Sendable, Hashable {
   public init() {}
 }
 
-/// Token buckets, one for each app instance and pace. Debug builds share an identity, so each of their addresses has one.
+/// Token buckets, one for each app instance and pace, and one for each address and slow calls. Debug builds share an
+/// identity, so each of their addresses has one.
 final class PaceKeeper: Sendable {
+  private enum Kind: Hashable { case brisk, slow, slowOfAddress }
+
   private struct Key: Hashable {
     let subject: String
-    let pace: Operation.Pace
+    let kind: Kind
   }
 
   private struct Level {
@@ -44,20 +49,34 @@ final class PaceKeeper: Sendable {
     self.clock = clock
   }
 
-  /// Takes one call, or says how long to wait for the next.
+  /// Takes one call, or says how long to wait for the next. A call that one bucket refuses is taken from none.
   func take(_ pace: Operation.Pace, for identity: GateIdentity) -> Duration? {
-    let bucket = pace == .brisk ? limits.brisk : limits.slow
     let subject = identity.binding == .debugBuild ? "debug:" + identity.clientAddress : identity.subject
+    let keys =
+      pace == .brisk
+      ? [Key(subject: subject, kind: .brisk)]
+      : [Key(subject: subject, kind: .slow), Key(subject: identity.clientAddress, kind: .slowOfAddress)]
     let now = clock.now()
     return levels.withLock { levels in
       if levels.count >= Self.mostBuckets { Self.forgetFull(&levels, limits, at: now) }
-      var level = levels[Key(subject: subject, pace: pace)] ?? Level(tokens: bucket.size, at: now)
-      level.tokens = Self.tokens(in: level, bucket, at: now)
-      level.at = now
-      defer { levels[Key(subject: subject, pace: pace)] = level }
-      guard level.tokens >= 1 else { return .seconds((1 - level.tokens) / bucket.perSecond) }
-      level.tokens -= 1
+      var wait: Duration?
+      for key in keys {
+        let bucket = Self.bucket(key.kind, limits)
+        let tokens = Self.tokens(in: levels[key] ?? Level(tokens: bucket.size, at: now), bucket, at: now)
+        levels[key] = Level(tokens: tokens, at: now)
+        if tokens < 1 { wait = max(wait ?? .zero, .seconds((1 - tokens) / bucket.perSecond)) }
+      }
+      if let wait { return wait }
+      for key in keys { levels[key]?.tokens -= 1 }
       return nil
+    }
+  }
+
+  private static func bucket(_ kind: Kind, _ limits: PaceLimits) -> PaceLimits.Bucket {
+    switch kind {
+    case .brisk: limits.brisk
+    case .slow: limits.slow
+    case .slowOfAddress: limits.slowOfAddress
     }
   }
 
@@ -68,7 +87,7 @@ final class PaceKeeper: Sendable {
 
   private static func forgetFull(_ levels: inout [Key: Level], _ limits: PaceLimits, at now: Timestamp) {
     levels = levels.filter { key, level in
-      let bucket = key.pace == .brisk ? limits.brisk : limits.slow
+      let bucket = bucket(key.kind, limits)
       return tokens(in: level, bucket, at: now) < bucket.size
     }
   }

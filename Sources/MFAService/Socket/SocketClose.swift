@@ -4,7 +4,7 @@ enum SocketClose: Sendable, Hashable {
   case goingAway
   /// A message that is no text.
   case notText
-  /// The session that was attached has ended.
+  /// The session that was attached has ended, or its token has expired and no newer one was attached.
   case sessionEnded
   case tooBig
   case tooFast

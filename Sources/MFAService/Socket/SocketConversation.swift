@@ -126,9 +126,10 @@ final class SocketConversation: Sendable {
     return Array("{\"success\":true}".utf8)
   }
 
-  /// Tells what is new to the session that is attached, and says whether that session still lives.
+  /// Tells what is new to the session that is attached, and says whether that session still lives and its token is good.
   func tellNotices() async throws -> Bool {
     guard let proof = session else { return true }
+    guard !proof.isExpired(at: clock.now()) else { return false }
     let toldUpTo = state.withLock { $0.toldUpTo }
     let news = try await notices.news(for: proof, after: toldUpTo)
     for notice in news.notices {
