@@ -8,7 +8,7 @@ struct KeysCommand: AsyncParsableCommand {
     commandName: "keys",
     abstract: "Makes and rotates key-encryption keys.",
     discussion: """
-      Example: a new key, put in front of the old one in the file, then
+      Example: a file with a new key in front of the old one, then
 
         mfa-backend keys rotate --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
       """,
@@ -16,11 +16,17 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Make: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
-    @Option(help: "The key's name.") var name = "1"
+    @Option(help: "The key's name, which no other key of yours has. Without it, the date and a random number.")
+    var name: String?
 
     func run() {
       let key = Base64.encode(Entropy.system.bytes(32))
-      print("[" + JSONText.object(["name": name, "key": key]) + "]")
+      print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
+    }
+
+    /// `2026-11-21-3fa90c1e`: the day, so that people know which key is the newer one, and what two of a day differ by.
+    private static func freshName() -> String {
+      "\(WallClock.system.now())".prefix(10) + "-" + Hex.encode(Entropy.system.bytes(4))
     }
   }
 
