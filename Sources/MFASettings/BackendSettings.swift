@@ -52,7 +52,7 @@ public struct BackendSettings: Sendable, Hashable {
 }
 
 /// Where a server listens: on loopback or a Unix socket, since it speaks without TLS to the gate alone.
-public enum ListenPlace: Sendable, Hashable {
+public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
   /// Port 0 takes a free one.
   case tcp(host: String, port: Int)
   case unix(path: String)
@@ -68,5 +68,13 @@ public enum ListenPlace: Sendable, Hashable {
     if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
     guard host == "::1" || host == "localhost" || host.hasPrefix("127.") else { return nil }
     self = .tcp(host: String(host), port: Int(port))
+  }
+
+  /// As the settings write it.
+  public var description: String {
+    switch self {
+    case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    case .unix(let path): "unix:\(path)"
+    }
   }
 }

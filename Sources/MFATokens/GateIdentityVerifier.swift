@@ -43,6 +43,8 @@ public actor GateIdentityVerifier {
   }
 
   /// Fetches the gate's keys, so that a fault is known before the first request comes.
+  ///
+  /// - Throws: `GateKeySource.Fault`.
   public func prepare() async throws {
     try await fetch(at: clock.now())
   }
@@ -105,7 +107,7 @@ public actor GateIdentityVerifier {
 
   private func fetch(at now: Timestamp) async throws {
     fetchedAt = now
-    let set = try JSONWebKeySet(json: try await source.fetch())
+    let set = try await source.keySet()
     let collection = JWTKeyCollection()
     for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }
     keys = (collection, Set(set.keys.map(\.id)))

@@ -128,14 +128,12 @@ extension DatabaseOptions {
   func administer(
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {
-    do {
+    try await CommandFault.telling {
       let (store, keys) = try open()
       let vault = try await Vault.open(in: store, with: keys, entropy: .system)
       let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
       let premises = Premises(store: store, vault: vault, outbox: Silence(), tokens: tokens)
       try await body(Administration(premises), .command(name: "uid \(getuid())"))
-    } catch {
-      throw CommandFault(error)
     }
   }
 }

@@ -19,12 +19,8 @@ struct AuditCommand: AsyncParsableCommand {
     @OptionGroup var options: DatabaseOptions
 
     func trail() throws -> AuditTrail {
-      do {
-        // The history is no secret of the database's, so its keys are not asked for.
-        return AuditTrail(try options.reader().readDatabase(needsKeys: false).open())
-      } catch {
-        throw CommandFault(error)
-      }
+      // The history is no secret of the database's, so its keys are not asked for.
+      AuditTrail(try options.reader().readDatabase(needsKeys: false).open())
     }
   }
 
@@ -37,7 +33,9 @@ struct AuditCommand: AsyncParsableCommand {
     @OptionGroup var database: Database
     @Option(help: "NUMBER:HASH, as an earlier run printed it.") var known: String?
 
-    func run() async throws {
+    func run() async throws { try await CommandFault.telling(verify) }
+
+    private func verify() async throws {
       let verdict = try await database.trail().verify(known: try knownEntry())
       guard let fault = verdict.fault else {
         return print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
@@ -65,7 +63,9 @@ struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints every entry as one line of JSON.")
     @OptionGroup var database: Database
 
-    func run() async throws {
+    func run() async throws { try await CommandFault.telling(export) }
+
+    private func export() async throws {
       try await database.trail().forEach { entry, hash in
         print(
           "{\"sequence\":\(entry.sequence),"

@@ -59,14 +59,33 @@ extension BackendSettings.Database {
     case .ephemeral: return try SQLiteMFAStore.ephemeral(trace: trace)
     case .kept(let url, _) where url.hasPrefix("sqlite:///"):
       return try SQLiteMFAStore(path: String(url.dropFirst("sqlite://".count)), trace: trace)
-    case .kept(let url, _): return try PostgresMFAStore(url: url, trace: trace)
+    case .kept(let url, _):
+      if let fault = PostgresURL.fault(in: url) {
+        throw CommandFault(
+          .configuration, "database: \(fault)", hint: "write / : @ ? and # in user and password as %2F %3A %40 %3F %23")
+      }
+      return try PostgresMFAStore(url: url, trace: trace)
     }
   }
+
+  private static let keysHint = "mfa-backend keys make prints such a file"
 
   func keys() throws -> KeyEncryptionKeys {
     guard case .kept(_, let file) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
-    let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: URL(filePath: file)))
-    return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
+    let bytes = try InputFile.read(file, "the keys file")
+    guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {
+      throw CommandFault(.configuration, "\(file): no JSON list of objects with name and key", hint: Self.keysHint)
+    }
+    guard Set(entries.map(\.name)).count == entries.count else {
+      throw CommandFault(
+        .configuration, "\(file): two keys have one name",
+        hint: "make the new one again by mfa-backend keys make, which gives it a name of its own")
+    }
+    do throws(KeyEncryptionKeys.Malformed) {
+      return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
+    } catch {
+      throw CommandFault(.configuration, "\(file): \(error.reason)", hint: Self.keysHint)
+    }
   }
 }

@@ -37,11 +37,9 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      do {
+      try await CommandFault.telling {
         let (store, keys) = try database.open()
         print("\(try await Resealing(store, keys).run()) values sealed anew")
-      } catch {
-        throw CommandFault(error)
       }
     }
   }
@@ -52,12 +50,10 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      do {
+      try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
         print("\(count) data keys sealed anew")
-      } catch {
-        throw CommandFault(error)
       }
     }
   }

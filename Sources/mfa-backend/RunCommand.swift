@@ -68,14 +68,11 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let settings: BackendSettings
-    do throws(SettingsFaults) {
-      settings = try database.reader(with: flags).read()
-    } catch {
-      Console.error("\(error)")
-      // EX_CONFIG of sysexits(3).
-      throw ExitCode(78)
-    }
+    try await CommandFault.telling(serve)
+  }
+
+  private func serve() async throws {
+    let settings = try database.reader(with: flags).read()
     let sink = LineSink(descriptor: 2)
     defer { sink.flush() }
     var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
@@ -109,10 +106,26 @@ struct RunCommand: AsyncParsableCommand {
       let address = MFAServer.Address(place)
       services.append(MetricsServer(address: address, logger: logger) { await exposition.text() })
     }
-    try await ServiceGroup(
+    let group = ServiceGroup(
       configuration: ServiceGroupConfiguration(
-        services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-    ).run()
+        services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+    do {
+      try await group.run()
+    } catch {
+      throw CommandFault(notServing: error, settings)
+    }
+  }
+}
+
+extension CommandFault {
+  /// What ends a service: in practice that it cannot listen.
+  fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
+    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use (errno: 98)`.
+    let text = "\(error)"
+    let reason = text.hasPrefix("bind(") ? text.split(separator: ": ").dropFirst().joined(separator: ": ") : text
+    let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
+    self.init(
+      .cannotListen, "cannot serve: \(reason)", hint: "see who else listens at \(places), or name another place")
   }
 }
 

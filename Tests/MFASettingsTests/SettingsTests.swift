@@ -103,6 +103,14 @@ struct SettingsTests {
     #expect(try faults(yaml + "\n").first?.hasPrefix(start) == true)
   }
 
+  @Test("of a file that cannot be read that alone is told")
+  func unreadableFile() {
+    let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
+    #expect(throws: SettingsFaults([SettingsFault(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
+      try reader.read()
+    }
+  }
+
   @Test("a database needs keys, and is of a kind that there is")
   func database() throws {
     let gate = "gate: { jwks: \"https://g/keys\", issuer: i, audience: a }\n"

@@ -7,17 +7,23 @@ final class PostgresConnection {
   private var prepared: [String: String] = [:]
 
   /// An error that libpq or the server reported.
-  struct Fault: DatabaseFault {
+  struct Fault: DatabaseFault, CustomStringConvertible {
     /// SQLSTATE; empty if libpq itself found the fault.
     let code: String
     let message: String
+
+    var description: String { code.isEmpty ? message : "\(message) (\(code))" }
   }
 
   /// Connects to what `url` names, as libpq takes it.
   init(url: String) throws {
+    let options = try PostgresURL.options(of: url)
     guard let connection = PQconnectdb(url) else { throw Fault(code: "", message: "out of memory") }
     handle = connection
-    guard PQstatus(connection) == CONNECTION_OK else { throw Fault(code: "", message: Self.message(of: connection)) }
+    guard PQstatus(connection) == CONNECTION_OK else {
+      let known = ["host", "hostaddr", "user", "dbname"].compactMap { options[$0] }
+      throw Fault(code: "", message: PostgresURL.discreet(Self.message(of: connection), known: known))
+    }
   }
 
   deinit { PQfinish(handle) }
