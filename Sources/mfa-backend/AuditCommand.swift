@@ -20,7 +20,7 @@ struct AuditCommand: AsyncParsableCommand {
 
     func trail() throws -> AuditTrail {
       // The history is no secret of the database's, so its keys are not asked for.
-      AuditTrail(try options.reader().readDatabase(needsKeys: false).open())
+      AuditTrail(try options.reader().readDatabase(needsKeys: false).openExisting())
     }
   }
 

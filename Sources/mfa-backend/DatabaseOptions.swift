@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Foundation
+internal import Glibc
 internal import Logging
 internal import MFADomain
 internal import MFASettings
@@ -40,14 +41,29 @@ struct DatabaseOptions: ParsableArguments {
     SettingsReader(file: config, environment: ProcessInfo.processInfo.environment, flags: flags + more)
   }
 
-  /// The database and its keys.
+  /// The database, which exists, and its keys.
   func open() throws -> (store: any Store, keys: KeyEncryptionKeys) {
     let place = try reader().readDatabase()
-    return (try place.open(), try place.keys())
+    return (try place.openExisting(), try place.keys())
   }
 }
 
 extension BackendSettings.Database {
+  /// Opens what `run` has made: a mistyped path is a fault, and no new database.
+  func openExisting() throws -> any Store {
+    if let path = sqlitePath, access(path, F_OK) != 0 {
+      throw CommandFault(
+        .noInput, "there is no database at \(path): \(String(cString: strerror(errno)))",
+        hint: "mfa-backend run makes it at its first start")
+    }
+    return try open()
+  }
+
+  private var sqlitePath: String? {
+    guard case .kept(let url, _) = self, url.hasPrefix("sqlite:///") else { return nil }
+    return String(url.dropFirst("sqlite://".count))
+  }
+
   /// - Parameter logger: where statements are logged, without their values; `nil` for nowhere.
   func open(logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in

@@ -198,6 +198,25 @@ struct CommandTests {
     }
   }
 
+  @Test(
+    "no command but run makes a database",
+    arguments: [
+      ["audit", "verify"], ["audit", "export"], ["admin", "users"], ["admin", "lock", "ada"], ["keys", "rotate"],
+      ["keys", "reseal"],
+    ])
+  func noDatabase(_ command: [String]) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let keys = try await mfa(["keys", "make"]).output.joined()
+      try Self.write(keys, toPrivate: folder + "/keys.json")
+      let run = try await mfa(command + Self.database(folder))
+      #expect(run.exit == .code(66))
+      #expect(
+        run.errors.first == "error: there is no database at \(folder)/mfa.db: No such file or directory",
+        "\(run.errors)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["keys.json"])
+    }
+  }
+
   @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
   func complete() async throws {
     for command in [["run"], ["admin"], ["admin", "reset"], ["audit", "verify"], ["keys", "reseal"]] {
