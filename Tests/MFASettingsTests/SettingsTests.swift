@@ -58,6 +58,15 @@ struct SettingsTests {
     #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
   }
 
+  @Test("what a container network says of a service called mfa-backend is no setting")
+  func containerNetwork() throws {
+    let environment = [
+      "MFA_BACKEND_SERVICE_HOST": "10.0.0.1", "MFA_BACKEND_SERVICE_PORT": "80", "MFA_BACKEND_PORT": "tcp://10.0.0.1:80",
+      "MFA_BACKEND_PORT_80_TCP_ADDR": "10.0.0.1",
+    ]
+    #expect(try faults(Self.least, environment: environment).isEmpty)
+  }
+
   @Test("every fault is told at once, with its place")
   func faults() throws {
     let yaml = """
@@ -75,7 +84,7 @@ struct SettingsTests {
 
       """
     #expect(
-      try faults(yaml, environment: ["MFA_BACKEND_TYPO": "1"]) == [
+      try faults(yaml, environment: ["MFA_BACKEND_GATE__TYPO": "1"]) == [
         "mfa.yaml:2:1: databse: unknown key",
         "mfa.yaml:5:3: gate.isuer: unknown key",
         "mfa.yaml:6:14: sms.sink: is log",
@@ -83,7 +92,7 @@ struct SettingsTests {
         "mfa.yaml:7:45: policy.grace_period: is a number with d, h, m or s, as 7d",
         "mfa.yaml:9:1: domain: given twice, first in line 8",
         "mfa.yaml:10:1: log: takes keys below it",
-        "MFA_BACKEND_TYPO: no setting has this variable",
+        "MFA_BACKEND_GATE__TYPO: no setting has this variable",
         "mfa.yaml:1:9: listen: is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here",
         "database: is required",
         "gate.issuer: is required",
