@@ -89,7 +89,7 @@ extension BackendSettings.Database {
   func keys() throws -> KeyEncryptionKeys {
     guard case .kept(_, let file) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
-    let bytes = try InputFile.read(file, "the keys file")
+    let bytes = try InputFile.readSecret(file, "the keys file")
     guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {
       throw CommandFault(.configuration, "\(file): no JSON list of objects with name and key", hint: Self.keysHint)
     }

@@ -217,6 +217,22 @@ struct CommandTests {
     }
   }
 
+  @Test("a file of keys that others can read is refused, and of one that its group can read there is a warning")
+  func readableKeys() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try await withKept(in: folder) { _ async throws in }
+      let file = folder + "/keys.json"
+      #expect(chmod(file, 0o644) == 0)
+      let refused = try await mfa(["admin", "users"] + Self.database(folder))
+      #expect(refused.exit == .code(78))
+      #expect(refused.errors.first == "error: every user of this machine can read the keys file \(file)")
+      #expect(chmod(file, 0o640) == 0)
+      let warned = try await mfa(["admin", "users"] + Self.database(folder))
+      #expect(warned.exit == .code(0))
+      #expect(warned.errors == ["warning: the group of the keys file \(file) can read it"])
+    }
+  }
+
   @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
   func complete() async throws {
     for command in [["run"], ["admin"], ["admin", "reset"], ["audit", "verify"], ["keys", "reseal"]] {
