@@ -38,7 +38,7 @@ struct AuditCommand: AsyncParsableCommand {
     private func verify() async throws {
       let verdict = try await database.trail().verify(known: try knownEntry())
       guard let fault = verdict.fault else {
-        return print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
+        return try Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
       }
       switch fault {
       case .changed(let sequence): Console.error("error: entry \(sequence) was changed")
@@ -67,7 +67,7 @@ struct AuditCommand: AsyncParsableCommand {
 
     private func export() async throws {
       try await database.trail().forEach { entry, hash in
-        print(
+        try Console.print(
           "{\"sequence\":\(entry.sequence),"
             + JSONText.object([
               "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,

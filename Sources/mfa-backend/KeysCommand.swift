@@ -14,14 +14,16 @@ struct KeysCommand: AsyncParsableCommand {
       """,
     subcommands: [Make.self, Rotate.self, Reseal.self])
 
-  struct Make: ParsableCommand {
+  struct Make: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
     @Option(help: "The key's name, which no other key of yours has. Without it, the date and a random number.")
     var name: String?
 
-    func run() {
-      let key = Base64.encode(Entropy.system.bytes(32))
-      print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
+    func run() async throws {
+      try await CommandFault.telling {
+        let key = Base64.encode(Entropy.system.bytes(32))
+        try Console.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
+      }
     }
 
     /// `2026-11-21-3fa90c1e`: the day, so that people know which key is the newer one, and what two of a day differ by.
@@ -39,7 +41,8 @@ struct KeysCommand: AsyncParsableCommand {
     func run() async throws {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
-        print("\(try await Resealing(store, keys).run()) values sealed anew")
+        let count = try await Resealing(store, keys).run()
+        try Console.print("\(count) values sealed anew")
       }
     }
   }
@@ -53,7 +56,7 @@ struct KeysCommand: AsyncParsableCommand {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-        print("\(count) data keys sealed anew")
+        try Console.print("\(count) data keys sealed anew")
       }
     }
   }

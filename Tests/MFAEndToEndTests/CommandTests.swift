@@ -233,6 +233,23 @@ struct CommandTests {
     }
   }
 
+  @Test("what cannot be printed ends a command with 74")
+  func fullOutput() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try await withKept(in: folder) { backend async throws in
+        let phone = TestPhone()
+        _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
+      }
+      let program = try Places.product("mfa-backend")
+      for command in [["keys", "make"], ["audit", "export", "--database", "sqlite://\(folder)/mfa.db"]] {
+        let run = try await ChildProcess.run(
+          Places.tool("bash"), ["-c", "exec \"$@\" > /dev/full", "bash", program] + command)
+        #expect(run.exit == .code(74), "\(command)")
+        #expect(run.errors == ["error: standard output: No space left on device"])
+      }
+    }
+  }
+
   @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
   func complete() async throws {
     for command in [["run"], ["admin"], ["admin", "reset"], ["audit", "verify"], ["keys", "reseal"]] {
