@@ -80,6 +80,9 @@ struct RunCommand: AsyncParsableCommand {
     try await Self.serve(settings, logger)
   }
 
+  /// How long requests may take to their end after SIGTERM: less than the ten seconds that container tools wait.
+  private static let stopPatience = Duration.seconds(8)
+
   private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
     let exposition = MetricsExposition()
     // Before anything is counted.
@@ -106,11 +109,13 @@ struct RunCommand: AsyncParsableCommand {
       let address = MFAServer.Address(place)
       services.append(MetricsServer(address: address, logger: logger) { await exposition.text() })
     }
-    let group = ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+    var configuration = ServiceGroupConfiguration(
+      services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+    configuration.maximumGracefulShutdownDuration = stopPatience
     do {
-      try await group.run()
+      try await ServiceGroup(configuration: configuration).run()
+    } catch is CancellationError {
+      logger.warning("stopped in the middle of requests")
     } catch {
       throw CommandFault(notServing: error, settings)
     }

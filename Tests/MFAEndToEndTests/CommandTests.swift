@@ -250,6 +250,24 @@ struct CommandTests {
     }
   }
 
+  @Test("a client that stalls in the middle of a request does not keep it from stopping")
+  func stalledClient() async throws {
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+    defer { backend.process.kill() }
+    let head = "POST /api/v1/mfa/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    let request =
+      head + "Content-Length: 100\r\nX-Attest-Assertion: \(try await gate.assertion(for: .genuine()))\r\n\r\n{"
+    let port = try #require(backend.port)
+    let client = try ChildProcess(
+      Places.tool("bash"),
+      ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(port); printf %s \"$1\" >&3; echo sent; exec sleep 60", "bash", request])
+    defer { client.kill() }
+    _ = try await client.output.first("the end of what is sent") { $0 == "sent" }
+    // Not how, but that it ends: `stop` waits for 20 seconds.
+    _ = try await backend.stop()
+  }
+
   @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
   func complete() async throws {
     for command in [["run"], ["admin"], ["admin", "reset"], ["audit", "verify"], ["keys", "reseal"]] {
