@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Everything that the backend is told, each value one of its kind.
 public struct BackendSettings: Sendable, Hashable {
   public enum Database: Sendable, Hashable {
@@ -66,8 +68,14 @@ public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
     var host = text[..<colon]
     if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-    guard host == "::1" || host == "localhost" || host.hasPrefix("127.") else { return nil }
+    guard Self.isLoopback(String(host)) else { return nil }
     self = .tcp(host: String(host), port: Int(port))
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    var address = in_addr()
+    guard inet_pton(AF_INET, host, &address) == 1 else { return host == "::1" || host == "localhost" }
+    return UInt32(bigEndian: address.s_addr) >> 24 == 127
   }
 
   /// As the settings write it.

@@ -67,6 +67,18 @@ struct SettingsTests {
     #expect(try faults(Self.least, environment: environment).isEmpty)
   }
 
+  @Test(
+    "a place to listen is on loopback, and no name that looks so",
+    arguments: [
+      ("127.0.0.1:80", true), ("127.9.9.9:0", true), ("localhost:80", true), ("[::1]:80", true), ("unix:/run/a", true),
+      ("127.0.0.1.example.org:80", false), ("127.example.org:80", false), ("128.0.0.1:80", false), ("[::]:80", false),
+    ])
+  func loopback(_ text: String, _ isPlace: Bool) {
+    let place = ListenPlace(text)
+    #expect((place != nil) == isPlace)
+    if let place { #expect("\(place)" == text) }
+  }
+
   @Test("every fault is told at once, with its place")
   func faults() throws {
     let yaml = """
