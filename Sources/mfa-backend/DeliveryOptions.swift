@@ -71,6 +71,7 @@ extension BackendSettings {
 
   private func mailProvider() throws -> (any MessageProvider)? {
     guard let mail else { return nil }
+    if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root in") }
     return SMTPProvider(
       server: SMTPProvider.Server(
         host: mail.host, port: mail.port, authority: mail.authorityFile, user: mail.user,

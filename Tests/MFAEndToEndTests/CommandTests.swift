@@ -168,6 +168,17 @@ struct CommandTests {
     #expect(!run.errors.contains { $0.contains("cret") })
   }
 
+  @Test("a root of the mail server that is missing keeps it from starting")
+  func noMailRoot() async throws {
+    let run = try await mfa(
+      ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--smtp", "localhost:25", "--smtp-from", "a@example.com"]
+        + ["--smtp-ca", "/nowhere/ca.pem"] + BackendProcess.believing(gate))
+    #expect(run.exit == .code(66))
+    #expect(
+      run.errors.first
+        == "error: the mail server's root in /nowhere/ca.pem cannot be read: No such file or directory")
+  }
+
   @Test("of two at one address the second ends with 71, and says where")
   func addressInUse() async throws {
     let backend = try await BackendProcess(
