@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Everything that the backend is told, each value one of its kind.
 public struct BackendSettings: Sendable, Hashable {
   public enum Database: Sendable, Hashable {
@@ -52,7 +54,7 @@ public struct BackendSettings: Sendable, Hashable {
 }
 
 /// Where a server listens: on loopback or a Unix socket, since it speaks without TLS to the gate alone.
-public enum ListenPlace: Sendable, Hashable {
+public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
   /// Port 0 takes a free one.
   case tcp(host: String, port: Int)
   case unix(path: String)
@@ -66,7 +68,21 @@ public enum ListenPlace: Sendable, Hashable {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
     var host = text[..<colon]
     if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-    guard host == "::1" || host == "localhost" || host.hasPrefix("127.") else { return nil }
+    guard Self.isLoopback(String(host)) else { return nil }
     self = .tcp(host: String(host), port: Int(port))
+  }
+
+  private static func isLoopback(_ host: String) -> Bool {
+    var address = in_addr()
+    guard inet_pton(AF_INET, host, &address) == 1 else { return host == "::1" || host == "localhost" }
+    return UInt32(bigEndian: address.s_addr) >> 24 == 127
+  }
+
+  /// As the settings write it.
+  public var description: String {
+    switch self {
+    case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    case .unix(let path): "unix:\(path)"
+    }
   }
 }

@@ -95,11 +95,15 @@ extension SettingsLayer {
   }
 
   /// What the variables say that begin with `MFA_BACKEND_`. An empty one says nothing.
+  ///
+  /// Names without `__` that are no key's are left alone: container networks make them up for a service of the backend's
+  /// name (`MFA_BACKEND_PORT`, `MFA_BACKEND_SERVICE_HOST`).
   init(environment: [String: String]) {
     for (name, text) in environment.sorted(by: { $0.key < $1.key })
     where name.hasPrefix(SettingKey.prefix) && !text.isEmpty {
       guard let key = SettingKey.all.first(where: { $0.variable == name }) else {
-        refuse(.environment(name), nil, "no setting has this variable")
+        let isOurs = name.dropFirst(SettingKey.prefix.count).contains("__")
+        if isOurs { refuse(.environment(name), nil, "no setting has this variable") }
         continue
       }
       take(text, for: key, from: .environment(name), in: nil)

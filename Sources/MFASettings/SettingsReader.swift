@@ -16,7 +16,7 @@ public struct SettingsReader: Sendable {
 
   /// What the server runs with.
   public func read() throws(SettingsFaults) -> BackendSettings {
-    var sheet = self.sheet()
+    var sheet = try self.sheet()
     let settings = sheet.settings()
     guard sheet.faults.isEmpty, let settings else { throw SettingsFaults(sheet.faults) }
     return settings
@@ -24,20 +24,23 @@ public struct SettingsReader: Sendable {
 
   /// The database alone, for the commands that work on nothing else. Keys that the server needs may be missing.
   public func readDatabase(needsKeys: Bool = true) throws(SettingsFaults) -> BackendSettings.Database {
-    var sheet = self.sheet()
+    var sheet = try self.sheet()
     let database = sheet.database(needsKeys: needsKeys)
     guard sheet.faults.isEmpty, let database else { throw SettingsFaults(sheet.faults) }
     return database
   }
 
-  private func sheet() -> SettingsSheet {
+  /// - Throws: one fault if the file cannot be read: that what it sets is missing would be no news.
+  private func sheet() throws(SettingsFaults) -> SettingsSheet {
     var layer = SettingsLayer()
     if let file {
-      if let bytes = FileManager.default.contents(atPath: file), let text = String(validating: bytes, as: UTF8.self) {
-        layer = SettingsLayer(yaml: text, of: file)
-      } else {
-        layer.refuse(.file(file, line: 1, column: 1), nil, "cannot be read as UTF-8")
+      guard let bytes = FileManager.default.contents(atPath: file) else {
+        throw SettingsFaults([SettingsFault(.nowhere, nil, "\(file) cannot be read")])
       }
+      guard let text = String(validating: bytes, as: UTF8.self) else {
+        throw SettingsFaults([SettingsFault(.file(file, line: 1, column: 1), nil, "is no UTF-8")])
+      }
+      layer = SettingsLayer(yaml: text, of: file)
     }
     layer.overlay(SettingsLayer(environment: environment))
     layer.overlay(SettingsLayer(flags: flags))

@@ -28,6 +28,10 @@ public actor GateIdentityVerifier {
   private let logger: Logger
   private var keys: (collection: JWTKeyCollection, ids: Set<String>)?
   private var fetchedAt: Timestamp?
+  /// The fetch that is on its way. Who needs a key that is not known waits for it.
+  private var fetching: Task<Void, Never>?
+  /// Why the last fetch came to nothing; `nil` if it did not.
+  private var fault: GateKeySource.Fault?
 
   /// - Parameter store: remembers which identities were used. Backends that share it refuse what another one has seen.
   public init(
@@ -43,13 +47,17 @@ public actor GateIdentityVerifier {
   }
 
   /// Fetches the gate's keys, so that a fault is known before the first request comes.
+  ///
+  /// - Throws: `GateKeySource.Fault`.
   public func prepare() async throws {
-    try await fetch(at: clock.now())
+    fetchedAt = clock.now()
+    try await fetch()
   }
 
   /// The identity that `token` states: signed by the gate, for us, living, and not seen before.
   ///
-  /// - Throws: `Rejection`; `StoreFault` if it cannot be known whether it was seen before.
+  /// - Throws: `Rejection`; `StoreFault` if it cannot be known whether it was seen before, or whether its key is the
+  ///   gate's.
   public func identity(in token: String) async throws -> GateIdentity {
     guard token.utf8.count <= 4096, let id = Self.keyID(of: token) else { throw Rejection(reason: "no JWT with a kid") }
     let now = clock.now()
@@ -89,26 +97,43 @@ public actor GateIdentityVerifier {
     guard isFirst else { throw Rejection(reason: "jti was used before") }
   }
 
-  private func collection(holding id: String, at now: Timestamp) async throws(Rejection) -> JWTKeyCollection {
+  private func collection(holding id: String, at now: Timestamp) async throws -> JWTKeyCollection {
     let age = fetchedAt.map { now.since($0) }
     let isKnown = keys?.ids.contains(id) ?? false
-    if (age ?? Self.refreshInterval) >= (isKnown ? Self.refreshInterval : Self.refetchInterval) {
-      do {
-        try await fetch(at: now)
-      } catch {
-        logger.error("gate keys not fetched", metadata: ["reason": "\(error)"])
-      }
+    if !isKnown, let fetching {
+      await fetching.value
+    } else if (age ?? Self.refreshInterval) >= (isKnown ? Self.refreshInterval : Self.refetchInterval) {
+      fetchedAt = now
+      let task = Task { await self.refresh() }
+      fetching = task
+      await task.value
     }
-    guard let keys, keys.ids.contains(id) else { throw Rejection(reason: "the gate publishes no key \(id)") }
-    return keys.collection
+    if let keys, keys.ids.contains(id) { return keys.collection }
+    if let fault { throw StoreFault(reason: "gate keys not fetched: \(fault)") }
+    throw Rejection(reason: "the gate publishes no key \(id)")
   }
 
-  private func fetch(at now: Timestamp) async throws {
-    fetchedAt = now
-    let set = try JSONWebKeySet(json: try await source.fetch())
-    let collection = JWTKeyCollection()
-    for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }
-    keys = (collection, Set(set.keys.map(\.id)))
+  /// Fetches the keys for all who wait for them.
+  private func refresh() async {
+    defer { fetching = nil }
+    do throws(GateKeySource.Fault) {
+      try await fetch()
+    } catch {
+      logger.error("gate keys not fetched", metadata: ["reason": "\(error)"])
+    }
+  }
+
+  private func fetch() async throws(GateKeySource.Fault) {
+    do throws(GateKeySource.Fault) {
+      let set = try await source.keySet()
+      let collection = JWTKeyCollection()
+      for (id, key) in set.keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }
+      keys = (collection, Set(set.keys.map(\.id)))
+      fault = nil
+    } catch {
+      fault = error
+      throw error
+    }
   }
 
   private static func keyID(of token: String) -> String? {

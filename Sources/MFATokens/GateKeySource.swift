@@ -1,5 +1,6 @@
 internal import AsyncHTTPClient
 internal import Foundation
+internal import Glibc
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOSSL
@@ -17,11 +18,45 @@ public enum GateKeySource: Sendable, Hashable {
     self = text.hasPrefix("https://") || text.hasPrefix("http://") ? .url(text, authority: authority) : .file(text)
   }
 
-  func fetch() async throws -> [UInt8] {
-    switch self {
-    case .file(let path): return Array(try Data(contentsOf: URL(filePath: path)))
-    case .url(let url, let authority): return try await Self.download(url, authority: authority)
+  /// Why there are no keys.
+  public enum Fault: Error, Sendable, Hashable {
+    /// The file with the keys, or the one with the roots.
+    case unreadable(path: String, reason: String)
+    case unreachable(url: String, reason: String)
+    /// What was read is no set of keys.
+    case malformed(place: String, reason: String)
+  }
+
+  /// The set as it stands there now.
+  func keySet() async throws(Fault) -> JSONWebKeySet {
+    let (place, json) = try await fetch()
+    do throws(JSONWebKeySet.Malformed) {
+      return try JSONWebKeySet(json: json)
+    } catch {
+      throw .malformed(place: place, reason: error.reason)
     }
+  }
+
+  private func fetch() async throws(Fault) -> (place: String, json: [UInt8]) {
+    switch self {
+    case .file(let path):
+      try Self.requireReadable(path)
+      guard let bytes = FileManager.default.contents(atPath: path) else {
+        throw .unreadable(path: path, reason: "it is no file")
+      }
+      return (path, Array(bytes))
+    case .url(let url, let authority):
+      if let authority { try Self.requireReadable(authority) }
+      do {
+        return (url, try await Self.download(url, authority: authority))
+      } catch {
+        throw .unreachable(url: url, reason: (error as? JSONWebKeySet.Malformed)?.reason ?? "\(error)")
+      }
+    }
+  }
+
+  private static func requireReadable(_ path: String) throws(Fault) {
+    guard access(path, R_OK) == 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }
   }
 
   private static func download(_ url: String, authority: String?) async throws -> [UInt8] {
@@ -35,7 +70,7 @@ public enum GateKeySource: Sendable, Hashable {
     return try await HTTPClient.withHTTPClient(configuration: configuration) { client in
       let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
       guard response.status == .ok else {
-        throw JSONWebKeySet.Malformed(reason: "\(url) answers \(response.status.code)")
+        throw JSONWebKeySet.Malformed(reason: "it answers \(response.status.code)")
       }
       return Array(try await response.body.collect(upTo: 1 << 18).readableBytesView)
     }

@@ -21,7 +21,7 @@ struct JSONWebKeySet {
   }
 
   /// Keys of other kinds are passed over. A set without one for ES256 is malformed.
-  init(json: [UInt8]) throws {
+  init(json: [UInt8]) throws(Malformed) {
     struct Document: Decodable { let keys: [Key] }
     guard json.count <= 1 << 18, let document = try? JSONDecoder().decode(Document.self, from: Data(json)) else {
       throw Malformed(reason: "it is no JSON object with keys")

@@ -35,7 +35,7 @@ struct AdminCommand: AsyncParsableCommand {
         var last = ""
         while true {
           let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
-          for account in accounts { print(AdminCommand.line(account)) }
+          for account in accounts { try Console.print(AdminCommand.line(account)) }
           guard let name = accounts.last?.user.username.key, accounts.count == 200 else { return }
           last = name
         }
@@ -67,7 +67,10 @@ struct AdminCommand: AsyncParsableCommand {
     @OptionGroup var account: Account
 
     func run() async throws {
-      try await account.database.administer { print(try await $0.resetFactors(Username(account.name), by: $1)) }
+      try await account.database.administer {
+        let code = try await $0.resetFactors(Username(account.name), by: $1)
+        try Console.print(code)
+      }
     }
   }
 
@@ -110,7 +113,7 @@ struct AdminCommand: AsyncParsableCommand {
       try await account.database.administer { administration, actor in
         let entries = try await administration.history(
           of: Username(account.name), after: 0, atMost: 1000, by: actor)
-        for entry in entries { print("\(entry.at) \(entry.event) \(entry.detail) \(entry.actor)") }
+        for entry in entries { try Console.print("\(entry.at) \(entry.event) \(entry.detail) \(entry.actor)") }
       }
     }
   }
@@ -128,14 +131,12 @@ extension DatabaseOptions {
   func administer(
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {
-    do {
+    try await CommandFault.telling {
       let (store, keys) = try open()
       let vault = try await Vault.open(in: store, with: keys, entropy: .system)
       let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
       let premises = Premises(store: store, vault: vault, outbox: Silence(), tokens: tokens)
       try await body(Administration(premises), .command(name: "uid \(getuid())"))
-    } catch {
-      throw CommandFault(error)
     }
   }
 }

@@ -19,12 +19,8 @@ struct AuditCommand: AsyncParsableCommand {
     @OptionGroup var options: DatabaseOptions
 
     func trail() throws -> AuditTrail {
-      do {
-        // The history is no secret of the database's, so its keys are not asked for.
-        return AuditTrail(try options.reader().readDatabase(needsKeys: false).open())
-      } catch {
-        throw CommandFault(error)
-      }
+      // The history is no secret of the database's, so its keys are not asked for.
+      AuditTrail(try options.reader().readDatabase(needsKeys: false).openExisting())
     }
   }
 
@@ -37,10 +33,12 @@ struct AuditCommand: AsyncParsableCommand {
     @OptionGroup var database: Database
     @Option(help: "NUMBER:HASH, as an earlier run printed it.") var known: String?
 
-    func run() async throws {
+    func run() async throws { try await CommandFault.telling(verify) }
+
+    private func verify() async throws {
       let verdict = try await database.trail().verify(known: try knownEntry())
       guard let fault = verdict.fault else {
-        return print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
+        return try Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
       }
       switch fault {
       case .changed(let sequence): Console.error("error: entry \(sequence) was changed")
@@ -65,9 +63,11 @@ struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints every entry as one line of JSON.")
     @OptionGroup var database: Database
 
-    func run() async throws {
+    func run() async throws { try await CommandFault.telling(export) }
+
+    private func export() async throws {
       try await database.trail().forEach { entry, hash in
-        print(
+        try Console.print(
           "{\"sequence\":\(entry.sequence),"
             + JSONText.object([
               "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ByteCoding
 internal import Foundation
+internal import Glibc
 internal import Logging
 internal import MFADomain
 internal import MFASettings
@@ -40,14 +41,29 @@ struct DatabaseOptions: ParsableArguments {
     SettingsReader(file: config, environment: ProcessInfo.processInfo.environment, flags: flags + more)
   }
 
-  /// The database and its keys.
+  /// The database, which exists, and its keys.
   func open() throws -> (store: any Store, keys: KeyEncryptionKeys) {
     let place = try reader().readDatabase()
-    return (try place.open(), try place.keys())
+    return (try place.openExisting(), try place.keys())
   }
 }
 
 extension BackendSettings.Database {
+  /// Opens what `run` has made: a mistyped path is a fault, and no new database.
+  func openExisting() throws -> any Store {
+    if let path = sqlitePath, access(path, F_OK) != 0 {
+      throw CommandFault(
+        .noInput, "there is no database at \(path): \(String(cString: strerror(errno)))",
+        hint: "mfa-backend run makes it at its first start")
+    }
+    return try open()
+  }
+
+  private var sqlitePath: String? {
+    guard case .kept(let url, _) = self, url.hasPrefix("sqlite:///") else { return nil }
+    return String(url.dropFirst("sqlite://".count))
+  }
+
   /// - Parameter logger: where statements are logged, without their values; `nil` for nowhere.
   func open(logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in
@@ -59,14 +75,33 @@ extension BackendSettings.Database {
     case .ephemeral: return try SQLiteMFAStore.ephemeral(trace: trace)
     case .kept(let url, _) where url.hasPrefix("sqlite:///"):
       return try SQLiteMFAStore(path: String(url.dropFirst("sqlite://".count)), trace: trace)
-    case .kept(let url, _): return try PostgresMFAStore(url: url, trace: trace)
+    case .kept(let url, _):
+      if let fault = PostgresURL.fault(in: url) {
+        throw CommandFault(
+          .configuration, "database: \(fault)", hint: "write / : @ ? and # in user and password as %2F %3A %40 %3F %23")
+      }
+      return try PostgresMFAStore(url: url, trace: trace)
     }
   }
+
+  private static let keysHint = "mfa-backend keys make prints such a file"
 
   func keys() throws -> KeyEncryptionKeys {
     guard case .kept(_, let file) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
-    let entries = try JSONDecoder().decode([Entry].self, from: Data(contentsOf: URL(filePath: file)))
-    return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
+    let bytes = try InputFile.readSecret(file, "the keys file")
+    guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {
+      throw CommandFault(.configuration, "\(file): no JSON list of objects with name and key", hint: Self.keysHint)
+    }
+    guard Set(entries.map(\.name)).count == entries.count else {
+      throw CommandFault(
+        .configuration, "\(file): two keys have one name",
+        hint: "make the new one again by mfa-backend keys make, which gives it a name of its own")
+    }
+    do throws(KeyEncryptionKeys.Malformed) {
+      return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })
+    } catch {
+      throw CommandFault(.configuration, "\(file): \(error.reason)", hint: Self.keysHint)
+    }
   }
 }

@@ -71,6 +71,7 @@ extension BackendSettings {
 
   private func mailProvider() throws -> (any MessageProvider)? {
     guard let mail else { return nil }
+    if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root in") }
     return SMTPProvider(
       server: SMTPProvider.Server(
         host: mail.host, port: mail.port, authority: mail.authorityFile, user: mail.user,
@@ -80,8 +81,10 @@ extension BackendSettings {
 
   /// The first line of a file.
   private static func secret(in path: String) throws -> String {
-    let text = String(decoding: try Data(contentsOf: URL(filePath: path)), as: UTF8.self)
-    guard let line = text.split(whereSeparator: \.isNewline).first else { throw ValidationError("\(path) is empty") }
+    let text = String(decoding: try InputFile.read(path, "the secret in"), as: UTF8.self)
+    guard let line = text.split(whereSeparator: \.isNewline).first else {
+      throw CommandFault(.configuration, "\(path) is empty")
+    }
     return String(line)
   }
 }

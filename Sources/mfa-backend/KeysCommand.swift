@@ -8,19 +8,27 @@ struct KeysCommand: AsyncParsableCommand {
     commandName: "keys",
     abstract: "Makes and rotates key-encryption keys.",
     discussion: """
-      Example: a new key, put in front of the old one in the file, then
+      Example: a file with a new key in front of the old one, then
 
         mfa-backend keys rotate --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
       """,
     subcommands: [Make.self, Rotate.self, Reseal.self])
 
-  struct Make: ParsableCommand {
+  struct Make: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
-    @Option(help: "The key's name.") var name = "1"
+    @Option(help: "The key's name, which no other key of yours has. Without it, the date and a random number.")
+    var name: String?
 
-    func run() {
-      let key = Base64.encode(Entropy.system.bytes(32))
-      print("[" + JSONText.object(["name": name, "key": key]) + "]")
+    func run() async throws {
+      try await CommandFault.telling {
+        let key = Base64.encode(Entropy.system.bytes(32))
+        try Console.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
+      }
+    }
+
+    /// `2026-11-21-3fa90c1e`: the day, so that people know which key is the newer one, and what two of a day differ by.
+    private static func freshName() -> String {
+      "\(WallClock.system.now())".prefix(10) + "-" + Hex.encode(Entropy.system.bytes(4))
     }
   }
 
@@ -31,11 +39,10 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      do {
+      try await CommandFault.telling {
         let (store, keys) = try database.open()
-        print("\(try await Resealing(store, keys).run()) values sealed anew")
-      } catch {
-        throw CommandFault(error)
+        let count = try await Resealing(store, keys).run()
+        try Console.print("\(count) values sealed anew")
       }
     }
   }
@@ -46,12 +53,10 @@ struct KeysCommand: AsyncParsableCommand {
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
-      do {
+      try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-        print("\(count) data keys sealed anew")
-      } catch {
-        throw CommandFault(error)
+        try Console.print("\(count) data keys sealed anew")
       }
     }
   }

@@ -7,10 +7,11 @@ struct MFABackend: AsyncParsableCommand {
     commandName: "mfa-backend",
     abstract: "Devices, challenges, codes and trust behind the gate.",
     discussion: """
-      Example: a backend for trying things, behind a gate whose keys are in gate.jwks
+      Example: a backend for trying things, behind `sallyport dev --forward all`, which prints the folder DIR
 
-        mfa-backend run --ephemeral --sms-sink log --gate-jwks gate.jwks --gate-issuer https://localhost:6200 \
-      --audience mfa
+        mfa-backend run --ephemeral --sms-sink log \
+      --gate-jwks https://localhost:6200/.well-known/sallyport/jwks.json --gate-ca DIR/tls-ca.pem \
+      --gate-issuer sallyport --audience sallyport-upstream
       """,
     version: "0.1.0",
     subcommands: [RunCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self])

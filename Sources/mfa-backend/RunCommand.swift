@@ -68,20 +68,20 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let settings: BackendSettings
-    do throws(SettingsFaults) {
-      settings = try database.reader(with: flags).read()
-    } catch {
-      Console.error("\(error)")
-      // EX_CONFIG of sysexits(3).
-      throw ExitCode(78)
-    }
+    try await CommandFault.telling(serve)
+  }
+
+  private func serve() async throws {
+    let settings = try database.reader(with: flags).read()
     let sink = LineSink(descriptor: 2)
     defer { sink.flush() }
     var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
     logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
     try await Self.serve(settings, logger)
   }
+
+  /// How long requests may take to their end after SIGTERM: less than the ten seconds that container tools wait.
+  private static let stopPatience = Duration.seconds(8)
 
   private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
     let exposition = MetricsExposition()
@@ -109,10 +109,28 @@ struct RunCommand: AsyncParsableCommand {
       let address = MFAServer.Address(place)
       services.append(MetricsServer(address: address, logger: logger) { await exposition.text() })
     }
-    try await ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
-    ).run()
+    var configuration = ServiceGroupConfiguration(
+      services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+    configuration.maximumGracefulShutdownDuration = stopPatience
+    do {
+      try await ServiceGroup(configuration: configuration).run()
+    } catch is CancellationError {
+      logger.warning("stopped in the middle of requests")
+    } catch {
+      throw CommandFault(notServing: error, settings)
+    }
+  }
+}
+
+extension CommandFault {
+  /// What ends a service: in practice that it cannot listen.
+  fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
+    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use (errno: 98)`.
+    let text = "\(error)"
+    let reason = text.hasPrefix("bind(") ? text.split(separator: ": ").dropFirst().joined(separator: ": ") : text
+    let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
+    self.init(
+      .cannotListen, "cannot serve: \(reason)", hint: "see who else listens at \(places), or name another place")
   }
 }
 

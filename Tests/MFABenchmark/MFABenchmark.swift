@@ -34,6 +34,7 @@ struct MFABenchmark: AsyncParsableCommand {
     try gate.jwks.write(toFile: place + "/gate.jwks", atomically: true, encoding: .utf8)
     try #"[{"name":"1","key":"\#(Base64.encode(Array(repeating: 7, count: 32)))"}]"#.write(
       toFile: place + "/keys.json", atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: place + "/keys.json")
     let backend = try ChildProcess(
       Places.tool("taskset"),
       [

@@ -40,6 +40,23 @@ struct VaultTests {
     }
   }
 
+  @Test("X-054 a rotation with another key of the same name fails, and leaves every data key as it was")
+  func rotationWithAnotherKey() async throws {
+    let store = try SQLiteMFAStore.ephemeral()
+    let before = try await Vault.open(in: store, with: Self.keys("a"), entropy: .system)
+    let sealed = try before.seal("secret", for: "here")
+    let impostor = try KeyEncryptionKeys([("a", Array(repeating: 0, count: 32))])
+    await #expect(throws: Vault.Unopenable.self) {
+      try await Vault.rewrap(in: store, with: impostor, entropy: .system)
+    }
+    let both = try KeyEncryptionKeys([
+      ("b", Array(repeating: 1, count: 32)), ("a", Array(repeating: 0, count: 32)),
+    ])
+    await #expect(throws: Vault.Unopenable.self) { try await Vault.rewrap(in: store, with: both, entropy: .system) }
+    let after = try await Vault.open(in: store, with: Self.keys("a"), entropy: .system)
+    #expect(try after.openText(sealed, for: "here") == "secret")
+  }
+
   @Test("X-054 two servers that start at once end with the same keys")
   func firstStart() async throws {
     let store = try SQLiteMFAStore.ephemeral()

@@ -33,13 +33,21 @@ struct CommandTests {
   ) async throws {
     if !FileManager.default.fileExists(atPath: folder + "/keys.json") {
       let made = try await mfa(["keys", "make"])
-      try made.output.joined().write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+      try Self.write(made.output.joined(), toPrivate: folder + "/keys.json")
     }
     let backend = try await BackendProcess(
       Self.database(folder) + ["--listen", "127.0.0.1:0"] + BackendProcess.believing(gate) + more)
     defer { backend.process.kill() }
     try await body(backend)
     #expect(try await backend.stop() == .code(0))
+  }
+
+  /// Writes a file that its owner alone can read.
+  private static func write(_ text: String, toPrivate path: String) throws {
+    try? FileManager.default.removeItem(atPath: path)
+    #expect(
+      FileManager.default.createFile(
+        atPath: path, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600]))
   }
 
   private static func database(_ folder: String) -> [String] {
@@ -108,6 +116,167 @@ struct CommandTests {
       defer { backend.process.kill() }
       #expect(try await ask(backend, "GET", "/device/d/status", as: .genuine()).status == 200)
     }
+  }
+
+  struct StartFault: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let arguments: [String]
+    let status: Int32
+    /// What the first line begins with.
+    let error: String
+  }
+
+  private static let unfitting = ["--gate-issuer", "i", "--audience", "a", "--listen", "127.0.0.1:0"]
+
+  static let startFaults = [
+    StartFault(
+      testDescription: "no file of settings", arguments: ["-c", "/nowhere/mfa.yaml"], status: 78,
+      error: "error: /nowhere/mfa.yaml cannot be read"),
+    StartFault(
+      testDescription: "no file of gate keys", arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + unfitting,
+      status: 66, error: "error: /nowhere/jwks cannot be read: No such file or directory"),
+    StartFault(
+      testDescription: "no gate", arguments: ["--ephemeral", "--gate-jwks", "http://127.0.0.1:1/"] + unfitting,
+      status: 69, error: "error: the gate's keys cannot be had from http://127.0.0.1:1/: "),
+    StartFault(
+      testDescription: "gate keys that are none", arguments: ["--ephemeral", "--gate-jwks", "/etc/passwd"] + unfitting,
+      status: 78, error: "error: /etc/passwd: it is no JSON object with keys"),
+    StartFault(
+      testDescription: "no root of the gate",
+      arguments: ["--ephemeral", "--gate-jwks", "https://127.0.0.1:1/", "--gate-ca", "/nowhere/ca.pem"] + unfitting,
+      status: 66, error: "error: /nowhere/ca.pem cannot be read: No such file or directory"),
+    StartFault(
+      testDescription: "a database with another scheme of encoding",
+      arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
+      status: 78, error: "error: database: it has an @ or / in user or password that is not encoded"),
+    StartFault(
+      testDescription: "a port that is none",
+      arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
+      status: 69, error: "error: the database: invalid"),
+    StartFault(
+      testDescription: "no database server",
+      arguments: ["--database", "postgres://u:secret@127.0.0.1:1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
+      status: 69, error: "error: the database: connection to server at \"127.0.0.1\", port 1 failed: "),
+  ]
+
+  @Test("what keeps it from starting is told in lines, by a status, without a password", arguments: startFaults)
+  func startFault(_ fault: StartFault) async throws {
+    let run = try await mfa(["run"] + fault.arguments)
+    #expect(run.exit == .code(fault.status), "\(run.errors)")
+    #expect(run.errors.first?.hasPrefix(fault.error) == true, "\(run.errors)")
+    #expect(run.errors.allSatisfy { $0.hasPrefix("error: ") || $0.hasPrefix("hint: ") }, "\(run.errors)")
+    #expect(!run.errors.contains { $0.contains("cret") })
+  }
+
+  @Test("a root of the mail server that is missing keeps it from starting")
+  func noMailRoot() async throws {
+    let run = try await mfa(
+      ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--smtp", "localhost:25", "--smtp-from", "a@example.com"]
+        + ["--smtp-ca", "/nowhere/ca.pem"] + BackendProcess.believing(gate))
+    #expect(run.exit == .code(66))
+    #expect(
+      run.errors.first
+        == "error: the mail server's root in /nowhere/ca.pem cannot be read: No such file or directory")
+  }
+
+  @Test("of two at one address the second ends with 71, and says where")
+  func addressInUse() async throws {
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+    defer { backend.process.kill() }
+    let place = "127.0.0.1:\(try #require(backend.port))"
+    let second = try await mfa(["run", "--ephemeral", "--listen", place] + BackendProcess.believing(gate))
+    #expect(second.exit == .code(71))
+    let lines = second.errors.filter { !$0.hasPrefix("{") }
+    #expect(lines.count == 2 && lines.first?.contains("Address already in use") == true, "\(second.errors)")
+    #expect(lines.last?.hasPrefix("hint: see who else listens at \(place)") == true)
+  }
+
+  @Test("keys of one name, keys that are none and no file of keys are told by a status")
+  func unfitKeys() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let key = "{\"name\":\"a\",\"key\":\"\(Data(count: 32).base64EncodedString())\"}"
+      for (text, status, reason) in [
+        (nil, 66, "the keys file \(folder)/keys.json cannot be read: No such file or directory"),
+        ("{}", 78, "\(folder)/keys.json: no JSON list of objects with name and key"),
+        ("[]", 78, "\(folder)/keys.json: no key"),
+        ("[\(key),\(key)]", 78, "\(folder)/keys.json: two keys have one name"),
+      ] as [(String?, Int32, String)] {
+        if let text { try Self.write(text, toPrivate: folder + "/keys.json") }
+        let run = try await mfa(["run"] + Self.database(folder) + BackendProcess.believing(gate))
+        #expect(run.exit == .code(status) && run.errors.first == "error: \(reason)", "\(run.errors)")
+      }
+    }
+  }
+
+  @Test(
+    "no command but run makes a database",
+    arguments: [
+      ["audit", "verify"], ["audit", "export"], ["admin", "users"], ["admin", "lock", "ada"], ["keys", "rotate"],
+      ["keys", "reseal"],
+    ])
+  func noDatabase(_ command: [String]) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let keys = try await mfa(["keys", "make"]).output.joined()
+      try Self.write(keys, toPrivate: folder + "/keys.json")
+      let run = try await mfa(command + Self.database(folder))
+      #expect(run.exit == .code(66))
+      #expect(
+        run.errors.first == "error: there is no database at \(folder)/mfa.db: No such file or directory",
+        "\(run.errors)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["keys.json"])
+    }
+  }
+
+  @Test("a file of keys that others can read is refused, and of one that its group can read there is a warning")
+  func readableKeys() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try await withKept(in: folder) { _ async throws in }
+      let file = folder + "/keys.json"
+      #expect(chmod(file, 0o644) == 0)
+      let refused = try await mfa(["admin", "users"] + Self.database(folder))
+      #expect(refused.exit == .code(78))
+      #expect(refused.errors.first == "error: every user of this machine can read the keys file \(file)")
+      #expect(chmod(file, 0o640) == 0)
+      let warned = try await mfa(["admin", "users"] + Self.database(folder))
+      #expect(warned.exit == .code(0))
+      #expect(warned.errors == ["warning: the group of the keys file \(file) can read it"])
+    }
+  }
+
+  @Test("what cannot be printed ends a command with 74")
+  func fullOutput() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try await withKept(in: folder) { backend async throws in
+        let phone = TestPhone()
+        _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
+      }
+      let program = try Places.product("mfa-backend")
+      for command in [["keys", "make"], ["audit", "export", "--database", "sqlite://\(folder)/mfa.db"]] {
+        let run = try await ChildProcess.run(
+          Places.tool("bash"), ["-c", "exec \"$@\" > /dev/full", "bash", program] + command)
+        #expect(run.exit == .code(74), "\(command)")
+        #expect(run.errors == ["error: standard output: No space left on device"])
+      }
+    }
+  }
+
+  @Test("a client that stalls in the middle of a request does not keep it from stopping")
+  func stalledClient() async throws {
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+    defer { backend.process.kill() }
+    let head = "POST /api/v1/mfa/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    let request =
+      head + "Content-Length: 100\r\nX-Attest-Assertion: \(try await gate.assertion(for: .genuine()))\r\n\r\n{"
+    let port = try #require(backend.port)
+    let client = try ChildProcess(
+      Places.tool("bash"),
+      ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(port); printf %s \"$1\" >&3; echo sent; exec sleep 60", "bash", request])
+    defer { client.kill() }
+    _ = try await client.output.first("the end of what is sent") { $0 == "sent" }
+    // Not how, but that it ends: `stop` waits for 20 seconds.
+    _ = try await backend.stop()
   }
 
   @Test("A-195 what is built has its commands, each with help, and says what is wrong with one that it has not")
@@ -208,12 +377,12 @@ struct CommandTests {
       }
       let resealed = try await mfa(["keys", "reseal"] + Self.database(folder))
       #expect(resealed.output == ["1 values sealed anew"], "\(resealed.errors)")
-      let fresh = try await mfa(["keys", "make", "--name", "2"]).output.joined()
+      let fresh = try await mfa(["keys", "make"]).output.joined()
       let old = try String(contentsOfFile: folder + "/keys.json", encoding: .utf8)
-      try (fresh.dropLast() + "," + old.dropFirst()).write(
-        toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+      try Self.write(fresh.dropLast() + "," + old.dropFirst(), toPrivate: folder + "/keys.json")
       #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["5 data keys sealed anew"])
-      try fresh.write(toFile: folder + "/keys.json", atomically: true, encoding: .utf8)
+      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["0 data keys sealed anew"])
+      try Self.write(fresh, toPrivate: folder + "/keys.json")
       try await withKept(in: folder) { backend async throws in
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)
         #expect(status["phoneNumber"] == "+********90")

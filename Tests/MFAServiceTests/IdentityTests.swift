@@ -2,6 +2,7 @@ import ByteCoding
 import Logging
 import MFADomain
 import MFAFixtures
+import MFAStore
 import MFATokens
 import TestSupport
 import Testing
@@ -102,6 +103,35 @@ struct IdentityTests {
       await #expect(throws: GateIdentityVerifier.Rejection.self) { try await second.identity(in: assertion) }
       await #expect(throws: GateIdentityVerifier.Rejection.self) { try await backend().identity(in: assertion) }
       _ = try await second.identity(in: gate.assertion(for: .genuine()))
+    }
+  }
+
+  @Test("of many at once with a key that is not known yet all wait for it, and are believed")
+  func newKey() async throws {
+    let clock = ManualClock()
+    let gate = try TestGate(clock: clock.wall)
+    let verifier = GateIdentityVerifier(
+      source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience,
+      store: try SQLiteMFAStore.ephemeral(), clock: clock.wall,
+      logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
+    let assertions = try await (1...20).asyncMap { _ in try await gate.assertion(for: .genuine()) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for assertion in assertions { group.addTask { _ = try await verifier.identity(in: assertion) } }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test("while the gate's keys cannot be had, that is no fault of the caller's")
+  func noKeys() async throws {
+    let clock = ManualClock()
+    let gate = try TestGate(clock: clock.wall)
+    let verifier = GateIdentityVerifier(
+      source: .file("/nowhere/gate.jwks"), issuer: TestGate.issuer, audience: TestGate.audience,
+      store: try SQLiteMFAStore.ephemeral(), clock: clock.wall,
+      logger: Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() })
+    for _ in 1...2 {
+      let assertion = try await gate.assertion(for: .genuine())
+      await #expect(throws: StoreFault.self) { try await verifier.identity(in: assertion) }
     }
   }
 

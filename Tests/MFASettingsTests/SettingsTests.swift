@@ -58,6 +58,27 @@ struct SettingsTests {
     #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
   }
 
+  @Test("what a container network says of a service called mfa-backend is no setting")
+  func containerNetwork() throws {
+    let environment = [
+      "MFA_BACKEND_SERVICE_HOST": "10.0.0.1", "MFA_BACKEND_SERVICE_PORT": "80", "MFA_BACKEND_PORT": "tcp://10.0.0.1:80",
+      "MFA_BACKEND_PORT_80_TCP_ADDR": "10.0.0.1",
+    ]
+    #expect(try faults(Self.least, environment: environment).isEmpty)
+  }
+
+  @Test(
+    "a place to listen is on loopback, and no name that looks so",
+    arguments: [
+      ("127.0.0.1:80", true), ("127.9.9.9:0", true), ("localhost:80", true), ("[::1]:80", true), ("unix:/run/a", true),
+      ("127.0.0.1.example.org:80", false), ("127.example.org:80", false), ("128.0.0.1:80", false), ("[::]:80", false),
+    ])
+  func loopback(_ text: String, _ isPlace: Bool) {
+    let place = ListenPlace(text)
+    #expect((place != nil) == isPlace)
+    if let place { #expect("\(place)" == text) }
+  }
+
   @Test("every fault is told at once, with its place")
   func faults() throws {
     let yaml = """
@@ -75,7 +96,7 @@ struct SettingsTests {
 
       """
     #expect(
-      try faults(yaml, environment: ["MFA_BACKEND_TYPO": "1"]) == [
+      try faults(yaml, environment: ["MFA_BACKEND_GATE__TYPO": "1"]) == [
         "mfa.yaml:2:1: databse: unknown key",
         "mfa.yaml:5:3: gate.isuer: unknown key",
         "mfa.yaml:6:14: sms.sink: is log",
@@ -83,7 +104,7 @@ struct SettingsTests {
         "mfa.yaml:7:45: policy.grace_period: is a number with d, h, m or s, as 7d",
         "mfa.yaml:9:1: domain: given twice, first in line 8",
         "mfa.yaml:10:1: log: takes keys below it",
-        "MFA_BACKEND_TYPO: no setting has this variable",
+        "MFA_BACKEND_GATE__TYPO: no setting has this variable",
         "mfa.yaml:1:9: listen: is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here",
         "database: is required",
         "gate.issuer: is required",
@@ -101,6 +122,14 @@ struct SettingsTests {
     ])
   func noConfiguration(_ yaml: String, _ start: String) throws {
     #expect(try faults(yaml + "\n").first?.hasPrefix(start) == true)
+  }
+
+  @Test("of a file that cannot be read that alone is told")
+  func unreadableFile() {
+    let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
+    #expect(throws: SettingsFaults([SettingsFault(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
+      try reader.read()
+    }
   }
 
   @Test("a database needs keys, and is of a kind that there is")

@@ -75,12 +75,17 @@ extension Vault {
   }
 
   /// Seals every data key anew under the current key-encryption key, and says how many were sealed under another.
+  ///
+  /// Every data key is opened, those under the current key too: another key of the same name would pass for it, and the
+  /// one that opens them would be thrown away.
+  ///
+  /// - Throws: `Unopenable` if one data key does not open; then none was sealed anew.
   public static func rewrap(in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy) async throws -> Int {
     try await store.write { records in
-      let old = try records.dataKeys().filter { $0.wrappedBy != keys.current }
-      for key in old {
-        try records.save(
-          keys.wrap(keys.unwrap(key), number: key.number, purpose: key.purpose, entropy: entropy))
+      let opened = try records.dataKeys().map { ($0, try keys.unwrap($0)) }
+      let old = opened.filter { key, _ in key.wrappedBy != keys.current }
+      for (key, secret) in old {
+        try records.save(keys.wrap(secret, number: key.number, purpose: key.purpose, entropy: entropy))
       }
       return old.count
     }

@@ -1,64 +1,139 @@
 internal import ByteCoding
 internal import CPostgres
+internal import Glibc
 
 /// One connection to a PostgreSQL server (a `PGconn`). Not for two threads at once.
+///
+/// Calls block the thread that makes them: for `patience` at most, and the first one for as long as libpq may take to
+/// connect, which is `connect_timeout` for each host.
 final class PostgresConnection {
   private let handle: OpaquePointer
+  private let patience: Duration
   private var prepared: [String: String] = [:]
+  /// Why nothing more can be asked: an answer that came later would be taken for another call's. `nil` while all is well.
+  private var fault: Fault?
+
+  /// What libpq is given unless the URL says otherwise. A peer that is silent is given up long before the kernel would.
+  private static let standard = [
+    "application_name": "mfa-backend", "connect_timeout": "3", "keepalives_idle": "10", "keepalives_interval": "3",
+    "keepalives_count": "3", "tcp_user_timeout": "10000",
+  ]
 
   /// An error that libpq or the server reported.
-  struct Fault: DatabaseFault {
+  struct Fault: DatabaseFault, CustomStringConvertible {
     /// SQLSTATE; empty if libpq itself found the fault.
     let code: String
     let message: String
+
+    var description: String { code.isEmpty ? message : "\(message) (\(code))" }
   }
 
   /// Connects to what `url` names, as libpq takes it.
-  init(url: String) throws {
-    guard let connection = PQconnectdb(url) else { throw Fault(code: "", message: "out of memory") }
+  ///
+  /// - Parameter patience: how long the server may take for one statement; it gives a statement up a second earlier.
+  init(url: String, patience: Duration = .seconds(10)) throws {
+    self.patience = patience
+    let options = try PostgresURL.options(of: url)
+    let parameters = Self.standard.merging(options) { _, given in given }
+    let names = Array(parameters.keys)
+    let connection = withCStrings(names) { keywords in
+      withCStrings(names.map { parameters[$0] ?? "" }) { PQconnectdbParams(keywords, $0, 0) }
+    }
+    guard let connection else { throw Fault(code: "", message: "out of memory") }
     handle = connection
-    guard PQstatus(connection) == CONNECTION_OK else { throw Fault(code: "", message: Self.message(of: connection)) }
+    guard PQstatus(connection) == CONNECTION_OK else {
+      let known = ["host", "hostaddr", "user", "dbname"].compactMap { options[$0] }
+      throw Fault(code: "", message: PostgresURL.discreet(Self.message(of: connection), known: known))
+    }
+    guard PQsetnonblocking(handle, 1) == 0 else { throw Fault(code: "", message: Self.message(of: handle)) }
+    let limit = max(1, patience.components.seconds - 1) * 1000
+    try execute("SET statement_timeout = \(limit); SET lock_timeout = \(limit)")
   }
 
   deinit { PQfinish(handle) }
 
-  var isBroken: Bool { PQstatus(handle) != CONNECTION_OK }
+  var isBroken: Bool { fault != nil || PQstatus(handle) != CONNECTION_OK }
 
   /// Runs one statement, prepared at its first use.
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> PostgresResult {
+    if let fault { throw fault }
     let name = try statement(for: sql)
     let values = arguments.map(\.wire)
     // One block for all values, so that one address has to be kept.
     let block = Array(values.map { $0 ?? [] }.joined()) + [0]
-    let answer = block.withUnsafeBytes { memory in
+    let isSent = block.withUnsafeBytes { memory in
       var offset = 0
       let pointers = values.map { bytes -> UnsafePointer<CChar>? in
         guard let bytes else { return nil }
         defer { offset += bytes.count }
         return memory.baseAddress.map { $0.advanced(by: offset).assumingMemoryBound(to: CChar.self) }
       }
-      return PQexecPrepared(
+      return PQsendQueryPrepared(
         handle, name, Int32(values.count), pointers, values.map { Int32($0?.count ?? 0) }, arguments.map(\.format), 1)
     }
-    return try checked(answer)
+    return try answer(isSent: isSent)
   }
 
   /// Runs statements without arguments, as they are.
-  func execute(_ sql: String) throws { _ = try checked(PQexec(handle, sql)) }
+  func execute(_ sql: String) throws { _ = try answer(isSent: fault == nil ? PQsendQuery(handle, sql) : 0) }
 
   private func statement(for sql: String) throws -> String {
     if let name = prepared[sql] { return name }
     let name = "s\(prepared.count)"
-    _ = try checked(PQprepare(handle, name, Self.numbered(sql), 0, nil))
+    _ = try answer(isSent: PQsendPrepare(handle, name, Self.numbered(sql), 0, nil))
     prepared[sql] = name
     return name
   }
 
-  private func checked(_ answer: OpaquePointer?) throws -> PostgresResult {
-    guard let answer else { throw Fault(code: "", message: Self.message(of: handle)) }
-    let result = PostgresResult(owning: answer)
-    if let fault = result.fault { throw fault }
-    return result
+  // MARK: Waiting
+
+  /// Gives the connection up, because libpq has a fault in it unless one is given.
+  private func lost() -> Fault {
+    let fault = self.fault ?? Fault(code: "", message: Self.message(of: handle))
+    self.fault = fault
+    return fault
+  }
+
+  /// The last result of what was sent, or the first fault of it; all of them are fetched, so that the next call starts
+  /// afresh.
+  private func answer(isSent: Int32) throws -> PostgresResult {
+    guard isSent == 1 else { throw lost() }
+    let deadline = ContinuousClock.now + patience
+    var last: PostgresResult?
+    var refusal: Fault?
+    while true {
+      guard hasAnswer(by: deadline) else { throw lost() }
+      guard let answer = PQgetResult(handle) else { break }
+      let result = PostgresResult(owning: answer)
+      if refusal == nil { refusal = result.fault }
+      last = result
+    }
+    if let refusal { throw refusal }
+    guard let last else { throw lost() }
+    return last
+  }
+
+  /// Sends and receives until libpq has an answer; `false` if the deadline came first or the connection broke.
+  private func hasAnswer(by deadline: ContinuousClock.Instant) -> Bool {
+    while true {
+      let rest = PQflush(handle)
+      guard rest >= 0 else { return false }
+      if PQisBusy(handle) == 0 { return true }
+      let left = deadline - .now
+      guard left > .zero, isReady(rest == 1 ? POLLIN | POLLOUT : POLLIN, within: left) else {
+        fault = Fault(code: "", message: "the server did not answer within \(patience)")
+        return false
+      }
+      guard PQconsumeInput(handle) == 1 else { return false }
+    }
+  }
+
+  private func isReady(_ events: Int32, within limit: Duration) -> Bool {
+    var descriptor = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
+    let milliseconds = max(1, limit.components.seconds * 1000 + limit.components.attoseconds / 1_000_000_000_000_000)
+    var count: Int32
+    repeat { count = poll(&descriptor, 1, Int32(clamping: milliseconds)) } while count < 0 && errno == EINTR
+    return count > 0
   }
 
   /// `?` becomes `$1`, `$2` and so on. No text of ours has a question mark in a literal.
@@ -73,6 +148,17 @@ final class PostgresConnection {
 
   private static func message(of handle: OpaquePointer) -> String {
     PQerrorMessage(handle).map { String(cString: $0).split(whereSeparator: \.isNewline).joined(separator: "; ") } ?? ""
+  }
+}
+
+/// Calls `body` with the null-terminated array of C strings that libpq takes.
+private func withCStrings<R>(_ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> R) -> R {
+  let copies = texts.map { strdup($0) }
+  defer { copies.forEach { free($0) } }
+  let pointers: [UnsafePointer<CChar>?] = copies.map { UnsafePointer($0) } + [nil]
+  return pointers.withUnsafeBufferPointer {
+    // The array has at least its null, so it has an address.
+    body($0.baseAddress!)
   }
 }
 

@@ -1,0 +1,51 @@
+@testable import MFAStore
+import PostgresServers
+import Testing
+
+@Suite("The patience with PostgreSQL", .timeLimit(.minutes(2)))
+struct PostgresPatienceTests {
+  @Test("a server that does not answer in time is given up, and asked nothing more")
+  func silence() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let connection = try PostgresConnection(url: url, patience: .seconds(1))
+    // As a server does that hangs.
+    try connection.execute("SET statement_timeout = 0")
+    let start = ContinuousClock.now
+    #expect(throws: PostgresConnection.Fault.self) { try connection.execute("SELECT pg_sleep(60)") }
+    #expect(ContinuousClock.now - start < .seconds(30))
+    #expect(connection.isBroken)
+    #expect(throws: PostgresConnection.Fault.self) { try connection.execute("SELECT 1") }
+  }
+
+  @Test("the server itself ends a statement that takes too long, and the connection stays good")
+  func longStatement() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let connection = try PostgresConnection(url: url, patience: .seconds(20))
+    try connection.execute("SET statement_timeout = 100")
+    do {
+      try connection.execute("SELECT pg_sleep(60)")
+      Issue.record("it slept")
+    } catch let fault as PostgresConnection.Fault {
+      #expect(fault.code == "57014")
+    }
+    #expect(!connection.isBroken)
+    let rows = try connection.run(
+      "SELECT current_setting('lock_timeout') AS lock", []
+    ).rows()
+    #expect(try rows.first?.text("lock") == "19s")
+  }
+
+  @Test(
+    "a URL is taken only if nothing of a password can be taken for something else",
+    arguments: [
+      ("postgres://u:p@h/d", true), ("postgres://h1,h2/d?sslmode=require", true), ("postgres:///d?host=/run/p@q", true),
+      ("postgres://u:se/cret@h/d", false), ("postgres://u:se@cret@h/d", false),
+      ("postgres://u:p@h/d?nosuch=secret", false),
+      ("postgres://u:p@h/d?secret", false), ("postgres://u:%zzsecret@h/d", false),
+    ])
+  func url(_ url: String, _ isGood: Bool) {
+    let fault = PostgresURL.fault(in: url)
+    #expect((fault == nil) == isGood)
+    #expect(fault?.contains("cret") != true, "\(fault ?? "")")
+  }
+}
