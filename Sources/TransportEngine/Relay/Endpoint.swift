@@ -175,12 +175,14 @@ extension EventLoop {
   // MARK: Ends
 
   func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
-    guard let endpoint = session.pointee.endpoint, endpoint.socket.canSend else { return }
+    guard let endpoint = session.pointee.endpoint else { return }
+    // Also if it is being closed already, as in `close`.
+    limitPatience(session, to: patience(with: code))
+    guard endpoint.socket.canSend else { return }
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
     session.pointee.isClosedByGate = true
     sendToClient(session, endpoint.socket.close(code, reason: reason))
     session.pointee.ends[1].link.sendEnd(through: window)
-    limitPatience(session, to: closePatience)
     settleEndpoint(session)
   }
 
