@@ -16,6 +16,10 @@ public struct EngineLimits: Sendable, Hashable {
   public var decisionTimeout: Duration = .seconds(30)
   /// How long an end may take to answer a Close or to close its socket.
   public var closeTimeout: Duration = .seconds(5)
+  /// The same for a session whose right has ended (3003, or its greatest age), never more than `closeTimeout`: then both
+  /// sockets are cut, also inside a frame. With a second until a change of the store is noticed, and the tick of a timer,
+  /// such a session is over within 2 s.
+  public var lostRightTimeout: Duration = .milliseconds(700)
   /// Bytes of a request's body.
   public var maxBody = 64 << 10
   /// Requests on one connection.

@@ -68,7 +68,10 @@ extension EventLoop {
     code == .revoked ? lostRightPatience : closePatience
   }
 
-  private var lostRightPatience: Duration { (service?.limits ?? EngineLimits()).closeTimeout }
+  private var lostRightPatience: Duration {
+    let limits = service?.limits ?? EngineLimits()
+    return min(limits.closeTimeout, limits.lostRightTimeout)
+  }
 
   /// Ends the session no later than `duration` from now, and no later than a session that has reached its greatest age.
   func limitPatience(_ session: SessionRef, to duration: Duration) {

@@ -87,7 +87,7 @@ extension EngineTests {
     func revokedWhileDraining(isBridge: Bool) async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
-      limits.closeTimeout = .milliseconds(300)
+      limits.lostRightTimeout = .milliseconds(300)
       let gate = try TestGate(
         upstream: isBridge
           ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port),
@@ -115,7 +115,7 @@ extension EngineTests {
     func agedWhileDraining() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
-      limits.closeTimeout = .milliseconds(300)
+      limits.lostRightTimeout = .milliseconds(300)
       let gate = try gate(listener, limits: SessionLimits(maxAge: .seconds(2)), engineLimits: limits)
       let (client, backend) = try gate.open(through: listener)
       let start = ContinuousClock.now

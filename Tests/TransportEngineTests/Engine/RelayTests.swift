@@ -77,7 +77,9 @@ extension EngineTests {
     @Test("a Close of the gate waits for the frame in transit, and goes to both ends")
     func closeBetweenFrames() async throws {
       let listener = try RawListener()
-      let gate = try gate(listener)
+      var limits = EngineLimits()
+      limits.lostRightTimeout = limits.closeTimeout
+      let gate = try gate(listener, engineLimits: limits)
       let (client, backend) = try gate.open(through: listener)
       let frame = fromServer(2, Array(repeating: 9, count: 1000))
       try backend.send(Array(frame[..<500]))
@@ -98,6 +100,28 @@ extension EngineTests {
       client.sendEnd()
       backend.sendEnd()
       #expect(await gate.record.next().end == .closedByGate(3003, reason: "revoked"))
+    }
+
+    @Test("a session whose right has ended is cut off inside a frame too", arguments: [true, false])
+    func cutInsideFrame(isRevoked: Bool) async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.closeTimeout = .seconds(120)
+      limits.lostRightTimeout = .milliseconds(300)
+      let gate = try gate(
+        listener, limits: SessionLimits(maxAge: isRevoked ? nil : .seconds(1)), engineLimits: limits)
+      let (client, backend) = try gate.open(through: listener)
+      let frame = fromClient(2, Array(repeating: 9, count: 1000))
+      try client.send(Array(frame[..<500]))
+      #expect(try backend.read(500) == Array(frame[..<500]))
+      if isRevoked { gate.record.controls[0].close(.revoked, reason: "revoked") }
+      let summary = await gate.record.next()
+      #expect(summary.duration < .seconds(60))
+      guard case .closedByGate(isRevoked ? 3003 : 3008, _) = summary.end else {
+        Issue.record("ended otherwise: \(summary.end)")
+        return
+      }
+      _ = client
     }
 
     @Test("a message longer than the limit ends the session with 1009 before any of its excess is sent")
