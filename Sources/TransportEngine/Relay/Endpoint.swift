@@ -34,7 +34,8 @@ extension EventLoop {
 
   /// The upstream is a TCP service and is connected: the client gets its 101 from the gate.
   func openBridge(_ session: SessionRef) {
-    guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade
+    guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade,
+      orderStands(session)
     else { return }
     // What clients of such bridges offer, if they offer anything.
     let subprotocol = intent.subprotocols.first { $0 == "binary" }

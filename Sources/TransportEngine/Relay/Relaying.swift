@@ -4,7 +4,7 @@ internal import Transport
 extension EventLoop {
   /// The upstream has agreed to speak WebSocket: so does the gate.
   func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
-    guard let order = session.pointee.order else { return }
+    guard let order = session.pointee.order, orderStands(session) else { return }
     do throws(HeadWriteFault) {
       sendToClient(
         session,

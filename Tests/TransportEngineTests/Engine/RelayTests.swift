@@ -1,3 +1,4 @@
+import Locking
 import TestSupport
 import Testing
 import Transport
@@ -72,6 +73,37 @@ extension EngineTests {
       _ = try client.readHead()
       #expect(try client.read(down.count) == down)
       #expect(try backend.read(up.count) == up)
+    }
+
+    @Test(
+      "an order that is withdrawn before the upstream is asked is answered, and the upstream hears nothing",
+      arguments: [true, false])
+    func withdrawn(isBridge: Bool) throws {
+      let listener = try RawListener()
+      let gate = try TestGate(
+        upstream: isBridge
+          ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port))
+      gate.record.refusal.withLock { $0 = Response(status: 403, closes: true) }
+      let client = try gate.connect()
+      try client.send(Array(TestGate.upgrade().utf8) + fromClient(1, [1, 2, 3]))
+      #expect(try listener.accept().readToEnd() == [])
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 403 "))
+      #expect(gate.record.controls.isEmpty)
+    }
+
+    @Test("an order that is withdrawn before the upstream agrees lets no frame through")
+    func withdrawnLate() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(Array(TestGate.upgrade().utf8) + fromClient(1, [1, 2, 3]))
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      gate.record.refusal.withLock { $0 = Response(status: 403, closes: true) }
+      try backend.send(TestGate.switching)
+      #expect(try backend.readToEnd() == [])
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 403 "))
+      #expect(gate.record.controls.isEmpty)
     }
 
     @Test("a Close of the gate waits for the frame in transit, and goes to both ends")
