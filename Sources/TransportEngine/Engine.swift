@@ -224,7 +224,8 @@ public final class Engine: Sendable {
   /// Has `responder` decide from now on, and new connections begin with `tls`.
   ///
   /// Sessions go on as they were begun, and a request that a responder was asked about is answered by it; the next
-  /// request of a connection is for the new one. Files of authorities are read anew. When this returns, every loop has
+  /// request of a connection is for the new one. To that one a client's certificate counts only if all authorities that
+  /// it was verified with are still there; a new certificate of the server changes nothing. Files of authorities are read anew. When this returns, every loop has
   /// changed over; of two calls at once either may come last on a loop, so make them one after the other.
   ///
   /// - Parameters:

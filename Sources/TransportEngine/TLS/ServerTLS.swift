@@ -20,6 +20,9 @@ public final class ServerTLS: Sendable {
   // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
   nonisolated(unsafe) let context: OpaquePointer
 
+  /// SHA-256 of each certificate that clients' certificates are verified with.
+  let clientAuthorities: Set<[UInt8]>
+
   /// A certificate with its key.
   public struct CertificateFiles: Sendable, Hashable {
     /// PEM, the server's certificate first, then its chain.
@@ -46,6 +49,7 @@ public final class ServerTLS: Sendable {
   ) throws(Fault) {
     // Whatever a client asks for, all but the certificate is the same.
     context = try Self.makeContext(files, minimumVersion, clientAuthorityFile)
+    clientAuthorities = Self.authorities(of: context)
     guard !further.isEmpty else { return }
     var contexts: [OpaquePointer] = []
     do throws(Fault) {
@@ -112,6 +116,19 @@ public final class ServerTLS: Sendable {
     SSL_CTX_set_client_CA_list(context, names)
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     ERR_clear_error()
+  }
+
+  private static func authorities(of context: OpaquePointer) -> Set<[UInt8]> {
+    guard let store = SSL_CTX_get_cert_store(context), let objects = X509_STORE_get0_objects(store) else { return [] }
+    var digests: Set<[UInt8]> = []
+    for index in 0..<OPENSSL_sk_num(objects) {
+      guard let object = OPENSSL_sk_value(objects, index),
+        let certificate = X509_OBJECT_get0_X509(OpaquePointer(object))
+      else { continue }
+      var digest = [UInt8](repeating: 0, count: 32)
+      if X509_digest(certificate, EVP_sha256(), &digest, nil) == 1 { digests.insert(digest) }
+    }
+    return digests
   }
 
   /// A new connection's state, or `nil` when memory is out.
