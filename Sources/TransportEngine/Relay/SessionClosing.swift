@@ -62,8 +62,8 @@ extension EventLoop {
     return .milliseconds(Int(max(drain.deadline, now) - now) + 1000)
   }
 
-  /// How long an end has when the gate closes its session with `code`. Who has lost his right is not waited for as a drain
-  /// waits: he would be heard all the while.
+  /// How long an end has when the gate closes its session with `code`. Who has lost his right is not waited for as a
+  /// drain waits: he would be heard all the while.
   func patience(with code: CloseCode) -> Duration {
     code == .revoked ? lostRightPatience : closePatience
   }

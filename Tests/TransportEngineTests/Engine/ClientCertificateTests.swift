@@ -1,7 +1,6 @@
 import ByteCoding
 import ClientAuthority
 import Cryptography
-import Glibc
 import SimulatedDevice
 import Testing
 import Transport

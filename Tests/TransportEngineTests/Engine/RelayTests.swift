@@ -106,6 +106,22 @@ extension EngineTests {
       #expect(gate.record.controls.isEmpty)
     }
 
+    @Test("what a client sends at once reaches a TCP service whole and in order, and its answers the client")
+    func bridge() throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let service = try listener.accept()
+      _ = try client.readHead()
+      try client.send(
+        fromClient(2, [1, 2]) + fromClient(9, [7]) + fromClient(2, [3]) + fromClient(9, [8])
+          + fromClient(8, [0x03, 0xE8]))
+      #expect(try service.readToEnd() == [1, 2, 3])
+      let answers = fromServer(10, [7]) + fromServer(10, [8]) + fromServer(8, [0x03, 0xE8])
+      #expect(try client.read(answers.count) == answers)
+    }
+
     @Test("a Close of the gate waits for the frame in transit, and goes to both ends")
     func closeBetweenFrames() async throws {
       let listener = try RawListener()
