@@ -239,7 +239,10 @@ let package = Package(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests(
       "TransportEngineTests",
-      ["TransportEngine", "Transport", "ByteCoding", "Locking", "SimulatedDevice", "TestSupport"]),
+      [
+        "TransportEngine", "Transport", "ByteCoding", "COpenSSL", "ClientAuthority", "Cryptography", "Locking",
+        "SimulatedDevice", "TestSupport",
+      ]),
     tests(
       "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]

@@ -32,6 +32,8 @@ static inline int sallyport_SSL_CTX_set_min_proto_version(SSL_CTX *ctx, int vers
 
 static inline void sallyport_SSL_CTX_set_mode(SSL_CTX *ctx, uint32_t mode) { SSL_CTX_set_mode(ctx, mode); }
 
+static inline void sallyport_SSL_CTX_clear_mode(SSL_CTX *ctx, uint32_t mode) { SSL_CTX_clear_mode(ctx, mode); }
+
 static inline void sallyport_SSL_CTX_disable_session_cache(SSL_CTX *ctx) {
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 }

@@ -26,6 +26,7 @@ struct ForwardedRequest: ForwardOrder {
     self.session = session
   }
 
+  func refusal() -> Response? { session.isRevoked ? context.refuseRevoked(principal) : nil }
   func opened(_ control: SessionControl) { session.opened(control) }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields {

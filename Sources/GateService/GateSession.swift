@@ -44,6 +44,8 @@ struct GateSession: RelayOrder {
     return fields
   }
 
+  func refusal() -> Response? { session.isRevoked ? context.refuseRevoked(principal) : nil }
+
   func opened(_ control: SessionControl) {
     session.opened(control)
     context.metrics.opened(on: route.path, after: ContinuousClock.now - admittedAt)
@@ -80,6 +82,14 @@ extension Principal {
   /// The key that was proved, and its app; `nil` for a certificate, or a gate that stands open.
   var keyHash: KeyHash? { if case .device(let device) = self { KeyHash(of: device.keyID) } else { nil } }
   var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
+}
+
+extension RequestContext {
+  /// Refuses `principal`, whose key has been revoked since it was let in; `nil` for one without a key.
+  func refuseRevoked(_ principal: Principal) -> Response? {
+    guard let appID = principal.appID else { return nil }
+    return refuse(.denied(.keyRevoked(appID)), key: principal.keyHash)
+  }
 }
 
 extension SessionSummary.End {

@@ -6,8 +6,8 @@ public import Transport
 
 /// The sessions that have been let in and are not over: to be listed, and to be closed when the right to them ends.
 ///
-/// A session is here from its admission on, before its upstream has answered: what revokes its key meanwhile closes it as
-/// soon as it opens.
+/// A session is here from its admission on, before its upstream has answered: if its key is revoked meanwhile it does not
+/// open, and whatever else is to close it does so as soon as it opens.
 public final class LiveSessions: Sendable {
   /// A moment in the order of the changes that were noted.
   public struct Ticket: Sendable, Hashable {
@@ -78,6 +78,10 @@ public final class LiveSessions: Sendable {
       return state.places[number]?.sentence
     }
     if let sentence { control.close(sentence.code, reason: sentence.reason) }
+  }
+
+  fileprivate func sentence(of number: UInt64) -> CloseCode? {
+    state.withLock { $0.places[number]?.sentence?.code }
   }
 
   fileprivate func remove(_ number: UInt64) {
@@ -206,6 +210,9 @@ final class LiveSession: Sendable {
 
   // A session that never opened has no other end.
   deinit { end() }
+
+  /// Its key was revoked or removed since it was let in.
+  var isRevoked: Bool { sessions.sentence(of: number) == .revoked }
 
   func opened(_ control: SessionControl) { sessions.open(number, control) }
   func end() { sessions.remove(number) }

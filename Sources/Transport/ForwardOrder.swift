@@ -6,6 +6,10 @@ public protocol ForwardOrder: Sendable {
   var upstream: Upstream { get }
   var limits: ForwardLimits { get }
 
+  /// The answer for the client if the request may not be sent after all; `nil` if it may. Asked before the upstream gets
+  /// the head: much may have happened since the decision.
+  func refusal() -> Response?
+
   /// The request has been sent. `control` outlives it: closing ends both connections at once, whatever is under way.
   func opened(_ control: SessionControl)
 
@@ -18,6 +22,11 @@ public protocol ForwardOrder: Sendable {
 
   /// It is over. Called exactly once, whatever became of it.
   func finished(_ summary: ForwardSummary)
+}
+
+extension ForwardOrder {
+  /// What was decided stands.
+  public func refusal() -> Response? { nil }
 }
 
 /// Bounds of one forwarded request.

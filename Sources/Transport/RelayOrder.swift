@@ -12,11 +12,22 @@ public protocol RelayOrder: Sendable {
   /// The answer for the client when the upstream could not be had. Nothing was sent to the client before.
   func response(to fault: UpstreamFault) -> Response
 
+  /// The answer for the client if the session may not begin after all; `nil` if it may.
+  ///
+  /// Asked before the upstream hears of the client, and again before the client's 101: much may have happened since the
+  /// decision. An order that gives an answer is asked nothing more.
+  func refusal() -> Response?
+
   /// Both sides have had their 101. `control` outlives the session: using it later does nothing.
   func opened(_ control: SessionControl)
 
   /// The session is over, both sockets are closed or closing. Called exactly once after `opened`, never without it.
   func closed(_ summary: SessionSummary)
+}
+
+extension RelayOrder {
+  /// What was decided stands.
+  public func refusal() -> Response? { nil }
 }
 
 /// Where admitted sessions go.

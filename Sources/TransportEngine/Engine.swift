@@ -16,6 +16,10 @@ public struct EngineLimits: Sendable, Hashable {
   public var decisionTimeout: Duration = .seconds(30)
   /// How long an end may take to answer a Close or to close its socket.
   public var closeTimeout: Duration = .seconds(5)
+  /// The same for a session whose right has ended (3003, or its greatest age), never more than `closeTimeout`: then both
+  /// sockets are cut, also inside a frame. With a second until a change of the store is noticed, and the tick of a timer,
+  /// such a session is over within 2 s.
+  public var lostRightTimeout: Duration = .milliseconds(700)
   /// Bytes of a request's body.
   public var maxBody = 64 << 10
   /// Requests on one connection.
@@ -220,7 +224,8 @@ public final class Engine: Sendable {
   /// Has `responder` decide from now on, and new connections begin with `tls`.
   ///
   /// Sessions go on as they were begun, and a request that a responder was asked about is answered by it; the next
-  /// request of a connection is for the new one. Files of authorities are read anew. When this returns, every loop has
+  /// request of a connection is for the new one. To that one a client's certificate counts only if all authorities that
+  /// it was verified with are still there; a new certificate of the server changes nothing. Files of authorities are read anew. When this returns, every loop has
   /// changed over; of two calls at once either may come last on a loop, so make them one after the other.
   ///
   /// - Parameters:

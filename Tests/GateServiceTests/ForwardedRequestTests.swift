@@ -72,6 +72,15 @@ struct ForwardedRequestTests {
     _ = try await service.relay(for: .upgrade(proof, path: "/api"))
   }
 
+  @Test("One whose key is revoked before it is sent is refused")
+  func revoked() async throws {
+    let order = try await forward().order
+    #expect(order.refusal() == nil)
+    service.sessions.close(key: device.keyID, .revoked, reason: "the key was revoked")
+    let refusal = try #require(order.refusal())
+    #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "key_revoked")
+  }
+
   @Test("While it is under way it is listed, and a revocation cuts it off; then it is not")
   func session() async throws {
     let order = try await forward().order

@@ -51,15 +51,28 @@ struct RevocationTests {
     #expect(ears.map(\.heard) == [[.revoked], [.revoked], []])
   }
 
-  @Test("A session whose key was revoked while its upstream was asked is closed as soon as it opens")
+  @Test("A session whose key was revoked while its upstream was asked is refused, and closed should it open")
   func closesOnOpening() async throws {
     let device = try await bench.registeredDevice()
     let order = try await order(of: device, 1)
+    #expect(order.refusal() == nil)
     #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
     try await response.respond(to: .key(device.keyID))
+    let refusal = try #require(order.refusal())
+    #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "key_revoked")
     let ear = Ear()
     order.opened(ear.control)
     #expect(ear.heard == [.revoked])
+  }
+
+  @Test("A session that an operator closes before it opens is not refused: its key is good")
+  func closedByOperator() async throws {
+    let order = try await order(of: try await bench.registeredDevice(), 1)
+    #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
+    #expect(order.refusal() == nil)
+    let ear = Ear()
+    order.opened(ear.control)
+    #expect(ear.heard == [.goingAway])
   }
 
   @Test("A change that is noted between an admission and its entry has the key looked up again")

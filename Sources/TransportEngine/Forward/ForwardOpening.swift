@@ -43,6 +43,10 @@ extension EventLoop {
   /// The upstream is connected.
   func sendForward(_ session: SessionRef) {
     guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
+    if let refusal = forward.order.refusal() {
+      giveUp(session, forward, answering: refusal)
+      return
+    }
     session.pointee.phase = .forward
     exchange.upstreamInbox = []
     schedule(session, after: forward.order.limits.idleTimeout)

@@ -181,10 +181,14 @@ extension EventLoop {
 
   /// There is no answer from the upstream: the client gets one of the gate's.
   func forwardFailed(_ session: SessionRef, _ forward: Forward, _ fault: UpstreamFault) {
+    giveUp(session, forward, answering: forward.order.response(to: fault))
+  }
+
+  func giveUp(_ session: SessionRef, _ forward: Forward, answering response: Response) {
     let isRead = forward.request.isComplete
     endForward(session, forward)
     if !isRead { session.pointee.exchange?.closesAfterAnswer = true }
-    answer(session, forward.order.response(to: fault))
+    answer(session, response)
   }
 
   private func endForward(_ session: SessionRef, _ forward: Forward) {

@@ -18,10 +18,16 @@ struct Link {
   /// Why the connection is of no more use, once it is not.
   var failure: String?
   var lastHeard: Milliseconds = 0
+  /// Messages that came behind the handshake, less one for each reception that held data alone.
+  private var lateMessages = 0
 
   /// What may wait to be written to a peer that is read all the same. What the other end sends never comes so far,
   /// since that end is not read then; the answers to this peer's own Pings and key updates would.
   private static let outboxBound = 128 << 10
+
+  /// New keys, or tickets of a server. An honest peer changes keys behind millions of records (RFC 8446 section 5.5);
+  /// each change costs a derivation, and anybody can ask for one before any request.
+  private static let lateMessageBound = 32
 
   var isOpen: Bool { fd >= 0 }
   /// There may be more to read, and room for what it makes us say.
@@ -100,6 +106,8 @@ extension Link {
     _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>
   ) -> Reception {
     var reception = Reception()
+    let lateMessagesBefore = lateMessages
+    window.pointee.isExhausted = false
     while reception.count < PlainBuffer.capacity {
       let read = SSL_read(tls, plain + reception.count, Int32(PlainBuffer.capacity - reception.count))
       if read > 0 {
@@ -109,7 +117,14 @@ extension Link {
         continue
       }
       switch SSL_get_error(tls, read) {
-      case SSL_ERROR_WANT_READ: break
+      case SSL_ERROR_WANT_READ:
+        // Not for want of input: OpenSSL has read a message that is its own, and there may be more.
+        guard !window.pointee.isExhausted, isHandshakeDone else { break }
+        lateMessages += 1
+        if lateMessages <= Self.lateMessageBound { continue }
+        failure = "TLS: too many handshake messages behind the handshake"
+        reception.ended = true
+        hasEnded = true
       case SSL_ERROR_ZERO_RETURN:
         reception.ended = true
         hasEnded = true
@@ -120,6 +135,7 @@ extension Link {
       }
       break
     }
+    if lateMessages > 0, lateMessages == lateMessagesBefore, reception.count > 0 { lateMessages -= 1 }
     // Handshake flights, alerts and answers to key updates.
     if window.pointee.outgoingCount > 0 { flush(window) }
     return reception

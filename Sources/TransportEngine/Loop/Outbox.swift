@@ -5,7 +5,7 @@ struct Outbox {
   private var base: UnsafeMutableRawPointer?
   private var start = 0
   private var end = 0
-  private var capacity = 0
+  private(set) var capacity = 0
 
   var isEmpty: Bool { start == end }
   var count: Int { end - start }
@@ -35,8 +35,9 @@ struct Outbox {
 
   private mutating func makeRoom(for extra: Int) {
     let held = end - start
-    // What is stalled is sized to the byte: many readers may stall at the same time.
-    let wanted = held + extra
+    // What is stalled is sized to the byte: many readers may stall at the same time. Only an outbox that goes on to grow
+    // is given room ahead, or each of many small pieces would move all the others.
+    let wanted = held + max(extra, held / 2)
     guard let fresh = malloc(wanted) else { fatalError("out of memory") }  // malloc does not fail under overcommit
     if let base { memcpy(fresh, base + start, held) }
     free(base)

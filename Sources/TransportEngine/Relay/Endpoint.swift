@@ -34,7 +34,8 @@ extension EventLoop {
 
   /// The upstream is a TCP service and is connected: the client gets its 101 from the gate.
   func openBridge(_ session: SessionRef) {
-    guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade
+    guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade,
+      orderStands(session)
     else { return }
     // What clients of such bridges offer, if they offer anything.
     let subprotocol = intent.subprotocols.first { $0 == "binary" }
@@ -118,7 +119,7 @@ extension EventLoop {
   private func messagesArrived(_ session: SessionRef, _ bytes: UnsafeRawBufferPointer) {
     guard bytes.count > 0, let endpoint = session.pointee.endpoint else { return }
     guard endpoint.conversation != nil else {
-      for action in endpoint.socket.receive(bytes) { carryOut(action, for: session, endpoint) }
+      carryOut(endpoint.socket.receive(bytes), for: session, endpoint)
       return
     }
     let isReading = !endpoint.unread.isEmpty
@@ -143,6 +144,29 @@ extension EventLoop {
       loop.readMessage(session, endpoint)
       loop.settleEndpoint(session)
     }
+  }
+
+  /// Hands on what one reception has brought, to the service in one piece and to the client in one: a client that sends
+  /// many small frames at once must not cost a write for each.
+  private func carryOut(_ actions: [WebSocketEndpoint.Action], for session: SessionRef, _ endpoint: Endpoint) {
+    guard actions.count > 1 else {
+      for action in actions { carryOut(action, for: session, endpoint) }
+      return
+    }
+    var payload: [UInt8] = []
+    var answers: [UInt8] = []
+    var others: [WebSocketEndpoint.Action] = []
+    for action in actions {
+      switch action {
+      case .bytes(let bytes): payload += bytes
+      case .write(let frame): answers += frame
+      case .message, .pong, .end: others.append(action)
+      }
+    }
+    if !payload.isEmpty { carryOut(.bytes(payload), for: session, endpoint) }
+    if !answers.isEmpty { carryOut(.write(answers), for: session, endpoint) }
+    // The end comes last, behind all that there was to say.
+    for action in others { carryOut(action, for: session, endpoint) }
   }
 
   private func carryOut(_ action: WebSocketEndpoint.Action, for session: SessionRef, _ endpoint: Endpoint) {
@@ -175,12 +199,14 @@ extension EventLoop {
   // MARK: Ends
 
   func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
-    guard let endpoint = session.pointee.endpoint, endpoint.socket.canSend else { return }
+    guard let endpoint = session.pointee.endpoint else { return }
+    // Also if it is being closed already, as in `close`.
+    limitPatience(session, to: patience(with: code))
+    guard endpoint.socket.canSend else { return }
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
     session.pointee.isClosedByGate = true
     sendToClient(session, endpoint.socket.close(code, reason: reason))
     session.pointee.ends[1].link.sendEnd(through: window)
-    limitPatience(session, to: closePatience)
     settleEndpoint(session)
   }
 

@@ -24,8 +24,8 @@ struct FrameTracker {
     case incomplete
     /// The frame that ends here is a Close; the code that it carries, if any. It counts as let through.
     case close(UInt16?)
-    /// A whole Pong begins here, of `length` bytes, and was not let through.
-    case pong(length: Int, payload: UInt64?)
+    /// The Pong that was waited for begins here, whole, of `length` bytes, and was not let through.
+    case pong(length: Int)
     /// The next frame would make its message longer than allowed. Not let through.
     case tooBig
   }
@@ -33,10 +33,11 @@ struct FrameTracker {
   /// Reads from the front of `window` and says how many bytes may be let through, and what comes behind them.
   ///
   /// - Parameters:
-  ///   - watchesPongs: whether to stop at each Pong.
+  ///   - token: stop at a Pong with this payload. Others go through with what is around them: a peer that sends many
+  ///     has them handed on in one piece.
   ///   - stopsAtBoundary: whether to stop behind the current frame.
   mutating func advance(
-    over window: UnsafeRawBufferPointer, maxMessage: UInt64, watchesPongs: Bool = false, stopsAtBoundary: Bool = false
+    over window: UnsafeRawBufferPointer, maxMessage: UInt64, pong token: UInt64? = nil, stopsAtBoundary: Bool = false
   ) -> (count: Int, stop: Stop) {
     var position = 0
     while true {
@@ -51,16 +52,15 @@ struct FrameTracker {
       guard let header = FrameOutline(UnsafeRawBufferPointer(rebasing: window[position...])) else {
         return (position, .incomplete)
       }
-      if header.isShortControl,
-        header.opcode == FrameOutline.close || watchesPongs && header.opcode == FrameOutline.pong
-      {
+      if header.isShortControl, header.opcode == FrameOutline.close || header.mayAnswer(token) {
         let frame = UnsafeRawBufferPointer(rebasing: window[position...])
-        guard frame.count >= header.length + Int(header.payloadLength) else { return (position, .incomplete) }
-        if header.opcode == FrameOutline.pong {
-          return (position, .pong(length: header.length + Int(header.payloadLength), payload: header.token(in: frame)))
+        let length = header.length + Int(header.payloadLength)
+        guard frame.count >= length else { return (position, .incomplete) }
+        if header.opcode == FrameOutline.close {
+          hasClosed = true
+          return (position + length, .close(header.closeCode(in: frame)))
         }
-        hasClosed = true
-        return (position + header.length + Int(header.payloadLength), .close(header.closeCode(in: frame)))
+        if header.token(in: frame) == token { return (position, .pong(length: length)) }
       }
       guard count(header, maxMessage: maxMessage) else { return (position, .tooBig) }
       position += header.length
@@ -116,6 +116,9 @@ struct FrameOutline {
   var isControl: Bool { opcode & 0x08 != 0 }
   /// A control frame of a size that RFC 6455 section 5.5 allows.
   var isShortControl: Bool { isControl && payloadLength <= 125 && length <= 6 }
+
+  /// Whether this is a Pong as long as one with `token`.
+  func mayAnswer(_ token: UInt64?) -> Bool { token != nil && opcode == Self.pong && payloadLength == 8 }
 
   /// The status of a Close frame, if it has one. `frame` is whole.
   func closeCode(in frame: UnsafeRawBufferPointer) -> UInt16? {

@@ -4,7 +4,7 @@ internal import Transport
 extension EventLoop {
   /// The upstream has agreed to speak WebSocket: so does the gate.
   func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
-    guard let order = session.pointee.order else { return }
+    guard let order = session.pointee.order, orderStands(session) else { return }
     do throws(HeadWriteFault) {
       sendToClient(
         session,
@@ -76,7 +76,8 @@ extension EventLoop {
     var rest = bytes
     while rest.count > 0 {
       let (count, stop) = source.pointee.frames.advance(
-        over: rest, maxMessage: session.pointee.bounds.maxMessage, watchesPongs: source.pointee.pongsDue > 0,
+        over: rest, maxMessage: session.pointee.bounds.maxMessage,
+        pong: source.pointee.pongsDue > 0 ? session.pointee.pingToken : nil,
         stopsAtBoundary: target.pointee.owed != nil)
       if count > 0 { deliver(UnsafeRawBufferPointer(rebasing: rest[..<count]), from: source, to: target) }
       rest = UnsafeRawBufferPointer(rebasing: rest[count...])
@@ -91,13 +92,8 @@ extension EventLoop {
         return true
       case .close(let code):
         noteClose(session, by: side, code)
-      case .pong(let length, let payload):
-        let pong = UnsafeRawBufferPointer(rebasing: rest[..<length])
-        if payload == session.pointee.pingToken {
-          source.pointee.pongsDue -= 1
-        } else {
-          deliver(pong, from: source, to: target)
-        }
+      case .pong(let length):
+        source.pointee.pongsDue -= 1
         rest = UnsafeRawBufferPointer(rebasing: rest[length...])
       case .tooBig:
         // Ends that are gone by now end the session with it.

@@ -14,10 +14,11 @@ extension EventLoop {
     default:
       return
     }
+    // Before all else: who is being seen off with patience, as in a drain, may lose his right meanwhile.
+    limitPatience(session, to: patience(with: code))
     guard !session.pointee.isClosedByGate else { return }
     session.pointee.isClosedByGate = true
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
-    limitPatience(session, to: closePatience)
     owe(session, .close(code, reason: reason), to: .client)
     owe(session, .close(code, reason: reason), to: .upstream)
     settle(session)
@@ -61,9 +62,23 @@ extension EventLoop {
     return .milliseconds(Int(max(drain.deadline, now) - now) + 1000)
   }
 
-  /// Ends the session no later than `duration` from now.
+  /// How long an end has when the gate closes its session with `code`. Who has lost his right is not waited for as a
+  /// drain waits: he would be heard all the while.
+  func patience(with code: CloseCode) -> Duration {
+    code == .revoked ? lostRightPatience : closePatience
+  }
+
+  private var lostRightPatience: Duration {
+    let limits = service?.limits ?? EngineLimits()
+    return min(limits.closeTimeout, limits.lostRightTimeout)
+  }
+
+  /// Ends the session no later than `duration` from now, and no later than a session that has reached its greatest age.
   func limitPatience(_ session: SessionRef, to duration: Duration) {
-    let deadline = now + duration.milliseconds
+    var deadline = now + duration.milliseconds
+    if let age = session.pointee.bounds.ageDeadline {
+      deadline = min(deadline, max(now, age) + lostRightPatience.milliseconds)
+    }
     if let earlier = session.pointee.closeDeadline, earlier <= deadline { return }
     session.pointee.closeDeadline = deadline
     timers.schedule(session.pointee.timer, at: deadline)

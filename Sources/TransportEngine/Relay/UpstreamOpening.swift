@@ -118,7 +118,11 @@ extension EventLoop {
   }
 
   private func speak(_ session: SessionRef) {
-    if session.pointee.exchange?.forward == nil { askForUpgrade(session) } else { sendForward(session) }
+    if session.pointee.exchange?.forward != nil {
+      sendForward(session)
+    } else if orderStands(session) {
+      askForUpgrade(session)
+    }
   }
 
   private func askForUpgrade(_ session: SessionRef) {
@@ -216,11 +220,21 @@ extension EventLoop {
       forwardFailed(session, forward, fault)
       return
     }
-    guard let order = session.pointee.order else { return }
+    if let order = session.pointee.order { giveUp(session, answering: order.response(to: fault)) }
+  }
+
+  /// Whether the session may still begin. If not, the client has its answer and the upstream is left.
+  func orderStands(_ session: SessionRef) -> Bool {
+    guard let refusal = session.pointee.order?.refusal() else { return true }
+    giveUp(session, answering: refusal)
+    return false
+  }
+
+  private func giveUp(_ session: SessionRef, answering response: Response) {
     session.pointee.order = nil
     setInterest(session, .upstream, 0)
     session.pointee.ends[1].link.close()
-    answer(session, order.response(to: fault))
+    answer(session, response)
   }
 }
 

@@ -155,6 +155,7 @@ extension EventLoop {
     exchange.closesAfterAnswer =
       head.wantsClose || intent != nil || isLeaving || exchange.answered + 1 >= service.limits.maxRequests
     let request = Request(head, id: exchange.requestID, body: body, upgrade: intent)
+    dropStaleCertificate(of: session, exchange, service)
     let peer = exchange.peer
     session.pointee.phase = .decision
     let token = session.pointee.token
@@ -166,6 +167,18 @@ extension EventLoop {
     }
     guard let session = slots.session(token), session.pointee.phase == .decision else { return }
     schedule(session, after: service.limits.decisionTimeout)
+  }
+
+  /// A certificate counts for as long as a new connection could be opened with it: until it expires, or an authority is
+  /// taken out.
+  private func dropStaleCertificate(of session: SessionRef, _ exchange: Exchange, _ service: SessionService) {
+    guard exchange.peer.verifiedCertificate != nil else { return }
+    if let tls = session.pointee.ends.pointee.link.tls, let current = service.tls?.clientAuthorities,
+      current.isSuperset(of: exchange.clientAuthorities), PeerCertificate.isCurrent(in: tls)
+    {
+      return
+    }
+    exchange.peer = Peer(address: exchange.address)
   }
 
   private func carryOut(_ disposition: Disposition, for session: SessionRef) {

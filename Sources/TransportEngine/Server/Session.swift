@@ -133,6 +133,8 @@ final class Exchange {
   var address: SocketAddress
   let acceptedAt: Milliseconds
   var peer: Peer
+  /// What a certificate of the client's was verified with.
+  var clientAuthorities: Set<[UInt8]> = []
   /// Plaintext from the client that nobody has parsed.
   var inbox: [UInt8] = []
   var head: RequestHead?

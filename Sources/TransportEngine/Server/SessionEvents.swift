@@ -30,6 +30,7 @@ extension EventLoop {
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
     let exchange = Exchange(address: address, acceptedAt: now)
+    exchange.clientAuthorities = service.tls?.clientAuthorities ?? []
     session.pointee.exchange = exchange
     let client = session.pointee.ends
     client.pointee.link.fd = fd
@@ -205,6 +206,15 @@ extension EventLoop {
 }
 
 extension PeerCertificate {
+  /// Whether the certificate of the peer of `tls`, and all that it was verified with, have not expired since.
+  static func isCurrent(in tls: OpaquePointer) -> Bool {
+    guard let chain = SSL_get0_verified_chain(tls), OPENSSL_sk_num(chain) > 0 else { return false }
+    return (0..<OPENSSL_sk_num(chain)).allSatisfy { index in
+      guard let certificate = OPENSSL_sk_value(chain, index) else { return false }
+      return X509_cmp_current_time(X509_get0_notAfter(OpaquePointer(certificate))) > 0
+    }
+  }
+
   /// The certificate that the peer of `tls` proved to own, if it presented one and the handshake accepted it.
   init?(verifiedBy tls: OpaquePointer) {
     guard let certificate = SSL_get1_peer_certificate(tls) else { return nil }

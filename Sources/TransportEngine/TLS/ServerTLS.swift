@@ -20,6 +20,9 @@ public final class ServerTLS: Sendable {
   // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
   nonisolated(unsafe) let context: OpaquePointer
 
+  /// SHA-256 of each certificate that clients' certificates are verified with.
+  let clientAuthorities: Set<[UInt8]>
+
   /// A certificate with its key.
   public struct CertificateFiles: Sendable, Hashable {
     /// PEM, the server's certificate first, then its chain.
@@ -46,6 +49,7 @@ public final class ServerTLS: Sendable {
   ) throws(Fault) {
     // Whatever a client asks for, all but the certificate is the same.
     context = try Self.makeContext(files, minimumVersion, clientAuthorityFile)
+    clientAuthorities = Self.authorities(of: context)
     guard !further.isEmpty else { return }
     var contexts: [OpaquePointer] = []
     do throws(Fault) {
@@ -115,6 +119,19 @@ public final class ServerTLS: Sendable {
     ERR_clear_error()
   }
 
+  private static func authorities(of context: OpaquePointer) -> Set<[UInt8]> {
+    guard let store = SSL_CTX_get_cert_store(context), let objects = X509_STORE_get0_objects(store) else { return [] }
+    var digests: Set<[UInt8]> = []
+    for index in 0..<OPENSSL_sk_num(objects) {
+      guard let object = OPENSSL_sk_value(objects, index),
+        let certificate = X509_OBJECT_get0_X509(OpaquePointer(object))
+      else { continue }
+      var digest = [UInt8](repeating: 0, count: 32)
+      if X509_digest(certificate, EVP_sha256(), &digest, nil) == 1 { digests.insert(digest) }
+    }
+    return digests
+  }
+
   /// A new connection's state, or `nil` when memory is out.
   func makeStream(in bio: WindowBIO) -> OpaquePointer? {
     guard let ssl = SSL_new(context) else { return nil }
@@ -132,6 +149,8 @@ func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersio
     UInt32(
       SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
         | SSL_MODE_NO_AUTO_CHAIN))
+  // Behind each record without data SSL_read returns, so that `Link` can count them.
+  sallyport_SSL_CTX_clear_mode(context, UInt32(SSL_MODE_AUTO_RETRY))
   _ = sallyport_SSL_CTX_set_min_proto_version(context, minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION)
   sallyport_SSL_CTX_disable_session_cache(context)
   SSL_CTX_set_num_tickets(context, 0)

@@ -14,6 +14,8 @@ struct TLSWindow {
   let incoming: UnsafeMutableRawPointer
   var incomingStart = 0
   var incomingEnd = 0
+  /// OpenSSL has asked for more than there is.
+  var isExhausted = false
   let outgoing: UnsafeMutableRawPointer
   var outgoingCount = 0
 
@@ -74,6 +76,7 @@ private func readWindow(bio: OpaquePointer?, into target: UnsafeMutablePointer<C
   guard let target, let window = BIO_get_data(bio)?.assumingMemoryBound(to: TLSWindow.self) else { return -1 }
   let available = window.pointee.incomingEnd - window.pointee.incomingStart
   guard available > 0 else {
+    window.pointee.isExhausted = true
     BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
     return -1
   }

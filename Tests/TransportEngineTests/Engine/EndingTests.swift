@@ -81,6 +81,49 @@ extension EngineTests {
       #expect(await draining.value == 0)
     }
 
+    @Test(
+      "who loses his right while the gate drains is cut off then, not at the drain's deadline",
+      arguments: [true, false])
+    func revokedWhileDraining(isBridge: Bool) async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.lostRightTimeout = .milliseconds(300)
+      let gate = try TestGate(
+        upstream: isBridge
+          ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port),
+        engineLimits: limits)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      if !isBridge {
+        _ = try backend.readHead()
+        try backend.send(TestGate.switching)
+      }
+      _ = try client.readHead()
+      let draining = Task { await gate.engine.drain(timeout: .seconds(60)) }
+      let close = try client.read(4)
+      #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
+      // Neither end answers: nobody but the gate ends this.
+      let start = ContinuousClock.now
+      gate.record.controls[0].close(.revoked, reason: "revoked")
+      #expect(await draining.value == 0)
+      #expect(ContinuousClock.now - start < .seconds(30))
+      _ = (client, backend)
+    }
+
+    @Test("who reaches his greatest age while the gate drains is cut off then")
+    func agedWhileDraining() async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.lostRightTimeout = .milliseconds(300)
+      let gate = try gate(listener, limits: SessionLimits(maxAge: .seconds(2)), engineLimits: limits)
+      let (client, backend) = try gate.open(through: listener)
+      let start = ContinuousClock.now
+      #expect(await gate.engine.drain(timeout: .seconds(60)) == 0)
+      #expect(ContinuousClock.now - start < .seconds(30))
+      _ = (client, backend)
+    }
+
     @Test("a stopped engine gives its port back")
     func portIsFree() async throws {
       let gate = try gate(try RawListener())

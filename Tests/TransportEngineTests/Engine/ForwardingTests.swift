@@ -9,10 +9,11 @@ import Transport
 private struct ForwardResponder: RequestResponder {
   let upstream: Upstream
   let summaries = Guarded<[ForwardSummary]>([])
+  let isWithdrawn = Guarded(false)
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     .forward(
-      PlainOrder(upstream: upstream, summaries: summaries),
+      PlainOrder(upstream: upstream, summaries: summaries, isWithdrawn: isWithdrawn),
       head: Array("\(request.method) \(request.target) HTTP/1.1\r\nHost: x\r\n".utf8))
   }
 
@@ -24,7 +25,9 @@ private struct PlainOrder: ForwardOrder {
   let upstream: Upstream
   let limits = ForwardLimits()
   let summaries: Guarded<[ForwardSummary]>
+  let isWithdrawn: Guarded<Bool>
 
+  func refusal() -> Response? { isWithdrawn.withLock { $0 } ? Response(status: 403) : nil }
   func opened(_ control: SessionControl) {}
   func answerFields(from upstream: HeaderFields) -> HeaderFields { upstream }
   func response(to fault: UpstreamFault) -> Response { Response(status: 502, body: Array("\(fault)".utf8)) }
@@ -159,6 +162,25 @@ extension EngineTests {
       own.reset()
       #expect(try client.readHead().hasPrefix("HTTP/1.1 502"))
       #expect(!isCalled(within: 300))
+    }
+
+    @Test("an order that is withdrawn is answered, and nothing is sent, on a kept connection and on a new one")
+    func withdrawn() throws {
+      let client = try client()
+      try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
+      let kept = try listener.accept()
+      _ = try kept.readHead()
+      try kept.send(Self.answer)
+      _ = try client.readHead()
+      _ = try client.read(2)
+      responder.isWithdrawn.withLock { $0 = true }
+      try client.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 403"))
+      #expect(try kept.readToEnd() == [])
+      try client.send("POST /3 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
+      #expect(try listener.accept().readToEnd() == [])
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 403"))
+      #expect(responder.summaries.withLock { $0.map(\.status) } == [200, nil, nil])
     }
 
     @Test("a client that leaves ends the request at the upstream, and each request is told of once")

@@ -1,3 +1,4 @@
+import Locking
 import TestSupport
 import Testing
 import Transport
@@ -74,10 +75,59 @@ extension EngineTests {
       #expect(try backend.read(up.count) == up)
     }
 
+    @Test(
+      "an order that is withdrawn before the upstream is asked is answered, and the upstream hears nothing",
+      arguments: [true, false])
+    func withdrawn(isBridge: Bool) throws {
+      let listener = try RawListener()
+      let gate = try TestGate(
+        upstream: isBridge
+          ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port))
+      gate.record.refusal.withLock { $0 = Response(status: 403, closes: true) }
+      let client = try gate.connect()
+      try client.send(Array(TestGate.upgrade().utf8) + fromClient(1, [1, 2, 3]))
+      #expect(try listener.accept().readToEnd() == [])
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 403 "))
+      #expect(gate.record.controls.isEmpty)
+    }
+
+    @Test("an order that is withdrawn before the upstream agrees lets no frame through")
+    func withdrawnLate() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(Array(TestGate.upgrade().utf8) + fromClient(1, [1, 2, 3]))
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      gate.record.refusal.withLock { $0 = Response(status: 403, closes: true) }
+      try backend.send(TestGate.switching)
+      #expect(try backend.readToEnd() == [])
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 403 "))
+      #expect(gate.record.controls.isEmpty)
+    }
+
+    @Test("what a client sends at once reaches a TCP service whole and in order, and its answers the client")
+    func bridge() throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let service = try listener.accept()
+      _ = try client.readHead()
+      try client.send(
+        fromClient(2, [1, 2]) + fromClient(9, [7]) + fromClient(2, [3]) + fromClient(9, [8])
+          + fromClient(8, [0x03, 0xE8]))
+      #expect(try service.readToEnd() == [1, 2, 3])
+      let answers = fromServer(10, [7]) + fromServer(10, [8]) + fromServer(8, [0x03, 0xE8])
+      #expect(try client.read(answers.count) == answers)
+    }
+
     @Test("a Close of the gate waits for the frame in transit, and goes to both ends")
     func closeBetweenFrames() async throws {
       let listener = try RawListener()
-      let gate = try gate(listener)
+      var limits = EngineLimits()
+      limits.lostRightTimeout = limits.closeTimeout
+      let gate = try gate(listener, engineLimits: limits)
       let (client, backend) = try gate.open(through: listener)
       let frame = fromServer(2, Array(repeating: 9, count: 1000))
       try backend.send(Array(frame[..<500]))
@@ -98,6 +148,28 @@ extension EngineTests {
       client.sendEnd()
       backend.sendEnd()
       #expect(await gate.record.next().end == .closedByGate(3003, reason: "revoked"))
+    }
+
+    @Test("a session whose right has ended is cut off inside a frame too", arguments: [true, false])
+    func cutInsideFrame(isRevoked: Bool) async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.closeTimeout = .seconds(120)
+      limits.lostRightTimeout = .milliseconds(300)
+      let gate = try gate(
+        listener, limits: SessionLimits(maxAge: isRevoked ? nil : .seconds(1)), engineLimits: limits)
+      let (client, backend) = try gate.open(through: listener)
+      let frame = fromClient(2, Array(repeating: 9, count: 1000))
+      try client.send(Array(frame[..<500]))
+      #expect(try backend.read(500) == Array(frame[..<500]))
+      if isRevoked { gate.record.controls[0].close(.revoked, reason: "revoked") }
+      let summary = await gate.record.next()
+      #expect(summary.duration < .seconds(60))
+      guard case .closedByGate(isRevoked ? 3003 : 3008, _) = summary.end else {
+        Issue.record("ended otherwise: \(summary.end)")
+        return
+      }
+      _ = client
     }
 
     @Test("a message longer than the limit ends the session with 1009 before any of its excess is sent")

@@ -1,4 +1,5 @@
 import ByteCoding
+import COpenSSL
 import Glibc
 import SimulatedDevice
 import Locking
@@ -84,6 +85,12 @@ final class RawTLS {
   func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { link.send($0, through: bio.window) } }
   func sendEnd() { link.sendEnd(through: bio.window) }
 
+  /// Goes over to new keys (RFC 8446 section 4.6.3).
+  func updateKey() {
+    guard let tls = link.tls, SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else { return }
+    link.startHandshake(through: bio.window)
+  }
+
   func read() throws -> [UInt8]? {
     let reception = link.receive(into: plain.start, through: bio.window)
     if let failure = link.failure { throw RawSocket.Failure(description: failure) }
@@ -157,6 +164,39 @@ extension EngineTests {
       let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
       #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.hasSuffix("GET /all 0"))
       #expect(failures.withLock { $0 } == [])
+    }
+
+    @Test("a client that changes its keys without end is cut off, in one flight or in many", arguments: [true, false])
+    func keyUpdateFlood(isOneFlight: Bool) throws {
+      let files = try TLSFolder()
+      let gate = try gate(files, try RawListener())
+      let client = try RawTLS(try gate.connect(), try files.client())
+      try client.handshake()
+      client.holds = isOneFlight
+      for _ in 0..<33 { client.updateKey() }
+      client.holds = false
+      client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+      #expect((try? client.readHead()) ?? "" == "")
+    }
+
+    @Test("a client may change its keys as often as it likes if it has something to say")
+    func keyUpdates() throws {
+      let files = try TLSFolder()
+      let gate = try gate(files, try RawListener())
+      let client = try RawTLS(try gate.connect(), try files.client())
+      try client.handshake()
+      for round in 0..<40 {
+        client.updateKey()
+        for part in ["a", "b"] {
+          client.send(Array("GET /\(round)/\(part) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+          let body = "GET /\(round)/\(part) 0"
+          var answer = ""
+          while !answer.hasSuffix(body) {
+            let more = try #require(try client.read())
+            answer += String(decoding: more, as: UTF8.self)
+          }
+        }
+      }
     }
 
     @Test("a message that is too long and the client's end in one flight end a half-closed session once")

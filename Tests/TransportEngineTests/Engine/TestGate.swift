@@ -76,6 +76,8 @@ final class SessionRecord: Sendable {
   }
   private let state = Guarded(State())
   let pause = Pause()
+  /// What orders answer when they are asked whether they stand.
+  let refusal = Guarded<Response?>(nil)
   private let freed = Guarded<(@Sendable () -> Void)?>(nil)
 
   deinit { freed.withLock { $0 }?() }
@@ -198,6 +200,7 @@ private struct OpenOrder: RelayOrder {
     if case .refused(let response) = fault { return response }
     return Response(status: 502, body: Array("\(fault)".utf8), closes: true)
   }
+  func refusal() -> Response? { record.refusal.withLock { $0 } }
   func opened(_ control: SessionControl) { record.opened(control) }
   func closed(_ summary: SessionSummary) { record.closed(summary) }
 }

@@ -29,7 +29,7 @@ struct FrameTrackerTests {
 
   /// What `tracker` lets through of `bytes`, given in pieces; what it holds back comes again with the next piece.
   static func run(
-    _ bytes: [UInt8], pieces: Int, maxMessage: UInt64 = .max, watchesPongs: Bool = false
+    _ bytes: [UInt8], pieces: Int, maxMessage: UInt64 = .max, pong token: UInt64? = nil
   ) -> (passed: [UInt8], stops: [FrameTracker.Stop], tracker: FrameTracker) {
     var tracker = FrameTracker()
     var passed: [UInt8] = []
@@ -40,7 +40,7 @@ struct FrameTrackerTests {
       held = []
       while !window.isEmpty {
         let (count, stop) = window.withUnsafeBytes {
-          tracker.advance(over: $0, maxMessage: maxMessage, watchesPongs: watchesPongs)
+          tracker.advance(over: $0, maxMessage: maxMessage, pong: token)
         }
         passed += window[..<count]
         window.removeFirst(count)
@@ -49,7 +49,7 @@ struct FrameTrackerTests {
         case .incomplete:
           held = window
           window = []
-        case .pong(let length, _):
+        case .pong(let length):
           window.removeFirst(length)
           stops.append(stop)
         case .close, .boundary: stops.append(stop)
@@ -72,21 +72,27 @@ struct FrameTrackerTests {
     }
   }
 
-  @Test("our own Pong is recognised, masked or not, however it is cut", arguments: [1, 2, 5, 9, 64])
+  @Test(
+    "our own Pong is recognised, masked or not, however it is cut, and others go through",
+    arguments: [1, 2, 5, 9, 64])
   func pong(pieces: Int) {
-    let token: [UInt8] = [1, 2, 3, 4, 5, 6, 7, 8]
     for mask in [nil, Self.mask] {
-      let data = Self.frame(2, [9, 9], mask: mask)
-      let bytes = data + Self.frame(10, token, mask: mask) + Self.frame(10, [1], mask: mask) + data
-      let (passed, stops, _) = Self.run(bytes, pieces: pieces, watchesPongs: true)
-      #expect(passed == data + data)
-      let short = Self.frame(10, [1], mask: mask).count
-      #expect(
-        stops == [
-          .pong(length: Self.frame(10, token, mask: mask).count, payload: 0x0102_0304_0506_0708),
-          .pong(length: short, payload: nil),
-        ])
+      let own = Self.frame(10, [1, 2, 3, 4, 5, 6, 7, 8], mask: mask)
+      let before = Self.frame(2, [9, 9], mask: mask) + Self.frame(10, [8, 7, 6, 5, 4, 3, 2, 1], mask: mask)
+      let after = Self.frame(10, [1], mask: mask) + Self.frame(10, [], mask: mask) + Self.frame(2, [9], mask: mask)
+      let (passed, stops, _) = Self.run(before + own + after, pieces: pieces, pong: 0x0102_0304_0506_0708)
+      #expect(passed == before + after)
+      #expect(stops == [.pong(length: own.count)])
     }
+  }
+
+  @Test("many Pongs of somebody else are one piece", arguments: [0, 8, 125])
+  func foreignPongs(length: Int) {
+    let frame = Self.frame(10, Array(repeating: 3, count: length), mask: Self.mask)
+    let pongs = Array(repeatElement(frame, count: 500).joined())
+    var tracker = FrameTracker()
+    let outcome = pongs.withUnsafeBytes { tracker.advance(over: $0, maxMessage: .max, pong: 42) }
+    #expect(outcome == (pongs.count, .windowEnd))
   }
 
   @Test("Pongs go through while nobody waits for one")
@@ -145,11 +151,9 @@ struct FrameTrackerTests {
   func ownFrames() {
     for mask in [nil, UInt32(0xDEAD_BEEF)] {
       #expect(Self.run(GateFrame.close(3003, reason: "revoked", mask: mask), pieces: 2).stops == [.close(3003)])
-      let (_, stops, _) = Self.run(
-        GateFrame.ping(token: 42, mask: mask).enumerated().map { $0 == 0 ? 0x8A : $1 }, pieces: 3, watchesPongs: true)
-      #expect(stops.count == 1)
-      guard case .pong(_, let payload) = stops.first else { return }
-      #expect(payload == 42)
+      let pong = GateFrame.ping(token: 42, mask: mask).enumerated().map { $0 == 0 ? 0x8A : $1 }
+      #expect(Self.run(pong, pieces: 3, pong: 42).stops == [.pong(length: pong.count)])
+      #expect(Self.run(pong, pieces: 3, pong: 43).stops == [])
     }
     let long = GateFrame.close(1001, reason: String(repeating: "é", count: 100), mask: nil)
     #expect(long.count == 2 + 2 + 122)

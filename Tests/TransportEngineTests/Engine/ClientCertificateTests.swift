@@ -1,0 +1,88 @@
+import ByteCoding
+import ClientAuthority
+import Cryptography
+import SimulatedDevice
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+/// Answers with the name in the client's certificate.
+private struct NameResponder: RequestResponder {
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
+    .respond(Response(status: 200, body: Array((peer.verifiedCertificate?.subject ?? "nobody").utf8)))
+  }
+
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400, closes: true) }
+}
+
+extension EngineTests {
+  /// What becomes of a certificate on a connection that outlives what verified it.
+  @Suite("Client certificates", .timeLimit(.minutes(10)))
+  final class ClientCertificateTests {
+    private let files: TLSFolder
+    private let authority: ClientAuthority
+    private let engine: Engine
+    private let clients: ClientEngine
+
+    init() throws {
+      files = try TLSFolder()
+      authority = ClientAuthority(folder: files.folder.path)
+      _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: false)
+      let server = ServerTLS.CertificateFiles(
+        certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
+      let tls = try ServerTLS(server, clientAuthorityFile: authority.certificatePath)
+      engine = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: NameResponder())
+      clients = try ClientEngine()
+    }
+
+    deinit { engine.stop() }
+
+    /// A connection of a client whose certificate was issued at `instant` and is good for a day from then on.
+    private func connect(issuedAt instant: Timestamp = .now()) async throws -> ClientConnection {
+      let client = try authority.issue(
+        "client", DistinguishedName(.commonName("somebody")), days: 1, at: instant, isReplacing: false)
+      let tls = try ClientTLS(
+        authorityFile: files.folder.tlsAuthorityPath, certificateFile: client[0], keyFile: client[1])
+      return try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
+    }
+
+    private func name(on connection: ClientConnection) async throws -> String {
+      let response = try await connection.send("GET", "/", headers: TestGate.host, body: [])
+      return String(decoding: response.body, as: UTF8.self)
+    }
+
+    private func reload(clientAuthorityFile: String?) async throws {
+      let server = ServerTLS.CertificateFiles(
+        certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
+      try await engine.replace(
+        responder: NameResponder(), tls: try ServerTLS(server, clientAuthorityFile: clientAuthorityFile))
+    }
+
+    @Test(
+      "one whose authority was replaced, or is asked for no more, is nobody's from then on", arguments: [true, false])
+    func replaced(isAsked: Bool) async throws {
+      let connection = try await connect()
+      #expect(try await name(on: connection) == "CN=somebody")
+      _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
+      try await reload(clientAuthorityFile: isAsked ? authority.certificatePath : nil)
+      #expect(try await name(on: connection) == "nobody")
+    }
+
+    @Test("one whose authority stays is as good as before, though all files were read anew")
+    func kept() async throws {
+      let connection = try await connect()
+      try await reload(clientAuthorityFile: authority.certificatePath)
+      #expect(try await name(on: connection) == "CN=somebody")
+    }
+
+    @Test("one that expires is nobody's from then on")
+    func expired() async throws {
+      // Good for four more seconds.
+      let connection = try await connect(issuedAt: Timestamp.now().advanced(by: .seconds(4 - 86400)))
+      #expect(try await name(on: connection) == "CN=somebody")
+      while try await name(on: connection) != "nobody" { try await Task.sleep(for: .milliseconds(100)) }
+    }
+  }
+}
