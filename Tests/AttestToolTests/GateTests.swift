@@ -264,7 +264,8 @@ struct GateTests {
   func failedStart() async throws {
     let place = try Workplace()
     let folder = place.folder + "/dev"
-    let wrong = try await place.run(.sallyport, ["dev", "--upstream", "ws://127.0.0.1:9", "--app-id", "com.example.app"])
+    let wrong = try await place.run(
+      .sallyport, ["dev", "--upstream", "ws://127.0.0.1:9", "--app-id", "com.example.app"])
     #expect(wrong.status == 64)
     #expect(wrong.complaints.first?.hasPrefix("error: --app-id: com.example.app is not TEAMID.bundle.id") == true)
     let gate = try await place.startGate(upstream: "ws://127.0.0.1:9", port: 0)

@@ -64,7 +64,8 @@ struct TransferTests {
         atPath: bench.folder + "/link", withDestinationPath: bench.folder + "/elsewhere/keys")
       #expect(try await sallyport(["keys", "export", bench.folder + "/link", "--store", bench.url]).status == 0)
       #expect(try Self.keys(in: bench.folder + "/elsewhere/keys").count == Self.count)
-      #expect(try manager.attributesOfItem(atPath: bench.folder + "/link")[.type] as? FileAttributeType == .typeSymbolicLink)
+      #expect(
+        try manager.attributesOfItem(atPath: bench.folder + "/link")[.type] as? FileAttributeType == .typeSymbolicLink)
     }
   }
 

@@ -29,7 +29,9 @@ extension ConfigurationOption {
     guard let desk = try await AdminDesk.gate(at: admin) else {
       throw CommandFailure(
         .unavailable, error: "no gate runs at \(admin.address.text)",
-        hint: "start it: sallyport run -c FILE; one whose file has another admin.listen since hears SIGHUP and SIGTERM only")
+        hint:
+          "start it: sallyport run -c FILE; one whose file has another admin.listen since hears SIGHUP and SIGTERM only"
+      )
     }
     return desk
   }
