@@ -265,15 +265,15 @@ struct GateTests {
     let place = try Workplace()
     let folder = place.folder + "/dev"
     let wrong = try await place.run(
-      .sallyport, ["dev", "--upstream", "ws://127.0.0.1:9", "--app-id", "com.example.app"])
+      ["dev", "--upstream", "ws://127.0.0.1:9", "--app-id", "com.example.app"], of: .sallyport)
     #expect(wrong.status == 64)
     #expect(wrong.complaints.first?.hasPrefix("error: --app-id: com.example.app is not TEAMID.bundle.id") == true)
     let gate = try await place.startGate(upstream: "ws://127.0.0.1:9", port: 0)
     let before = try Data(contentsOf: URL(fileURLWithPath: folder + "/sallyport.yaml"))
     let arguments = ["dev", "--upstream", "ws://127.0.0.1:9", "--folder", folder]
-    #expect(try await place.run(.sallyport, arguments + ["--forward", "foo"]).status == 78)
+    #expect(try await place.run(arguments + ["--forward", "foo"], of: .sallyport).status == 78)
     #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/sallyport.yaml")) == before)
-    let other = try await place.run(.sallyport, arguments + ["--app-id", "AAABBBCCC1.com.example.app"])
+    let other = try await place.run(arguments + ["--app-id", "AAABBBCCC1.com.example.app"], of: .sallyport)
     #expect(other.status == 64)
     #expect(other.complaints.first?.contains("run SALLYPORT1.com.example.app") == true)
     #expect(try await gate.stop() == 0)

@@ -53,7 +53,7 @@ final class Workplace: Sendable {
 
   /// Runs a program to its end.
   func run(
-    _ program: Program = .attest, _ arguments: [String], input: String = "", environment: [String: String] = [:]
+    _ arguments: [String], of program: Program = .attest, input: String = "", environment: [String: String] = [:]
   ) async throws -> Outcome {
     let process = try ChildProcess(
       program.path, arguments, environment: only(self.environment.merging(environment) { $1 }), in: folder)
