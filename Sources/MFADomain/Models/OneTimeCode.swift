@@ -26,8 +26,6 @@ public struct OneTimeCode: Sendable, Hashable {
   public static let resendInterval = Duration.seconds(60)
   /// How many may go to one account, and to one target, in an hour.
   public static let mostInAnHour = 5
-  /// How many of them to a target from which none has come back yet: it may be anybody's.
-  public static let mostInAnHourUnconfirmed = 2
 
   public let id: UUID
   /// Who can use it: an account, seen from one app instance.

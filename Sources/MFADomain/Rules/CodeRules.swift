@@ -13,20 +13,15 @@ extension OneTimeCode {
 /// Where a code goes, as the counts have it.
 struct CodeTarget: Sendable {
   let hash: [UInt8]
-  /// Whether a code that went there has come back. What goes to a number or an address before that is counted apart, so
-  /// whoever enrols another's does not use up what its owner may have.
-  let isConfirmed: Bool
 
+  /// - Parameter isConfirmed: whether a code that went there has come back. What goes to a number or an address before that
+  ///   is counted apart, so whoever enrols another's does not use up what its owner may have.
   init(_ text: String, isConfirmed: Bool, in vault: Vault) {
     hash = vault.hash(text, as: isConfirmed ? "target" : "unconfirmed target")
-    self.isConfirmed = isConfirmed
   }
 
   /// What stands for a target in the counts of who has none.
-  init(standingIn hash: [UInt8]) {
-    self.hash = hash
-    isConfirmed = true
-  }
+  init(standingIn hash: [UInt8]) { self.hash = hash }
 }
 
 /// What counts the messages that one caller has had sent, and those of all.
@@ -53,7 +48,7 @@ extension CodeRecords {
   /// Whether another code may go out now.
   ///
   /// - Throws: `.rateLimited` within a minute of the last one, and after five within an hour to the account or the
-  ///   target, or two if the target is not confirmed.
+  ///   target. An account that nobody has is refused at the same counts.
   func checkPace(
     of subject: String, to target: CodeTarget, _ channel: OneTimeCode.Channel, at now: Timestamp
   ) throws {
@@ -61,8 +56,8 @@ extension CodeRecords {
       let next = last.createdAt.advanced(by: OneTimeCode.resendInterval)
       if now < next { throw Refusal.rateLimited(retryAfter: next.since(now)) }
     }
-    let most = target.isConfirmed ? OneTimeCode.mostInAnHour : OneTimeCode.mostInAnHourUnconfirmed
-    if try countCodes(for: subject, to: target.hash, channel, since: now.advanced(by: .seconds(-3600))) >= most {
+    let hourAgo = now.advanced(by: .seconds(-3600))
+    if try countCodes(for: subject, to: target.hash, channel, since: hourAgo) >= OneTimeCode.mostInAnHour {
       throw Refusal.rateLimited(retryAfter: .seconds(3600))
     }
   }
@@ -82,7 +77,8 @@ extension CodeRecords {
     }
   }
 
-  /// Counts a message that is sent, by rows that stand among the codes and that no guess fits.
+  /// Counts a message, by rows that stand among the codes and that no guess fits. One that is not sent, for want of an
+  /// account, counts as well: else what is left would tell the two apart.
   func countSend(_ tally: SendTally, _ channel: OneTimeCode.Channel, at now: Timestamp) throws {
     for (index, origin) in tally.origins.enumerated() {
       try insert(

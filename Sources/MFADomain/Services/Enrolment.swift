@@ -141,7 +141,7 @@ public struct Enrolment: Sendable {
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
       guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
       device.method = .smsOTP
-      // It was the key's use. The number has yet to be proved, and is asked less often until then.
+      // It was the key's use. The number has yet to be proved.
       device.lastUsed = nil
       device.publicKey = nil
       device.authMethod = nil

@@ -80,7 +80,7 @@ public struct MailedCodes: Sendable {
       ?? CodeTarget(standingIn: vault.hash(subject, as: "no target"))
     try records.checkSends(tally, .email, premises.policy, at: now)
     try records.checkPace(of: subject, to: target, .email, at: now)
-    if address != nil { try records.countSend(tally, .email, at: now) }
+    try records.countSend(tally, .email, at: now)
     try records.insert(
       OneTimeCode(
         id: id, subject: subject, channel: .email,

@@ -85,7 +85,7 @@ public struct TextedCodes: Sendable {
     }
     try records.checkSends(draft.tally, .sms, premises.policy, at: now)
     try records.checkPace(of: draft.subject, to: target ?? CodeTarget(standingIn: draft.noTarget), .sms, at: now)
-    if number != nil { try records.countSend(draft.tally, .sms, at: now) }
+    try records.countSend(draft.tally, .sms, at: now)
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
