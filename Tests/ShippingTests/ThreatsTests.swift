@@ -26,7 +26,7 @@ struct ThreatsTests {
     return try FileManager.default.subpathsOfDirectory(atPath: folder).contains { file in
       guard file.hasSuffix(".swift") else { return false }
       let text = try String(contentsOfFile: folder + "/" + file, encoding: .utf8)
-      let suites = ["struct \(name[1]) ", "extension \(name[1]) "].compactMap { text.firstRange(of: $0)?.lowerBound }
+      let suites = ["struct", "class", "extension"].compactMap { text.firstRange(of: "\($0) \(name[1]) ")?.lowerBound }
       guard let start = suites.min(), let function = text[start...].firstRange(of: "func \(name[2])(") else {
         return false
       }
