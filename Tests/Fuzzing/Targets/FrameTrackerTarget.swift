@@ -1,7 +1,7 @@
 @testable import TransportEngine
 
 extension FuzzTarget {
-  /// The first byte says how long messages may be and whether Pongs are watched for, the second where the bytes are cut.
+  /// The first byte says how long messages may be and whether a Pong is waited for, the second where the bytes are cut.
   static let frameTracker = FuzzTarget(
     name: "frame-tracker", seeds: { FrameTrackerLaws.seeds }, accepts: FrameTrackerLaws.check)
 }
@@ -12,13 +12,13 @@ enum FrameTrackerLaws {
     guard input.count >= 2 else { return false }
     let bytes = Array(input.dropFirst(2))
     let limit: UInt64 = [.max, 64, 1000, 100_000][Int(input[0] & 3)]
-    let watches = input[0] & 4 != 0
-    let whole = run([bytes], limit, watches)
-    let pieces = run(Array(Pieces(of: bytes, pattern: input[1])), limit, watches)
+    let token: UInt64? = input[0] & 4 != 0 ? 9 : nil
+    let whole = run([bytes], limit, token)
+    let pieces = run(Array(Pieces(of: bytes, pattern: input[1])), limit, token)
     try require(pieces == whole, "pieces make the whole", "\(pieces.stops) instead of \(whole.stops)")
     try require(whole.messageLength <= limit, "no message becomes too long")
     // Fragments can announce more than 64 bits can count.
-    if !watches, limit == .max, whole.stops.last != .tooBig {
+    if token == nil, limit == .max, whole.stops.last != .tooBig {
       try require(whole.passed[...] == bytes.prefix(whole.passed.count), "a cable changes nothing")
       try require(bytes.count - whole.passed.count < 14 + 125, "and keeps no more than a control frame")
     }
@@ -34,13 +34,13 @@ enum FrameTrackerLaws {
   }
 
   /// What comes of `pieces`; what is held back of one comes again with the next.
-  private static func run(_ pieces: [[UInt8]], _ limit: UInt64, _ watches: Bool) -> Run {
+  private static func run(_ pieces: [[UInt8]], _ limit: UInt64, _ token: UInt64?) -> Run {
     var tracker = FrameTracker()
     var run = Run()
     var held: [UInt8] = []
     for piece in pieces {
       held += piece
-      take(&held, &tracker, &run, limit, watches)
+      take(&held, &tracker, &run, limit, token)
       if run.stops.last == .tooBig { break }
     }
     (run.messageLength, run.isAtBoundary, run.hasClosed) =
@@ -49,16 +49,16 @@ enum FrameTrackerLaws {
   }
 
   private static func take(
-    _ held: inout [UInt8], _ tracker: inout FrameTracker, _ run: inout Run, _ limit: UInt64, _ watches: Bool
+    _ held: inout [UInt8], _ tracker: inout FrameTracker, _ run: inout Run, _ limit: UInt64, _ token: UInt64?
   ) {
     while !held.isEmpty {
-      let (count, stop) = held.withUnsafeBytes { tracker.advance(over: $0, maxMessage: limit, watchesPongs: watches) }
+      let (count, stop) = held.withUnsafeBytes { tracker.advance(over: $0, maxMessage: limit, pong: token) }
       run.passed += held.prefix(count)
       held.removeFirst(count)
       switch stop {
       case .windowEnd, .boundary: continue
       case .incomplete: return
-      case .pong(let length, _): held.removeFirst(length)
+      case .pong(let length): held.removeFirst(length)
       case .close, .tooBig: break
       }
       run.stops.append(stop)
