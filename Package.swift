@@ -337,6 +337,23 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
 }
 
+// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they need.
+if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
+  var needed: Set = [
+    "AttestGateTests", "GateServiceTests", "JSONLogTests", "LockingTests", "PrometheusTests", "SQLiteStoreTests",
+    "TransportEngineTests",
+  ]
+  var open = needed
+  while let name = open.popFirst() {
+    for dependency in package.targets.first(where: { $0.name == name })?.dependencies ?? [] {
+      guard case .byNameItem(let next, _) = dependency, needed.insert(next).inserted else { continue }
+      open.insert(next)
+    }
+  }
+  package.products = []
+  package.targets.removeAll { !needed.contains($0.name) }
+}
+
 if fuzzing {
   package.products = [.library(name: "Fuzzing", type: .static, targets: ["Fuzzing"])]
   package.targets.removeAll { $0.type == .test }
