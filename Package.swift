@@ -80,7 +80,7 @@ let package = Package(
     target(
       "SQLiteStore",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking",
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "ProcessSignals",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),

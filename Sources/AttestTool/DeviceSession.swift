@@ -11,6 +11,8 @@ struct DeviceSession {
   let transport: EngineTransport
   /// Held while keys and counters are used; a socket that is open needs it no longer.
   let lock: FileLock
+  /// Whether a key was registered before, as far as the device remembers.
+  let remembersKey: Bool
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
   init(_ options: GlobalOptions, address: GateURL, engine: ClientEngine) async throws(Failure) {
@@ -33,11 +35,11 @@ struct DeviceSession {
     transport = EngineTransport(engine: engine, tls: tls)
     let keys = SimulatedKeyService(
       authority: authority, app: device.app, keys: FolderKeyStore(folder: store.keysFolder(name)))
+    let record = FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority)))
+    // What cannot be read is told by the session, when it is used.
+    remembersKey = (try? record.load())?.keyID != nil
     do throws(AttestError) {
-      session = try AttestSession(
-        gate: address.url, keys: keys,
-        store: FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority))),
-        http: transport)
+      session = try AttestSession(gate: address.url, keys: keys, store: record, http: transport)
     } catch {
       throw Failure(error)
     }

@@ -32,13 +32,25 @@ extension Failure {
   init(_ error: TransportError) {
     switch error {
     case .unreachable: self.init(.unavailable, "\(error)", hint: "is the gate running, and the address right?")
-    case .untrusted:
-      self.init(
-        .protocolFault, "\(error)",
-        hint: "name the gate's authority with --authority DIR, or its TLS root with --ca PEM")
+    case .untrusted(let reason):
+      self.init(.protocolFault, "\(error)", hint: Self.handshakeHint(for: reason))
     case .lost: self.init(.unavailable, "\(error)", hint: "the gate's log may say why")
     case .malformed: self.init(.protocolFault, "\(error)", hint: "is it a gate that answers at this address?")
     }
+  }
+
+  /// What a handshake that failed for `reason` asks for. The reasons are OpenSSL's and the system's texts.
+  static func handshakeHint(for reason: String) -> String {
+    let plaintext = ["wrong version number", "packet length too long", "http request", "record layer failure"]
+    if plaintext.contains(where: reason.contains) {
+      return "what answers there does not speak TLS: name the port of the gate, not of the server behind it"
+    }
+    if ["closed the connection", "unexpected eof", "reset by peer", "Connection reset"].contains(where: reason.contains)
+    {
+      return
+        "does the gate expect the PROXY protocol (listen.proxy_protocol)? then name the address of the proxy before it; its log says why it closed"
+    }
+    return "name the gate's authority with --authority DIR, or its TLS root with --ca PEM"
   }
 
   init(_ error: KeyServiceError) {

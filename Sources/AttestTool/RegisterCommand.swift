@@ -1,13 +1,15 @@
 internal import ArgumentParser
 internal import AttestClient
+internal import Foundation
 
 struct RegisterCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "register",
     abstract: "Register the device's key with a gate, unless one is registered.",
     discussion: """
-      A device goes by what it remembers and asks the gate nothing. Of a key that was removed there `attest connect` \
-      hears; or `attest device rm NAME` makes place for a new device.
+      A device that remembers a registration asks the gate whether it still knows the key. One that does not, because it \
+      was removed there or the store was lost, is told with what to do: `attest connect` makes a new key by itself, and \
+      `attest device rm NAME` makes place for a new device.
 
       Example:
         attest register wss://localhost:6200/ --authority DIR
@@ -21,13 +23,52 @@ struct RegisterCommand: AsyncParsableCommand {
   func run() async throws {
     let work = try await DeviceSession(options, address: GateURL(url), engine: DeviceSession.makeEngine())
     let keyID: String
-    do throws(AttestError) { keyID = try await work.session.registerIfNeeded() } catch { throw Failure(error) }
+    let isRemembered = work.remembersKey
+    do throws(AttestError) {
+      keyID = try await work.session.registerIfNeeded()
+      if isRemembered { try await work.session.confirmKey(at: work.address, over: work.transport) }
+    } catch {
+      if case .assertionFailed(let refusal) = error, refusal.code?.rawValue == "key_refused" {
+        throw Failure(lostKeyOf: work.device.name, at: url)
+      }
+      throw Failure(error)
+    }
     work.lock.release()
     if options.json {
       JSONOutput.print(["device": work.device.name, "gate": work.address.gateName, "keyId": keyID])
     } else {
       StandardOutput.write("\(work.device.name)  \(work.address.gateName)  \(keyID)\n")
     }
+  }
+}
+
+extension Failure {
+  /// Of a key that the gate does not know any more.
+  fileprivate init(lostKeyOf device: String, at url: String) {
+    self.init(
+      .refused, "the gate refuses the key that \(device) remembers: it was removed there, or the store was lost",
+      hint:
+        "`attest connect \(url)` makes a new one, at most once an hour; `attest device rm \(device)` makes place at once"
+    )
+  }
+}
+
+extension AttestSession {
+  /// Asks the gate whether it knows the key, as a proxy in front of a backend does. Whatever it says but a refusal is no
+  /// matter of the key.
+  fileprivate func confirmKey(at address: GateURL, over transport: EngineTransport) async throws(AttestError) {
+    let headers = try await assertionHeaders()
+    guard let url = URL(string: "https://\(address.hostField)/attest/verify") else {
+      throw .unusableAddress(address.gateName)
+    }
+    let fields = headers.fields.map { HTTPField($0.name, $0.value) }
+    let answer: HTTPResponse
+    do throws(TransportError) {
+      answer = try await transport.send(HTTPRequest(url: url, headers: fields))
+    } catch {
+      throw .transport(error)
+    }
+    if answer.status == 401 || answer.status == 403 { throw .assertionFailed(GateRefusal(answer)) }
   }
 }
 

@@ -33,3 +33,9 @@ int signals_catch(int number) {
   sigemptyset(&action.sa_mask);
   return sigaction(number, &action, 0);
 }
+
+int signals_is_ignored(int number) {
+  struct sigaction action;
+  if (sigaction(number, 0, &action) != 0) return 0;
+  return !(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN;
+}

@@ -26,7 +26,7 @@ extension ImportFault: CustomStringConvertible {
     case .altered: "was altered: its trailer tells of other lines"
     case .conflict(let line, let key):
       "line \(line): the store has the key \(key.short) for another app, environment or public key"
-    case .store(let error, let line): "line \(line): the store does not take it: \(error.step)"
+    case .store(let error, let line): "line \(line): the store does not take it: \(error)"
     }
   }
 }

@@ -12,8 +12,9 @@ struct FileProbe {
 
   func run() -> [ProbeResult] {
     var report = ProbeReport(settings)
-    probeServer(&report)
-    if let mtls = settings.debugMTLS { probeClientAuthority(mtls.clientCAFile, &report) }
+    let listener = ListenerFiles(of: settings)
+    for pair in listener.pairs { probe(pair, &report) }
+    if let mtls = settings.debugMTLS { probeClientAuthority(mtls.clientCAFile, listener.authorityFaults, &report) }
     let trust = settings.appAttest.trust
     for (key, file) in [
       ("app_attest.trust.attestation_root_file", trust.attestationRootFile),
@@ -28,28 +29,16 @@ struct FileProbe {
 
   // MARK: The server's certificate
 
-  private func probeServer(_ report: inout ProbeReport) {
-    probePair(settings.tls.certificateFile, settings.tls.keyFile, below: "tls", &report)
-    for (index, further) in settings.tls.further.enumerated() {
-      probePair(further.certificateFile, further.keyFile, below: "tls.certificates[\(index)]", &report)
+  private func probe(_ pair: ListenerFiles.Pair, _ report: inout ProbeReport) {
+    let faults = pair.faults
+    for fault in faults { report.fail(fault) }
+    if !faults.contains(where: { $0.key == pair.keyKey || $0.reason.hasPrefix(pair.certificateFile) }) {
+      probePermissions(of: pair.keyFile, as: pair.keyKey, &report)
     }
-  }
-
-  private func probePair(
-    _ certificateFile: String, _ keyFile: String, below place: String, _ report: inout ProbeReport
-  ) {
-    let (certificateKey, keyKey) = ("\(place).cert_file", "\(place).key_file")
-    do throws(ServerTLS.Fault) {
-      _ = try ServerTLS(.init(certificateFile: certificateFile, keyFile: keyFile))
-      probePermissions(of: keyFile, as: keyKey, &report)
-    } catch {
-      report.fail(
-        error.file == keyFile ? keyKey : certificateKey, error.description,
-        hint: "\(certificateKey) is the PEM chain, leaf first; \(keyKey) its unencrypted PEM key")
-    }
-    guard let chain = certificates(in: certificateFile, for: certificateKey, &report) else { return }
-    let isInTime = judgeTimes(of: chain, as: certificateKey, &report)
-    if isInOrder(chain, as: certificateKey, &report), isInTime { report.pass(certificateKey, Self.summary(of: chain)) }
+    let key = pair.certificateKey
+    guard let chain = certificates(in: pair.certificateFile, for: key, &report) else { return }
+    let isInTime = judgeTimes(of: chain, as: key, &report)
+    if isInOrder(chain, as: key, &report), isInTime, faults.isEmpty { report.pass(key, Self.summary(of: chain)) }
   }
 
   private func isInOrder(_ chain: [Certificate], as key: String, _ report: inout ProbeReport) -> Bool {
@@ -79,17 +68,13 @@ struct FileProbe {
 
   // MARK: Other files
 
-  private func probeClientAuthority(_ file: String, _ report: inout ProbeReport) {
+  private func probeClientAuthority(_ file: String, _ faults: [StartFault], _ report: inout ProbeReport) {
+    for fault in faults { report.fail(fault) }
     let key = "debug_mtls.client_ca_file"
     guard let authorities = certificates(in: file, for: key, &report) else { return }
-    var isSound = judgeTimes(of: authorities, as: key, &report)
-    for certificate in authorities where !certificate.isAuthority {
-      isSound = false
-      report.fail(
-        key, "\(certificate.subject) is no authority: nothing that it issued is accepted",
-        hint: "name the authority's certificate, not a client's; `sallyport ca init` makes one")
+    if judgeTimes(of: authorities, as: key, &report), faults.isEmpty {
+      report.pass(key, Self.summary(of: authorities))
     }
-    if isSound { report.pass(key, Self.summary(of: authorities)) }
   }
 
   private func probeChallengeKeys(_ file: String, _ report: inout ProbeReport) {
@@ -117,7 +102,7 @@ extension FileProbe {
     do throws(CryptographyError) {
       return try Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
     } catch {
-      // What ServerTLS has said of the same file need not be said twice.
+      // What has been said of the same file need not be said twice.
       if !report.results.contains(where: { $0.key == key && $0.outcome == .failed }) {
         report.fail(key, "\(file): \(error)", hint: "name a PEM file of certificates")
       }
@@ -129,7 +114,10 @@ extension FileProbe {
     do throws(FileFault) {
       return try FileContent.read(file)
     } catch {
-      report.fail(key, "\(file): \(error.reason)", hint: "name a file that the gate's user may read")
+      // What a gate does not start with has been told.
+      if !report.results.contains(where: { $0.key == key && $0.outcome == .failed }) {
+        report.fail(key, "\(file): \(error.reason)", hint: "name a file that the gate's user may read")
+      }
       return nil
     }
   }

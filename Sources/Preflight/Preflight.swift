@@ -29,7 +29,7 @@ public struct Preflight: Sendable {
   public func run() async -> [ProbeResult] {
     async let upstreams = UpstreamProbe(settings: settings).run()
     async let surveyed = surveyStore()
-    let listener = ListenerProbe(settings: settings).run()
+    let listener = ListeningProbe(settings: settings).run()
     let files = FileProbe(settings: settings, instant: instant).run()
     return await listener + files + upstreams + surveyed
   }
@@ -37,33 +37,6 @@ public struct Preflight: Sendable {
   private func surveyStore() async -> [ProbeResult] {
     guard let store else { return [] }
     return await StoreProbe(settings: settings, store: store).run()
-  }
-}
-
-/// Whether the gate could listen.
-struct ListenerProbe {
-  let settings: GateSettings
-
-  func run() -> [ProbeResult] {
-    var report = ProbeReport(settings)
-    let (host, port) = (settings.listen.address, settings.listen.port)
-    guard let address = SocketAddress(literal: host, port: port) else {
-      report.fail("listen.address", "\(host) is no address")
-      return report.results
-    }
-    do throws(Engine.StartFault) {
-      try Engine.tryListening(at: address)
-      report.pass("listen.port", "\(address) is free")
-    } catch {
-      if error.isAddressInUse {
-        report.warn(
-          "listen.port", "\(address) is held by another process",
-          hint: "if that is the gate that runs, all is well; otherwise stop it, or set listen.port to another one")
-      } else {
-        report.fail("listen.address", "cannot listen at \(error)", hint: "see listen.address and listen.port")
-      }
-    }
-    return report.results
   }
 }
 

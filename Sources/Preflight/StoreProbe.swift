@@ -21,7 +21,7 @@ struct StoreProbe {
         report.pass("store.url", "\(store.place) can be opened; the next start makes \(count) migrations")
       }
     } catch {
-      report.fail("store.url", "\(store.place) cannot be used: \(error)", hint: Self.hint(for: error))
+      report.fail("store.url", "\(store.place) cannot be used: \(error)", hint: error.advice)
     }
     return report.results
   }
@@ -39,14 +39,6 @@ struct StoreProbe {
       report.fail(
         "store.url", "\(folder) is not there, and \(parent) cannot be written: \(String(cString: strerror(errno)))",
         hint: "make the folder for the user of the gate, or name another place with store.url")
-    }
-  }
-
-  private static func hint(for error: StoreError) -> String {
-    switch error {
-    case .unreachable: "see that it is there, and that the gate's user may read and write it"
-    case .corrupt: "name another file, or restore a backup"
-    case .readOnly, .full, .locked, .overloaded, .closed, .inDoubt, .failed: "see the store's own log and disk"
     }
   }
 }

@@ -18,6 +18,9 @@ public struct BackupFile: Sendable {
     case foreign(reason: String)
     /// It does not hold what was written.
     case damaged(reason: String)
+    /// It cannot be made, or not to its end.
+    case unwritable(StoreError)
+    /// It cannot be read.
     case store(StoreError)
   }
 
@@ -100,7 +103,7 @@ public struct BackupFile: Sendable {
   }
 
   private static func aboutTheFile<Value>(_ body: () throws -> Value) throws -> Value {
-    do { return try body() } catch { throw Fault.store(StoreError(error)) }
+    do { return try body() } catch { throw Fault.unwritable(StoreError(error)) }
   }
 
   private static func fault(of error: any Error) -> Fault {

@@ -1,8 +1,7 @@
-internal import FoundationEssentials
 internal import GateService
 internal import Logging
+internal import Preflight
 internal import Settings
-internal import Transport
 internal import TransportEngine
 
 /// The second listener of a gate, for its operators: plain HTTP/1.1, on a Unix socket or on loopback.
@@ -19,7 +18,10 @@ enum AdminServer {
     limits.maxBody = 16 << 10
     // An upgrade waits for a process to start.
     limits.decisionTimeout = .seconds(60)
-    let address = try address(settings.address)
+    guard let address = settings.address.socket else {
+      throw CommandFailure(
+        .configuration, error: "admin.listen: \(settings.address.text) is no address", hint: "write 127.0.0.1:port")
+    }
     do throws(Engine.StartFault) {
       let engine = try SideListener.start(
         .admin, at: address, inheritance, AdminRouter(resources, access: access, hosts: .thisMachine), limits,
@@ -41,27 +43,15 @@ enum AdminServer {
 
   /// The first line of `file`.
   static func token(in file: String) throws(CommandFailure) -> BearerToken {
-    guard let bytes = try? Data(contentsOf: URL(filePath: file)),
-      let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first,
-      let token = BearerToken(String(line))
-    else {
-      throw CommandFailure(
-        .configuration,
-        error:
-          "admin.token_file: the first line of \(file) is no token of \(BearerToken.leastLength) characters or more",
-        hint: "make one: openssl rand -hex 32")
+    let text: String
+    do throws(TokenFile.Fault) {
+      text = try TokenFile.token(in: file)
+    } catch {
+      throw CommandFailure(.configuration, error: "admin.token_file: \(error.reason)", hint: TokenFile.hint)
+    }
+    guard let token = BearerToken(text) else {
+      throw CommandFailure(.software, error: "admin.token_file: accepted, but of no use", hint: "please report this")
     }
     return token
-  }
-
-  private static func address(_ address: GateSettings.Admin.Address) throws(CommandFailure) -> SocketAddress {
-    switch address {
-    case .unix(let path): return .unix(path)
-    case .loopback(let host, let port):
-      guard let address = SocketAddress(literal: host, port: port) else {
-        throw CommandFailure(.configuration, error: "admin.listen: \(host) is no address", hint: "write 127.0.0.1:port")
-      }
-      return address
-    }
   }
 }

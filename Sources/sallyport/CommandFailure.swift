@@ -35,6 +35,12 @@ struct CommandFailure: Error {
 
   /// The first line, without `error: `.
   var reason: String { line(after: "error: ") ?? lines }
+  /// The lines without `error: `: a reason to tell as a part of something else. Hints keep their mark.
+  var plainLines: String {
+    lines.split(whereSeparator: \.isNewline).map { $0.hasPrefix("error: ") ? $0.dropFirst("error: ".count) : $0 }
+      .joined(separator: "\n")
+  }
+
   /// The first hint.
   var hint: String? { line(after: "hint: ") }
 

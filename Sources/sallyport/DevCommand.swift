@@ -49,7 +49,7 @@ struct DevCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let folder = AuthorityFolder(path: Self.absolute(self.folder ?? Self.standardFolder))
+      let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
       let authority = try authority(in: folder)
       let house = try await open(folder, appID: authority.appID)
       await house.serve { announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/") }
@@ -68,6 +68,12 @@ struct DevCommand: AsyncParsableCommand {
     do throws(AuthorityFolderError) {
       authority = try folder.loadOrMake(appID: appID ?? "SALLYPORT1.com.example.app", at: .now())
     } catch {
+      // A folder of something else: nothing in it is to be removed.
+      if case .absent(let path) = error {
+        throw CommandFailure(
+          .cannotCreate, error: "\(path) is not empty, and no folder of sallyport dev: no authority is in it",
+          hint: "name a folder that is empty, or not there yet, with --folder")
+      }
       throw CommandFailure(.cannotCreate, error: error.description, hint: error.hint)
     }
     if let appID, appID != authority.appID {
@@ -81,6 +87,7 @@ struct DevCommand: AsyncParsableCommand {
   /// A gate with the configuration that this command writes; where it does not come up, the file is as it was, since
   /// another gate may run with it.
   private func open(_ folder: AuthorityFolder, appID: String) async throws(CommandFailure) -> GateHouse {
+    try checkFlags(in: folder)
     let path = folder.path + "/sallyport.yaml"
     let before = try? Data(contentsOf: URL(filePath: path))
     try writeConfiguration(to: path, in: folder, appID: appID)
@@ -89,8 +96,45 @@ struct DevCommand: AsyncParsableCommand {
       return try await GateHouse.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
     } catch {
       if let before { try? before.write(to: URL(filePath: path), options: .atomic) }
-      throw error
+      throw namingFlags(in: error)
     }
+  }
+
+  // MARK: Faults
+
+  /// What the user gave, as the keys that it becomes.
+  private var givenFlags: [FlagSetting] {
+    let flags = [
+      FlagSetting(flag: "--address", key: "listen.address", text: address),
+      FlagSetting(flag: "--port", key: "listen.port", text: "\(port)"),
+      FlagSetting(flag: "--upstream", key: "routes[0].upstream", text: upstream),
+      FlagSetting(flag: "--forward", key: "routes[0].forward", text: forward),
+    ]
+    guard let clientCA else { return flags }
+    return flags + [
+      FlagSetting(flag: "--client-ca", key: "debug_mtls.client_ca_file", text: Self.absolute(clientCA))
+    ]
+  }
+
+  /// Tells what is wrong with the flags as such: the file that is made of them is nothing that the user wrote.
+  private func checkFlags(in folder: AuthorityFolder) throws(CommandFailure) {
+    let made = [
+      FlagSetting(flag: "--folder", key: "tls.cert_file", text: folder.serverCertificatePath),
+      FlagSetting(flag: "--folder", key: "tls.key_file", text: folder.serverKeyPath),
+    ]
+    let loader = SettingsLoader(
+      file: nil, flags: made + givenFlags, environment: ["HOME": folder.path], workingDirectory: folder.path + "/none")
+    do throws(ConfigurationFaults) {
+      _ = try loader.load()
+    } catch {
+      throw CommandFailure(.configuration, lines: error.description)
+    }
+  }
+
+  /// The same with the flags in the place of the keys that they become.
+  private func namingFlags(in failure: CommandFailure) -> CommandFailure {
+    let lines = givenFlags.reduce(failure.lines) { $0.replacing($1.key, with: $1.flag) }
+    return CommandFailure(failure.status, lines: lines)
   }
 
   /// What a developer needs to go on with.
@@ -116,10 +160,18 @@ struct DevCommand: AsyncParsableCommand {
       """)
   }
 
-  private static var standardFolder: String {
+  /// The one that was named, or one in the user's data folder (XDG Base Directory). Never in a folder that is everybody's:
+  /// keys are kept there.
+  private func chosenFolder() throws(CommandFailure) -> String {
+    if let folder { return folder }
     let environment = ProcessInfo.processInfo.environment
-    let data = environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-    return (data ?? (environment["HOME"] ?? "/tmp") + "/.local/share") + "/sallyport/dev"
+    func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
+    guard let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map({ $0 + "/.local/share" }) else {
+      throw CommandFailure(
+        .noInput, error: "there is no folder for the authority: neither HOME nor XDG_DATA_HOME names one",
+        hint: "name one with --folder")
+    }
+    return data + "/sallyport/dev"
   }
 
   private static func absolute(_ path: String) -> String {

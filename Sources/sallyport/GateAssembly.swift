@@ -5,6 +5,7 @@ internal import FoundationEssentials
 internal import GateService
 internal import Glibc
 internal import Logging
+internal import Preflight
 internal import Settings
 internal import Transport
 internal import TransportEngine
@@ -71,22 +72,10 @@ struct GateAssembly: Sendable {
 
   /// The certificates and the rules of the public listener.
   func tls() throws(CommandFailure) -> ServerTLS {
-    // Settings have been checked for it, but a certificate that is renewed comes without them.
-    for (key, file) in settings.tls.keyFiles {
-      guard let permissions = FileContent.permissions(of: file), permissions & 0o004 != 0 else { continue }
-      throw CommandFailure(
-        .configuration, error: "\(key): every user of this machine can read \(file)", hint: "chmod 600 \(file)")
-    }
-    do throws(ServerTLS.Fault) {
-      return try ServerTLS(
-        .init(certificateFile: settings.tls.certificateFile, keyFile: settings.tls.keyFile),
-        further: settings.tls.further.map { .init(certificateFile: $0.certificateFile, keyFile: $0.keyFile) },
-        minimumVersion: settings.tls.leastVersion == .v1_2 ? .tls12 : .tls13,
-        clientAuthorityFile: settings.debugMTLS?.clientCAFile)
+    do throws(StartFault) {
+      return try ListenerFiles(of: settings).load()
     } catch {
-      throw CommandFailure(
-        .configuration, error: "tls: \(error)",
-        hint: "cert_file is the PEM chain, leaf first; key_file its unencrypted PEM key")
+      throw CommandFailure(.configuration, error: error.description, hint: error.hint)
     }
   }
 
@@ -214,12 +203,5 @@ extension GateSettings.Upstream {
 extension GateSettings.Session {
   var limits: SessionLimits {
     SessionLimits(maxAge: maxAge, idleTimeout: idleTimeout, pingInterval: pingInterval, maxMessage: maxMessage)
-  }
-}
-
-extension GateSettings.TLS {
-  /// The private keys, each with its place in the configuration.
-  fileprivate var keyFiles: [(key: String, file: String)] {
-    [("tls.key_file", keyFile)] + further.enumerated().map { ("tls.certificates[\($0)].key_file", $1.keyFile) }
   }
 }

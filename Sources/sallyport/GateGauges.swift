@@ -4,7 +4,6 @@ internal import Cryptography
 internal import FoundationEssentials
 internal import Glibc
 internal import Prometheus
-internal import Settings
 internal import TransportEngine
 
 /// What metrics tell of a gate's state, read when they are.
@@ -21,7 +20,8 @@ enum GateGauges {
       if case .healthy = store.health { [Sample(1)] } else { [Sample(0)] }
     }
     registry.values(
-      "sallyport_certificate_expiry_timestamp_seconds", "When the certificate of a file ends.", labels: ["file"]
+      "sallyport_certificate_expiry_timestamp_seconds",
+      "When the certificate ends that was read from a file and is served.", labels: ["file"]
     ) { [weak house] in await house?.certificateEnds ?? [] }
     ProcessGauges.register(in: registry)
   }
@@ -45,25 +45,7 @@ enum GateGauges {
 
 extension GateHouse {
   fileprivate var certificateEnds: [Sample] {
-    servedCertificates.map { Sample(Double($0.certificate.notAfter.seconds), $0.name) }
-  }
-
-  /// The first certificate of each file, as it is there now: `server`, `server_2` and so on for further ones, and
-  /// `client_ca` if there is one.
-  var servedCertificates: [(name: String, certificate: Certificate)] {
-    Self.certificates(of: generation.assembly.settings)
-  }
-
-  static func certificates(of settings: GateSettings) -> [(name: String, certificate: Certificate)] {
-    var files = [("server", settings.tls.certificateFile)]
-    files += settings.tls.further.enumerated().map { ("server_\($0 + 2)", $1.certificateFile) }
-    if let authority = settings.debugMTLS?.clientCAFile { files.append(("client_ca", authority)) }
-    return files.compactMap { name, file in
-      guard let bytes = try? Data(contentsOf: URL(filePath: file)),
-        let first = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)).first
-      else { return nil }
-      return (name, first)
-    }
+    generation.served.certificates.map { Sample(Double($0.certificate.notAfter.seconds), $0.name) }
   }
 }
 

@@ -7,7 +7,7 @@ internal import TransportEngine
 extension GateHouse {
   /// The public listener, which accepts nobody yet.
   static func start(
-    _ generation: Generation, _ inheritance: Inheritance, _ log: EngineLog
+    _ generation: Generation, _ tls: ServerTLS, _ inheritance: Inheritance, _ log: EngineLog
   ) throws(CommandFailure) -> Engine {
     let listen = generation.assembly.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
@@ -15,7 +15,6 @@ extension GateHouse {
         .configuration, error: "listen.address: \(listen.address) is no address",
         hint: "write an IPv4 or IPv6 address, or :: for every one")
     }
-    let tls = try generation.assembly.tls()
     do throws(Engine.StartFault) {
       return try serve(
         at: address, or: inheritance.takePublic(), generation.assembly.settings, tls, generation.responder, log)

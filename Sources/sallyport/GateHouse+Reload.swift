@@ -1,5 +1,4 @@
-internal import Cryptography
-internal import FoundationEssentials
+internal import ByteCoding
 internal import GateService
 internal import Locking
 internal import Logging
@@ -39,10 +38,15 @@ extension GateHouse {
       }
     case .refused(let fault):
       logger.error(
-        "configuration not reloaded: the old one stays", metadata: ["reason": "\(reason)", "fault": "\(fault)"])
+        "configuration not reloaded: the old one stays",
+        metadata: ["reason": "\(reason)", "fault": "\(Self.onOneLine(fault))"])
     }
     memory.metrics.reloaded(outcome)
     return outcome
+  }
+
+  private static func onOneLine(_ lines: String) -> String {
+    lines.split(whereSeparator: \.isNewline).joined(separator: "; ")
   }
 
   private func tryReload() async -> ReloadOutcome {
@@ -50,18 +54,20 @@ extension GateHouse {
       var settings = try RunCommand.load(loader)
       let unchanged = settings.keepWhatNeedsRestart(of: generation.assembly.settings)
       let assembly = try GateAssembly(settings, memory: memory)
+      let files = CertificateFiles(of: settings)
+      let tls = try assembly.tls()
       let next = Generation(
         assembly: assembly, responder: try assembly.responder(logger: logger),
-        certificates: CertificateFiles(of: settings))
-      try await changeOver(to: next)
+        served: ServedCertificates(tls, from: files), certificates: files)
+      try await changeOver(to: next, tls)
       return .done(needingRestart: unchanged)
     } catch {
-      return .refused(error.lines)
+      return .refused(error.plainLines)
     }
   }
 
-  private func changeOver(to next: Generation) async throws(CommandFailure) {
-    let (tls, settings) = (try next.assembly.tls(), next.assembly.settings)
+  private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(CommandFailure) {
+    let settings = next.assembly.settings
     // Before it decides anything: what it remembers of the store is never out of date.
     changes.begin(next.assembly.changeResponse(logger: logger))
     do throws(CommandFailure) {
@@ -70,7 +76,7 @@ extension GateHouse {
       settle(on: generation)
       throw error
     }
-    GateHouse.announce(settings, with: logger)
+    GateHouse.announce(settings, next.served, with: logger)
     generation.keeping?.cancel()
     generation = next
     generation.keeping = keeping(by: next.assembly)
@@ -114,12 +120,17 @@ extension GateHouse {
     // Whatever comes of it: what is broken is not read again until it has changed again.
     generation.certificates = files
     do throws(CommandFailure) {
-      try await serve(generation, tls: try generation.assembly.tls())
+      let tls = try generation.assembly.tls()
+      try await serve(generation, tls: tls)
+      generation.served = ServedCertificates(tls, from: files)
+      generation.served.warn(logger, at: .now())
       logger.notice("new certificate served", metadata: ["file": "\(generation.assembly.settings.tls.certificateFile)"])
       memory.metrics.reloaded(.done(needingRestart: []))
     } catch {
-      logger.error("the changed certificate cannot be used: the old one stays", metadata: ["fault": "\(error.lines)"])
-      memory.metrics.reloaded(.refused(error.lines))
+      logger.error(
+        "the changed certificate cannot be used: the old one stays",
+        metadata: ["fault": "\(Self.onOneLine(error.plainLines))"])
+      memory.metrics.reloaded(.refused(error.plainLines))
     }
   }
 }
@@ -136,22 +147,5 @@ extension GateSettings {
     (listen, store, mostWaitingForStore, admin) = (old.listen, old.store, old.mostWaitingForStore, old.admin)
     (metrics, log) = (old.metrics, old.log)
     return changed
-  }
-}
-
-/// The files that TLS is set up from, as they are at a moment: to be compared.
-struct CertificateFiles: Sendable, Hashable {
-  private let contents: [[UInt8]?]
-
-  /// - Parameter settings: whose certificates, keys and client authority are read; some kilobytes. Their contents and not
-  ///   their dates: those say nothing where a folder is swapped as a whole.
-  init(of settings: GateSettings) {
-    let tls = settings.tls
-    var files = [tls.certificateFile, tls.keyFile]
-    for further in tls.further { files += [further.certificateFile, further.keyFile] }
-    if let authority = settings.debugMTLS?.clientCAFile { files.append(authority) }
-    contents = files.map { file in
-      (try? Data(contentsOf: URL(filePath: file))).map { SHA256.hash(Array($0)) }
-    }
   }
 }

@@ -65,10 +65,12 @@ extension GateHouse {
   }
 
   private func certificateStates(at now: Timestamp) -> [GateStatus.CertificateState] {
-    servedCertificates.map { name, certificate in
+    let (served, settings) = (generation.served, generation.assembly.settings)
+    let replaced = CertificateFiles(of: settings).names(differingFrom: served.files)
+    return served.certificates.map { name, certificate in
       GateStatus.CertificateState(
         name: name, subject: certificate.subject, endsAt: certificate.notAfter.description,
-        secondsLeft: certificate.notAfter.since(now).components.seconds)
+        secondsLeft: certificate.notAfter.since(now).components.seconds, isFileServed: !replaced.contains(name))
     }
   }
 

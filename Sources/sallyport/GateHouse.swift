@@ -47,7 +47,9 @@ actor GateHouse {
   struct Generation {
     let assembly: GateAssembly
     let responder: GateResponder
-    /// Of the files that TLS was set up from.
+    /// What TLS was set up from.
+    var served: ServedCertificates
+    /// The files as they were when they were last read, whatever came of it.
     var certificates: CertificateFiles
     /// Keeps the store clean, by the plan of these settings.
     var keeping: Task<Void, Never>?
@@ -68,7 +70,7 @@ actor GateHouse {
       await house.startAccepting()
       return house
     } catch {
-      inheritance.predecessor?.tell(failure: error.lines)
+      inheritance.predecessor?.tell(failure: error.plainLines)
       throw error
     }
   }
@@ -85,18 +87,20 @@ actor GateHouse {
 
     let memory = try GateMemory(settings)
     let assembly = try GateAssembly(settings, memory: memory)
+    let files = CertificateFiles(of: settings)
+    let tls = try assembly.tls()
+    let served = ServedCertificates(tls, from: files)
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
-    announce(settings, with: logger)
+    announce(settings, served, with: logger)
     let fault = await announce(memory.store, with: logger)
     if let fault, inheritance.predecessor != nil {
       throw CommandFailure(
         .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",
-        hint: "the gate before has it: see the store, then upgrade again")
+        hint: "\(fault.advice); the gate before serves on")
     }
     let generation = Generation(
-      assembly: assembly, responder: try assembly.responder(logger: logger),
-      certificates: CertificateFiles(of: settings))
-    let engine = try start(generation, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
+      assembly: assembly, responder: try assembly.responder(logger: logger), served: served, certificates: files)
+    let engine = try start(generation, tls, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
     let house = GateHouse(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
       isSuccessor: inheritance.predecessor != nil, logger, sink)
@@ -169,17 +173,9 @@ actor GateHouse {
   }
 
   /// What an operator should read at every start and reload.
-  static func announce(_ settings: GateSettings, with logger: Logger) {
+  static func announce(_ settings: GateSettings, _ served: ServedCertificates, with logger: Logger) {
     for warning in settings.warnings { logger.warning("\(warning)") }
-    let now = Timestamp.now()
-    for (name, certificate) in certificates(of: settings)
-    where now < certificate.notBefore || certificate.notAfter < now {
-      logger.warning(
-        "a certificate has ended, or has not begun: clients will not connect",
-        metadata: [
-          "certificate": "\(name)", "not_before": "\(certificate.notBefore)", "not_after": "\(certificate.notAfter)",
-        ])
-    }
+    served.warn(logger, at: .now())
     switch settings.appAttest.enforcement {
     case .enforce: break
     case .monitor:
@@ -201,8 +197,14 @@ actor GateHouse {
     } catch {
       logger.error(
         "the state folder cannot be made: name a place with store.url",
-        metadata: ["path": "\(folder)", "reason": "\(error)"])
+        metadata: ["path": "\(folder)", "reason": "\(Self.reason(error))"])
     }
+  }
+
+  /// What the system says behind an error of Foundation's, whose own text is of no use to people.
+  private static func reason(_ error: any Error) -> String {
+    guard let system = (error as? CocoaError)?.underlying as? POSIXError else { return "\(error)" }
+    return String(cString: strerror(system.code.rawValue))
   }
 
   /// What keeps the store from being used, if anything does.
@@ -216,7 +218,9 @@ actor GateHouse {
     } catch {
       logger.error(
         "the store cannot be used: new sockets are refused until it can",
-        metadata: ["store": "\(store.place)", "step": "\(error.step)", "reason": "\(error)"])
+        metadata: [
+          "store": "\(store.place)", "step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)",
+        ])
       return error
     }
   }

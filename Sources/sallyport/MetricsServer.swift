@@ -1,7 +1,7 @@
 internal import GateService
 internal import Logging
+internal import Preflight
 internal import Settings
-internal import Transport
 internal import TransportEngine
 
 /// The listener for those who watch a gate: `/metrics`, `/livez` and `/readyz`, plain HTTP/1.1, without a token.
@@ -13,7 +13,7 @@ enum MetricsServer {
     _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: Inheritance, logger: Logger
   ) throws(CommandFailure) -> Engine? {
     guard let settings else { return nil }
-    guard let address = SocketAddress(literal: settings.address, port: settings.port) else {
+    guard let address = settings.socket else {
       throw CommandFailure(
         .configuration, error: "metrics.listen: \(settings.address) is no address", hint: "write 127.0.0.1:9464")
     }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import ProcessSignals
 internal import SQLiteStore
 
 struct StoreBackupCommand: AsyncParsableCommand {
@@ -22,6 +23,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
+    UnfinishedFiles.endWithSignals()
     do throws(CommandFailure) {
       let store = try target.resolve().store.makeWhole()
       let schema = try StoreCall.on(store) { () throws(StoreError) in try store.schema() }
@@ -73,6 +75,13 @@ extension CommandFailure {
         hint: "name a file that `sallyport store backup` made, not with a newer version; nothing was changed")
     case .damaged(let reason):
       self.init(.badData, error: "\(file): damaged: \(reason)", hint: "take another backup; nothing was changed")
+    case .unwritable(.full):
+      self.init(.cannotCreate, error: "\(file): its disk is full", hint: "name a file that has room; none was made")
+    case .unwritable(let error):
+      let reason = if case .unreachable(let reason) = error { reason } else { "\(error)" }
+      self.init(
+        .cannotCreate, error: "\(file): it cannot be made: \(reason)",
+        hint: "name a file in a folder that is there and that this user may write; none was made")
     case .store(let error):
       self.init(error, of: file)
     }

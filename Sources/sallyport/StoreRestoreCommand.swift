@@ -1,6 +1,8 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import Glibc
+internal import ProcessSignals
 internal import SQLiteStore
 internal import Settings
 
@@ -26,8 +28,10 @@ struct StoreRestoreCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
+    UnfinishedFiles.endWithSignals()
     do throws(CommandFailure) {
       let (choice, settings) = try target.resolve()
+      try refuseItself(choice)
       let store = try choice.makeWhole()
       let (backup, kept) = try BackupCall.run(file, store.place) {
         let backup = try BackupFile(path: file)
@@ -41,6 +45,18 @@ struct StoreRestoreCommand: AsyncParsableCommand {
     } catch {
       throw error.told()
     }
+  }
+
+  /// A backup that is restored onto itself would be one no more, and what was put aside for it would be lost.
+  private func refuseItself(_ store: GateSettings.Store) throws(CommandFailure) {
+    guard case .sqlite(let path) = store else { return }
+    var (one, other) = (stat(), stat())
+    guard stat(path, &one) == 0, stat(file, &other) == 0, one.st_dev == other.st_dev, one.st_ino == other.st_ino else {
+      return
+    }
+    throw CommandFailure(
+      .usage, error: "\(file): it is the store itself, and no backup of it",
+      hint: "name a file that `sallyport store backup` made; nothing was changed")
   }
 
   private func tell(_ backup: BackupFile, of place: String, kept: String?) {

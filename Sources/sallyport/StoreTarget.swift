@@ -60,19 +60,6 @@ extension CommandFailure {
 
   /// A fault of the store at `place`.
   init(_ error: StoreError, of place: String) {
-    let (reason, hint) =
-      switch error {
-      case .unreachable(let reason):
-        (reason, "see that the store is there, that this user may use it, and that this sallyport is not older than it")
-      case .readOnly: ("it is read-only", "make it writable, or name the primary")
-      case .full: ("its disk is full", "make room and try again")
-      case .locked: ("it is locked", "a restore or a long transaction is under way: try again later")
-      case .corrupt(let reason): ("it is damaged: \(reason)", "keep it as it is, and restore a backup")
-      case .overloaded: ("it has too much to do", "try again later")
-      case .closed: ("it is closed", "try again")
-      case .inDoubt(let reason): ("nobody knows whether it was done: \(reason)", "look, and do it again if it was not")
-      case .failed(let reason): (reason, "see the database's own log")
-      }
-    self.init(.unavailable, error: "\(place): \(reason)", hint: hint)
+    self.init(.unavailable, error: "\(place): \(error)", hint: error.advice)
   }
 }

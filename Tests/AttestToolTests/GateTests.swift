@@ -187,6 +187,11 @@ struct GateTests {
         #expect(outcome == Outcome(status: 0, output: "again\n", errors: ""))
         #expect(try house.record().keyID != first.keyID)
       } else {
+        // Whoever asks before is told what there is to do.
+        let refused = try await house.attest("register", house.url)
+        #expect(refused.status == 77, "\(refused.errors)")
+        #expect(refused.complaints.first?.contains("the gate refuses the key that default remembers") == true)
+        #expect(refused.complaints.last?.contains("`attest device rm default` makes place at once") == true)
         #expect(outcome.status == 75)
         #expect(outcome.complaints.first?.contains("a new one may be made after") == true)
         #expect(outcome.complaints.last?.contains("`attest device rm NAME` makes a new device at once") == true)
@@ -277,6 +282,58 @@ struct GateTests {
     #expect(other.status == 64)
     #expect(other.complaints.first?.contains("run SALLYPORT1.com.example.app") == true)
     #expect(try await gate.stop() == 0)
+  }
+
+  @Test("a development gate names the flags that are wrong, and not the file that it makes of them")
+  func wrongFlags() async throws {
+    let place = try Workplace()
+    for (flag, value) in [
+      ("--upstream", "http://127.0.0.1:9"), ("--forward", "foo"), ("--address", "nowhere"),
+      ("--client-ca", "/none.pem"),
+    ] {
+      let outcome = try await place.run(["dev", "--folder", place.folder + "/dev", flag, value], of: .sallyport)
+      #expect(outcome.status == 78)
+      #expect(outcome.complaints.first?.hasPrefix("error: \(flag): ") == true, "\(outcome.errors)")
+      #expect(!outcome.errors.contains("sallyport.yaml"), "\(outcome.errors)")
+    }
+    let gate = try await place.startGate(upstream: "ws://127.0.0.1:9", port: 0)
+    let port = try GateURL(#require(gate.url)).port
+    let arguments = ["dev", "--folder", place.folder + "/other", "--port", "\(port)"]
+    let taken = try await place.run(arguments, of: .sallyport)
+    #expect(taken.status == 71)
+    #expect(taken.complaints.last?.hasSuffix("or set --port to another one") == true, "\(taken.errors)")
+    try await gate.stop()
+  }
+
+  @Test("a development gate takes no folder that is somebody else's, and none that nobody named")
+  func foreignFolder() async throws {
+    let place = try Workplace()
+    let folder = place.folder + "/notes"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    try Data("text".utf8).write(to: URL(fileURLWithPath: folder + "/a.txt"))
+    let foreign = try await place.run(["dev", "--folder", folder], of: .sallyport)
+    #expect(foreign.status == 73)
+    #expect(foreign.complaints.first?.hasPrefix("error: \(folder) is not empty") == true, "\(foreign.errors)")
+    #expect(foreign.complaints.last?.hasPrefix("hint: name a folder that is empty") == true)
+    let homeless = try await place.run(["dev"], of: .sallyport, environment: ["HOME": "", "XDG_DATA_HOME": ""])
+    #expect(homeless.status == 66)
+    #expect(homeless.complaints.last == "hint: name one with --folder", "\(homeless.errors)")
+  }
+
+  @Test("what fails in the handshake is told with what to look at")
+  func noHandshake() async throws {
+    let house = try await House()
+    let plain = try #require(house.echo.greeting.first).replacingOccurrences(of: "ws://", with: "wss://")
+    let outcome = try await house.attest("connect", plain, "--once", "x")
+    #expect(outcome.status == 76)
+    #expect(outcome.complaints.last?.contains("does not speak TLS") == true, "\(outcome.errors)")
+    let (gate, url) = try await house.furtherGate(
+      enforcement: "enforce",
+      listen: #"{ address: 127.0.0.1, port: 0, proxy_protocol: v2, trusted_proxies: ["127.0.0.1"] }"#)
+    defer { gate.kill() }
+    let behind = try await house.attest("connect", url, "--once", "x")
+    #expect(behind.status == 76)
+    #expect(behind.complaints.last?.contains("PROXY protocol") == true, "\(behind.errors)")
   }
 
   @Test("a result that cannot be written is no success")

@@ -56,6 +56,20 @@ struct ProbeTests {
     #expect(open.contains("a request behind a refused handshake"))
   }
 
+  @Test("a gate with limits that has no time is no finding: try again later", arguments: [1, 3])
+  func busy(_ challenges: Int) async throws {
+    let house = try await House()
+    let (gate, url) = try await house.furtherGate(
+      enforcement: "enforce", "limits: { per_ip: { challenges: \(challenges)/1h } }")
+    defer { gate.kill() }
+    // With one the honest device is not let in, with three the attacks are not.
+    let outcome = try await house.attest("probe", url)
+    #expect(outcome.status == 75, "\(outcome.errors)")
+    #expect(outcome.complaints.count == 2 && outcome.complaints[0].contains("too busy"), "\(outcome.errors)")
+    #expect(outcome.complaints.last?.hasPrefix("hint: wait a minute and try again") == true)
+    #expect(!outcome.output.contains("THROUGH"))
+  }
+
   @Test("each attack has a name of its own")
   func names() { #expect(Set(Attack.all.map(\.name)).count == Attack.all.count) }
 
@@ -82,17 +96,23 @@ struct ProbeTests {
 
 extension House {
   /// A second gate of the same authority that lets everybody through, and its address.
-  fileprivate func openGate() async throws -> (ChildProcess, url: String) {
+  fileprivate func openGate() async throws -> (ChildProcess, url: String) { try await furtherGate(enforcement: "off") }
+
+  /// A second gate of the same authority with these sections, and its address.
+  func furtherGate(
+    enforcement: String, _ sections: String = "", listen: String = "{ address: 127.0.0.1, port: 0 }"
+  ) async throws -> (ChildProcess, url: String) {
     let upstream = try #require(echo.greeting.first)
     let configuration = """
-      listen: { address: 127.0.0.1, port: 0 }
+      listen: \(listen)
       tls: { cert_file: server.pem, key_file: server.key }
       app_attest:
-        enforcement: off
+        enforcement: \(enforcement)
         apps: [{ team_id: \(try teamID), bundle_id: \(try bundleID), environments: [development] }]
         trust: { attestation_root_file: attestation-root.pem, receipt_root_file: receipt-root.pem }
       store: { url: "sqlite://\(place.folder)/open.db" }
       routes: [{ upstream: "\(upstream)" }]
+      \(sections)
       """
     let file = authority + "/open.yaml"
     try configuration.write(toFile: file, atomically: true, encoding: .utf8)

@@ -23,12 +23,18 @@ private struct Shell {
   func check(
     _ arguments: String..., environment: [String: String?] = [:]
   ) async throws -> (status: Int32?, output: [String], errors: [String]) {
+    try await sallyport(["check"] + arguments, environment: environment)
+  }
+
+  func sallyport(
+    _ arguments: [String], environment: [String: String?] = [:]
+  ) async throws -> (status: Int32?, output: [String], errors: [String]) {
     let names = ProcessInfo.processInfo.environment.keys.filter {
       $0.hasPrefix("SALLYPORT_") || $0.hasPrefix("APPATTEST_") || $0.hasPrefix("REQUIRE_APP") || $0.hasPrefix("MTLS_")
     }
     let clean = Dictionary(uniqueKeysWithValues: names.map { ($0, String?.none) })
     let (exit, output, errors) = try await ChildProcess.run(
-      Places.product("sallyport"), ["check"] + arguments, environment: clean.merging(environment) { $1 }, in: folder)
+      Places.product("sallyport"), arguments, environment: clean.merging(environment) { $1 }, in: folder)
     let short = { (lines: [String]) in lines.map { $0.replacingOccurrences(of: folder, with: "DIR") } }
     return (exit.code, short(output), short(errors))
   }
@@ -80,6 +86,36 @@ struct CheckCommandTests {
       let (offline, said, complaints) = try await shell.check("-c", "gate.yaml", "--offline")
       #expect(offline == 0 && complaints.isEmpty)
       #expect(said == ["the configuration is sound"])
+    }
+  }
+
+  @Test(
+    "refuses what run refuses, with the same words",
+    arguments: [
+      ("admin: { listen: '127.0.0.1:1', token_file: short }", "admin.token_file: "),
+      ("admin: { listen: '127.0.0.1:1', token_file: none }", "admin.token_file: "),
+      ("admin: { listen: '127.0.0.1:1', token_file: public }", "admin.token_file: "),
+      ("metrics: { listen: '127.0.0.1:9' }\nadmin: { listen: '127.0.0.1:9', token_file: token }", "metrics.listen: "),
+      ("debug_mtls: { client_ca_file: attestation-intermediate.pem }", "debug_mtls.client_ca_file: "),
+      ("debug_mtls: { client_ca_file: server.pem }", "debug_mtls.client_ca_file: "),
+    ])
+  func asRun(_ section: String, _ key: String) async throws {
+    try await Shell.with { shell in
+      for (name, text, mode) in [
+        ("short", "short", 0o600), ("public", String(repeating: "x", count: 32), 0o644),
+        ("token", String(repeating: "x", count: 32), 0o600),
+      ] {
+        try shell.write(text, to: name)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: shell.folder + "/" + name)
+      }
+      try shell.write(sound + "\n" + section, to: "gate.yaml")
+      let checked = try await shell.check("-c", "gate.yaml")
+      let complaint = try #require(checked.errors.first { $0.hasPrefix("error: ") && $0.contains(key) })
+      #expect(checked.status == 78 || checked.status == 1)
+      let run = try await shell.sallyport(["run", "-c", "gate.yaml"])
+      #expect(run.status == 78)
+      let text = try #require(complaint.firstRange(of: key)).lowerBound
+      #expect(run.errors.contains { $0.hasPrefix("error: ") && $0.hasSuffix(complaint[text...]) }, "\(run.errors)")
     }
   }
 

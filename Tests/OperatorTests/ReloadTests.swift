@@ -1,5 +1,6 @@
 import Foundation
 import GateProcesses
+import GateService
 import SimulatedDevice
 import TestSupport
 import Testing
@@ -53,6 +54,10 @@ struct ReloadTests {
       let refused = try await reload(bench)
       #expect(refused.status == 78 && refused.isFailure)
       #expect(refused.errors.joined().contains("sesion: unknown key"))
+      #expect(!refused.errors.joined().contains("reloaded: error:"), "\(refused.errors)")
+      #expect(refused.errors.count == 2, "\(refused.errors)")
+      let status = try await sallyport(["status"] + bench.config).output
+      #expect(status.contains { $0.hasPrefix("  not reloaded   ") && $0.contains("gate.yaml:") }, "\(status)")
       #expect(try await socket.exchange(.text("a")) == .text("a"))
       #expect(try await bench.visitor.open().exchange(.text("b")) == .text("b"))
       let metrics = String(decoding: try await bench.ask("GET", "/metrics").body, as: UTF8.self)
@@ -147,6 +152,41 @@ struct ReloadTests {
         $0.contains("the changed certificate cannot be used") && $0.contains("is not the key of the certificate")
       }
       #expect(try await fingerprint(of: bench) == before)
+    }
+  }
+
+  @Test("What operators are told is the certificate that is served, and that its file holds another one")
+  func toldOfServed() async throws {
+    try await serving { bench in
+      func told() async throws -> (certificate: GateStatus.CertificateState, metric: Double) {
+        let answer = try await bench.ask("GET", "/v1/status")
+        let status = try #require(AdminJSON.value(GateStatus.self, in: answer.body))
+        let name = "sallyport_certificate_expiry_timestamp_seconds{file=\"server\"} "
+        let lines = try await bench.ask("GET", "/metrics").text.split(separator: "\n")
+        let line = try #require(lines.first { $0.hasPrefix(name) })
+        return (try #require(status.certificates.first), try #require(Double(line.dropFirst(name.count))))
+      }
+      let (before, expiry) = try await told()
+      #expect(before.isFileServed)
+      let key = try String(contentsOfFile: bench.gate.folder.serverKeyPath, encoding: .utf8)
+      try await renew(bench)
+      let renewedKey = try String(contentsOfFile: bench.gate.folder.serverKeyPath, encoding: .utf8)
+      // The certificate is the new one, of two days; the key is not its own.
+      try key.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
+      _ = try await bench.gate.process.errors.first("the refusal") {
+        $0.contains("the changed certificate cannot be used")
+      }
+      let (refused, sameExpiry) = try await told()
+      #expect(refused.subject == before.subject && refused.endsAt == before.endsAt && sameExpiry == expiry)
+      #expect(!refused.isFileServed)
+      let status = try await sallyport(["status"] + bench.config)
+      #expect(status.output.contains { $0.hasPrefix("  NOT SERVED") && $0.contains("server") }, "\(status.output)")
+      #expect(try await bench.ask("GET", "/status").text.contains("its file holds another one"))
+
+      try renewedKey.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      let (after, newExpiry) = try await told()
+      #expect(after.isFileServed && after.subject == "CN=renewed" && newExpiry < expiry)
     }
   }
 

@@ -34,14 +34,19 @@ struct Bench {
   func pem(_ certificates: Certificate...) throws -> String { try certificates.map { try $0.pem }.joined() }
 
   /// Nobody listens at port 1, and any port will do to listen at.
-  func settings(_ extra: String = "", set flags: [String: String] = [:]) throws -> GateSettings {
-    let yaml = """
+  ///
+  /// - Parameter section: one that `extra` has instead.
+  func settings(
+    _ extra: String = "", without section: String? = nil, set flags: [String: String] = [:]
+  ) throws -> GateSettings {
+    let sections = """
       listen: { address: 127.0.0.1, port: 0 }
       tls: { cert_file: server.pem, key_file: server.key }
       store: { url: "sqlite://\(folder)/state.db" }
 
       """
-    try write(yaml + extra, to: "gate.yaml")
+    let yaml = sections.split(separator: "\n").filter { line in section.map { !line.hasPrefix($0 + ":") } ?? true }
+    try write(yaml.joined(separator: "\n") + "\n" + extra, to: "gate.yaml")
     let flags = flags.sorted { $0.key < $1.key }.map { FlagSetting(flag: "--set", key: $0.key, text: $0.value) }
     return try SettingsLoader(file: "gate.yaml", flags: flags, environment: [:], workingDirectory: folder).load()
   }

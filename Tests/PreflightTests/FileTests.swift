@@ -106,6 +106,49 @@ struct FileTests {
     }
   }
 
+  @Test("An authority below another one verifies nothing without that one")
+  func intermediateAuthority() async throws {
+    try await Bench.with { bench in
+      let authority = try Bench.authority.get()
+      let (lower, upper) = (authority.attestationIntermediate.certificate, authority.attestationRoot.certificate)
+      try bench.write(bench.pem(lower), to: "ca.pem")
+      let extra = "debug_mtls: { client_ca_file: ca.pem }"
+      let reason = "is an intermediate authority, and its issuer is not in the file: nothing is accepted"
+      #expect(
+        try await complaints(bench, extra) == ["failed: debug_mtls.client_ca_file: \(lower.subject) \(reason)"])
+      let settings = try bench.settings(extra)
+      #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
+        (error as? StartFault)?.key == "debug_mtls.client_ca_file"
+      }
+      try bench.write(bench.pem(lower, upper), to: "ca.pem")
+      #expect(try await complaints(bench, extra) == [])
+      _ = try ListenerFiles(of: settings).load()
+    }
+  }
+
+  @Test("A further certificate that no client can ask for is told, and keeps a gate from starting")
+  func namelessCertificate() async throws {
+    try await Bench.with { bench in
+      let signer = try Bench.authority.get().receiptSigner
+      try bench.write(bench.pem(signer.certificate), to: "further.pem")
+      try bench.write(signer.key.pkcs8PEM, to: "further.key")
+      let settings = try bench.settings(
+        """
+        tls:
+          cert_file: server.pem
+          key_file: server.key
+          certificates: [{ cert_file: further.pem, key_file: further.key }]
+        """, without: "tls")
+      let reason = "\(signer.certificate.subject) has no DNS name (subjectAltName): no client would ever get it"
+      #expect(
+        try await bench.complaints(settings).filter { $0.contains("certificates[0]") }
+          == ["failed: tls.certificates[0].cert_file: \(reason)"])
+      #expect { _ = try ListenerFiles(of: settings).load() } throws: { error in
+        (error as? StartFault)?.reason == reason
+      }
+    }
+  }
+
   @Test("Roots of simulated devices and challenge keys are read")
   func others() async throws {
     try await Bench.with { bench in

@@ -29,6 +29,37 @@ struct WorldTests {
     }
   }
 
+  @Test("So are the addresses of the admin server and of metrics")
+  func sideListeners() async throws {
+    try await Bench.with { bench in
+      let socket = try ListeningSocket()
+      func complaints(_ sections: String) async throws -> [String] {
+        try await bench.complaints(
+          bench.settings(sections + "\nroutes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"))
+      }
+      let path = bench.folder + "/admin.sock"
+      #expect(try await complaints("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:0' }") == [])
+      #expect(!FileManager.default.fileExists(atPath: path))
+      #expect(
+        try await complaints("admin: { listen: 'unix:\(bench.folder)/none/admin.sock' }") == [
+          "failed: admin.listen: no socket can be made in DIR/none: No such file or directory"
+        ])
+      #expect(
+        try await complaints("admin: { listen: 'unix:\(bench.folder)/server.pem' }") == [
+          "failed: admin.listen: DIR/server.pem is there, and no socket"
+        ])
+      let live = try ListeningPath(path)
+      #expect(
+        try await complaints("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:\(socket.port)' }") == [
+          "warning: admin.listen: unix:DIR/admin.sock is held by another process",
+          "warning: metrics.listen: 127.0.0.1:\(socket.port) is held by another process",
+        ])
+      let elsewhere = try await complaints("metrics: { listen: '192.0.2.1:9464' }")
+      #expect(elsewhere.count == 1 && elsewhere[0].hasPrefix("failed: metrics.listen: cannot listen at 192.0.2.1"))
+      withExtendedLifetime(live) {}
+    }
+  }
+
   // MARK: Upstreams
 
   @Test("Upstreams that accept connections pass, by TCP and by Unix sockets")
@@ -125,7 +156,7 @@ struct WorldTests {
     try await Bench.with { bench in
       try bench.write(String(repeating: "not a database ", count: 100), to: "state.db")
       let seen = try await look(bench)
-      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: corrupt") == true)
+      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: it is damaged: ") == true)
       #expect(seen.isUntouched)
       let settings = try bench.settings("routes: []", set: ["store.url": "sqlite://\(bench.folder)/none/state.db"])
       let told = try await bench.complaints(settings)

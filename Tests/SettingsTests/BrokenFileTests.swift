@@ -80,13 +80,13 @@ struct BrokenFileTests {
     Broken("two documents", "version: 1\n---\nversion: 1", "2:1: not one YAML document: but found another document"),
     Broken("an unknown anchor", "listen: *other", "1:9: not one YAML document: found undefined alias"),
     Broken(
-      "an admin server for everybody", "admin: { listen: '0.0.0.0:6201', token_file: key.pem }",
+      "an admin server for everybody", "admin: { listen: '0.0.0.0:6201', token_file: good.token }",
       "1:18: admin.listen: 0.0.0.0 is not a loopback address: only this machine may reach the admin server"),
     Broken(
-      "an admin server on IPv6 for everybody", "admin: { listen: '[::]:6201', token_file: key.pem }",
+      "an admin server on IPv6 for everybody", "admin: { listen: '[::]:6201', token_file: good.token }",
       "1:18: admin.listen: :: is not a loopback address: only this machine may reach the admin server"),
     Broken(
-      "an admin server by name", "admin: { listen: 'localhost:6201', token_file: key.pem }",
+      "an admin server by name", "admin: { listen: 'localhost:6201', token_file: good.token }",
       "1:18: admin.listen: \"localhost\" is not an IP address (did you mean 127.0.0.1:6201)"),
     Broken(
       "an admin server without a port", "admin: { listen: /run/admin.sock }",
@@ -99,10 +99,24 @@ struct BrokenFileTests {
       "an admin server without a token", "admin: { listen: '127.0.0.1:6201' }",
       "1:1: admin.token_file: missing: every user of this machine can reach 127.0.0.1:6201"),
     Broken(
-      "a token for a Unix socket", "admin: { listen: 'unix:/run/admin.sock', token_file: key.pem }",
+      "a token for a Unix socket", "admin: { listen: 'unix:/run/admin.sock', token_file: good.token }",
       "1:54: admin.token_file: says nothing for a Unix socket, which its mode protects"),
     Broken(
-      "a token for nothing", "admin: { token_file: key.pem }",
+      "a token that is too short", "admin: { listen: '127.0.0.1:6201', token_file: empty.pem }",
+      "1:48: admin.token_file: DIR/empty.pem is empty"),
+    Broken(
+      "a token with blanks", "admin: { listen: '127.0.0.1:6201', token_file: prose.pem }",
+      "1:48: admin.token_file: the first line of DIR/prose.pem is no token of 16 characters or more"),
+    Broken(
+      "metrics at the gate's own address", "metrics: { listen: '127.0.0.1:6200' }",
+      "1:20: metrics.listen: port 6200 is taken by listen at ::: two listeners cannot share it"),
+    Broken(
+      "metrics at the admin server's address",
+      "admin: { listen: '127.0.0.1:6201', token_file: prose.pem }\nmetrics: { listen: '0.0.0.0:6201' }",
+      "1:48: admin.token_file: the first line of DIR/prose.pem is no token of 16 characters or more",
+      "2:20: metrics.listen: port 6201 is taken by admin.listen at 127.0.0.1: two listeners cannot share it"),
+    Broken(
+      "a token for nothing", "admin: { token_file: good.token }",
       "1:22: admin.token_file: says nothing without admin.listen"),
   ]
 

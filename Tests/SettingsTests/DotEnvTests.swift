@@ -11,6 +11,7 @@ struct DotEnvTests {
       ("A=1 # one", "1"), ("A=1\t# one", "1"), ("A=a#b", "a#b"), ("A=a b", "a b"), ("A=a=b", "a=b"),
       ("A='a # b'", "a # b"), ("A='a\\n'", "a\\n"), ("A=\"a\\n\\\"b\\\\\"", "a\n\"b\\"), ("A=\"x\" # c", "x"),
       ("A=\"\\$HOME\"", "$HOME"), ("A=$HOME", "$HOME"), ("A='' ", ""), ("A=é", "é"), ("A=1\r", "1"),
+      ("\u{FEFF}A=1", "1"),
     ])
   func value(_ line: String, _ value: String) {
     let dotenv = DotEnv(text: line)

@@ -35,6 +35,16 @@ struct LayerTests {
     #expect(port(settings)?.origin == .flag("--port"))
   }
 
+  @Test("A byte order mark at the start of the file is no part of it, nor of a place in it")
+  func byteOrderMark() throws {
+    let workspace = try Workspace()
+    #expect(try workspace.load(yaml: "\u{FEFF}listen: { port: 1 }").listen.port == 1)
+    #expect(try workspace.load(yaml: "\u{FEFF}# a comment\nlisten: { port: 1 }").listen.port == 1)
+    #expect(
+      try workspace.faults(yaml: "\u{FEFF}listn: { port: 1 }")
+        == ["gate.yaml:1:1: listn: unknown key (did you mean listen)"])
+  }
+
   @Test("A variable reaches into a list, and adds to its end")
   func listsFromVariables() throws {
     let workspace = try Workspace()

@@ -18,6 +18,7 @@ struct Workspace: ~Copyable {
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     try write(Self.certificate, to: "cert.pem")
     try write(Self.key, to: "key.pem", permissions: 0o600)
+    try write(String(repeating: "0123456789abcdef", count: 4) + "\n", to: "good.token", permissions: 0o600)
     try write("", to: "empty.pem")
     try write("not a certificate\n", to: "prose.pem")
     try write(Self.key.replacingOccurrences(of: "PRIVATE", with: "ENCRYPTED PRIVATE"), to: "locked.pem")

@@ -56,6 +56,12 @@ struct Reply: Sendable, Hashable {
     answers = text.matches(of: #/HTTP/1\.1 [1-5][0-9][0-9] /#).count
   }
 
+  /// Whether the gate had no time for the request: that proves nothing. Of 503 only some do.
+  var isBusy: Bool { status == 429 || status == 503 && code == "overloaded" }
+
+  /// What a gate says that is too busy.
+  static let busy = Reply(Array("HTTP/1.1 429 Too Many Requests\r\n\r\n".utf8))
+
   var text: String {
     guard let status else { return "closed" }
     let answer = code.map { "\(status) \($0)" } ?? "\(status)"

@@ -10,8 +10,8 @@ struct ProbeCommand: AsyncParsableCommand {
     discussion: """
       Each attack has a connection of its own. With --authority a device is registered for it, whose key stays behind in
       the gate's store, and one honest socket is opened first; without, only those attacks are tried that need no
-      registered key. It exits 0 if nothing got through, else 1. The gate logs each attack as a refusal, and a gate with
-      limits for an address may be too busy to say. Example:
+      registered key. It exits 0 if nothing got through, else 1; and 75 if the gate was too busy to say, as one with limits
+      for an address may be. The gate logs each attack as a refusal. Example:
         attest probe wss://localhost:6200/ --authority DIR
         attest probe wss://chat.example.com/ --json
       """)
@@ -30,7 +30,7 @@ struct ProbeCommand: AsyncParsableCommand {
     if authority != nil { try await prober.beHonest() }
     let attacks = Attack.all.filter { authority != nil || !$0.needsDevice }
     var findings: [Finding] = []
-    for attack in attacks { findings.append(Finding(attack, try await attack.run(prober))) }
+    for attack in attacks { findings.append(Finding(attack, try await prober.reply(to: attack))) }
     let report = ProbeReport(url: url, findings: findings, skipped: Attack.all.count - attacks.count)
     if options.json { JSONOutput.print(report) } else { StandardOutput.write(report.text) }
     let through = report.countOfThrough
@@ -39,21 +39,42 @@ struct ProbeCommand: AsyncParsableCommand {
         .problems, "\(through) of \(findings.count) attacks got through",
         hint: "a gate with `enforcement: off` or `monitor` lets everybody through")
     }
+    guard report.countOfUnclear == 0 else {
+      throw Failure(
+        .retryLater, "\(report.countOfUnclear) of \(findings.count) attacks prove nothing: the gate was too busy",
+        hint: Prober.patience)
+    }
   }
 }
 
 extension Prober {
+  /// What the gate says to `attack`, or to a step on the way to it that it had no time for.
+  func reply(to attack: Attack) async throws(Failure) -> Reply {
+    do throws(Failure) {
+      return try await attack.run(self)
+    } catch {
+      guard error.status == .retryLater else { throw error }
+      return .busy
+    }
+  }
+
   /// Registers the device and opens a socket: a gate that refuses everybody would withstand every attack.
   func beHonest() async throws(Failure) {
     let nonce = try await challenge()
     let registration = try await register(
       device, attestation: device.attestation(over: nonce, by: authority), nonce: nonce)
+    guard !registration.isBusy else {
+      throw Failure(.retryLater, "the gate is too busy to register a device: \(registration.text)", hint: Self.patience)
+    }
     guard registration.status == 200 else {
       throw Failure(
         .refused, "the gate does not register an honest device: \(registration.text)",
         hint: "--authority has to name the folder of the authority that the gate trusts")
     }
     let upgrade = try await upgrade(credentials())
+    guard !upgrade.isBusy else {
+      throw Failure(.retryLater, "the gate is too busy to open a socket: \(upgrade.text)", hint: Self.patience)
+    }
     guard upgrade.status == 101 else {
       throw Failure(
         upgrade.status == 502 ? .unavailable : .refused, "the gate does not open an honest socket: \(upgrade.text)",

@@ -7,6 +7,8 @@ struct ProbeReport: Sendable, Encodable {
 
   var countOfThrough: Int { findings.count { $0.verdict == .through } }
 
+  var countOfUnclear: Int { findings.count { $0.verdict == .unclear } }
+
   /// A table with a row for each attack, and a last line that says how it stands.
   var text: String {
     let rows = findings.map { [$0.group, $0.attack, $0.expected, $0.seen, Self.word(for: $0.verdict)] }
@@ -26,7 +28,7 @@ struct ProbeReport: Sendable, Encodable {
   private var summary: String {
     let through = countOfThrough
     let differing = findings.count { $0.verdict == .differs }
-    let unclear = findings.count { $0.verdict == .unclear }
+    let unclear = countOfUnclear
     let parts = [
       "\(findings.count) attacks", through == 0 ? "none got through" : "\(through) GOT THROUGH",
       differing == 0 ? nil : "\(differing) refused otherwise than expected",

@@ -90,12 +90,19 @@ final class Prober: Sendable {
     let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
     let object = try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
     guard let nonce = object?["nonce"] as? String else {
+      let reply = Reply(bytes)
+      if reply.isBusy {
+        throw Failure(.retryLater, "\(address.gateName) is too busy to say: \(reply.text)", hint: Self.patience)
+      }
       throw Failure(
         .protocolFault, "\(address.gateName) gives no challenge: \(Reply(bytes).text)",
         hint: "the address has to be that of a sallyport gate")
     }
     return nonce
   }
+
+  /// What to do about a gate that has limits for an address.
+  static let patience = "wait a minute and try again, or raise limits.per_ip of the gate while it is probed"
 
   func register(_ device: ProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil) async throws(Failure)
     -> Reply

@@ -11,4 +11,7 @@ int signals_open(void);
 /// thousands that nobody has read.
 int signals_catch(int number);
 
+/// 1 if the process ignores the signal `number`, else 0.
+int signals_is_ignored(int number);
+
 #endif

@@ -86,17 +86,29 @@ struct AdminRefusal {
         503, "store_unavailable", "The store does not do it now: \(error.step)",
         hint: "see /readyz?verbose and the gate's log", .init(name: "Retry-After", value: "5"))
     case .configurationRefused(let reason):
+      let (faults, advice) = Self.parts(of: reason)
       self.init(
-        409, "configuration_refused", "The configuration was not reloaded: \(reason)",
-        hint: "the old one is served on; sallyport check tells what is wrong with the new one")
+        409, "configuration_refused", "The configuration was not reloaded: \(faults)",
+        hint: advice + "the old one is served on; sallyport check tells what is wrong with the new one")
     case .upgradeRefused(let reason):
+      let (faults, advice) = Self.parts(of: reason)
       self.init(
-        409, "upgrade_refused", "The gate was not upgraded: \(reason)",
-        hint: "the process that ran before serves on; its log, and that of the program that was started, say more")
+        409, "upgrade_refused", "The gate was not upgraded: \(faults)",
+        hint: advice
+          + "the process that ran before serves on; its log, and that of the program that was started, say more")
     case .malformedRequest(let fault):
       let answer = Refusal.malformedRequest(fault).answer
       self.init(answer.status, answer.code, answer.text)
     }
+  }
+
+  /// The faults of a reason that was told as lines, each on its own, and the first hint among them: empty, or with what
+  /// parts it from a further one.
+  private static func parts(of reason: String) -> (faults: String, advice: String) {
+    let lines = reason.split(whereSeparator: \.isNewline)
+    let mark = "hint: "
+    let advice = lines.first { $0.hasPrefix(mark) }.map { "\($0.dropFirst(mark.count)); " } ?? ""
+    return (lines.filter { !$0.hasPrefix(mark) }.joined(separator: "\n"), advice)
   }
 
   func response(id: String) -> Response {

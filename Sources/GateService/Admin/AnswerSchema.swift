@@ -70,7 +70,9 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
     ]),
     "refusals": .list(.members(["code": .string, "status": .string, "last_hour": .count, "total": .count])),
     "certificates": .list(
-      .members(["name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer])),
+      .members([
+        "name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer, "file_served": .truth,
+      ])),
     "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
     "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
   ])

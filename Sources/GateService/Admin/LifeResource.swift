@@ -4,7 +4,7 @@ internal import Transport
 public enum ReloadOutcome: Sendable, Hashable {
   /// It is served; the sections named need a restart for what changed in them.
   case done(needingRestart: [String])
-  /// The old one stays, for this reason.
+  /// The old one stays, for this reason: a line for each fault, and lines `hint: `.
   case refused(String)
 }
 

@@ -114,21 +114,25 @@ public struct GateStatus: Codable, Sendable, Hashable {
   }
 
   public struct CertificateState: Codable, Sendable, Hashable {
-    /// `server` or `client_ca`.
+    /// `server`, `server_2` and so on for further ones, or `client_ca`: of several authorities the one that ends first.
     public var name: String
     public var subject: String
     public var endsAt: String
     /// Negative when it is over.
     public var secondsLeft: Int64
+    /// Whether its files hold what is served; `false` for those that were replaced and not taken, or not yet.
+    public var isFileServed: Bool
 
     enum CodingKeys: String, CodingKey {
       case name, subject
+      case isFileServed = "file_served"
       case endsAt = "ends_at"
       case secondsLeft = "seconds_left"
     }
 
-    public init(name: String, subject: String, endsAt: String, secondsLeft: Int64) {
+    public init(name: String, subject: String, endsAt: String, secondsLeft: Int64, isFileServed: Bool = true) {
       (self.name, self.subject, self.endsAt, self.secondsLeft) = (name, subject, endsAt, secondsLeft)
+      self.isFileServed = isFileServed
     }
   }
 

@@ -61,7 +61,7 @@ struct StatusPage {
     guard let fault = status.configuration.fault else { return open }
     return """
       \(open)<section class="notice warn">The configuration was not reloaded: the one before is served
-      <p>\(fault)</p></section>
+      \(fault.split(whereSeparator: \.isNewline).map { "<p>\(String($0))</p>" as HTML })</section>
       """
   }
 
@@ -131,9 +131,13 @@ struct StatusPage {
     let left = certificate.secondsLeft
     let tone = left < 7 * 86_400 ? "bad" : left < 21 * 86_400 ? "warn" : "good"
     let text = left > 0 ? "ends in \(Figures.span(seconds: left))" : "has ended"
+    let replaced: HTML =
+      certificate.isFileServed
+      ? .nothing : #"<span class="warn">its file holds another one, which is not served</span>"#
     return """
       <dt>\(certificate.name == "client_ca" ? "client authority" : "certificate")</dt>
-      <dd><span class="\(tone)">\(text)</span><small>\(certificate.subject), until \(certificate.endsAt)</small></dd>
+      <dd><span class="\(tone)">\(text)</span><small>\(certificate.subject), until \(certificate.endsAt)</small>\
+      \(replaced)</dd>
       """
   }
 

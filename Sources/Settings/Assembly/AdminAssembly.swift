@@ -1,8 +1,7 @@
 extension Assembly {
   /// Where the admin server listens; `nil` if it is off, or what was given is a fault.
   mutating func admin() -> GateSettings.Admin? {
-    check(.anything, Keys.adminToken)
-    warnIfPublic(Keys.adminToken)
+    checkSecretKeys(.token, Keys.adminToken, advice: TokenFile.hint)
     let tokenFile = value(Keys.adminToken)
     guard let address = value(Keys.adminListen) else {
       if tokenFile != nil, !entries.isFaulty(path(Keys.adminListen)) {

@@ -82,10 +82,14 @@ struct Assembly {
   ///
   /// That every user of the machine can is a fault: the keys are to be taken for known. That the file's group can is a
   /// warning, unless the service manager has laid it there, which says so on purpose.
-  mutating func checkSecretKeys(_ rule: FileContentRule, _ key: Key<String>, _ indices: Int...) {
+  ///
+  /// - Parameter advice: what to do about a file with something else in it.
+  mutating func checkSecretKeys(
+    _ rule: FileContentRule, _ key: Key<String>, _ indices: Int..., advice: String? = nil
+  ) {
     let path = SettingPath(pattern: key.definition.pattern, indices: indices)
     guard let entry = entries.values[path] else { return }
-    if let violation = rule.violation(at: entry.text) { return refuse(path, violation) }
+    if let violation = rule.violation(at: entry.text) { return refuse(path, violation, hint: advice) }
     guard let permissions = FileContent.permissions(of: entry.text) else { return }
     if permissions & 0o004 != 0 {
       refuse(

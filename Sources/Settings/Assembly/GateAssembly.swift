@@ -16,6 +16,7 @@ extension Assembly {
     let limits = limits()
     let identity = identity()
     let admin = admin()
+    refuseSharedAddresses(listen, admin, value(Keys.metricsListen))
     guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
       let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
       let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout),

@@ -27,6 +27,8 @@ enum PEM {
 enum FileContentRule: Sendable {
   case certificates
   case privateKey
+  /// See `TokenFile`.
+  case token
   case anything
 
   /// What is wrong with the file at `path`; `nil` if it can be read and holds what it should.
@@ -44,6 +46,8 @@ enum FileContentRule: Sendable {
     switch self {
     case .anything:
       return nil
+    case .token:
+      return TokenFile.token(in: bytes) == nil ? TokenFile.reason(path) : nil
     case .certificates:
       return labels.contains("CERTIFICATE") ? nil : "there is no certificate in \(path): no PEM block CERTIFICATE"
     case .privateKey:

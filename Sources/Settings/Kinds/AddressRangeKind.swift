@@ -33,7 +33,7 @@ extension Kind where Value == GateSettings.AddressRange {
 
 extension NetworkName {
   /// The 4 or 16 bytes of an address in network order.
-  fileprivate static func bytes(of text: some StringProtocol) -> [UInt8]? {
+  static func bytes(of text: some StringProtocol) -> [UInt8]? {
     var v4 = in_addr()
     var v6 = in6_addr()
     if inet_pton(AF_INET, String(text), &v4) == 1 { return withUnsafeBytes(of: v4, Array.init) }

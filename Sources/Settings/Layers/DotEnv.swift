@@ -13,6 +13,8 @@ struct DotEnv {
   private(set) var faults: [Fault] = []
 
   init(text: String) {
+    // Editors of some systems write a byte order mark at the start.
+    let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     var index = 0
     while index < lines.count { index += take(lines[index...], number: index + 1) }

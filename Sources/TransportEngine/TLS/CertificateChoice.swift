@@ -30,6 +30,12 @@ final class CertificateChoice {
     return true
   }
 
+  /// The certificates that `first` chooses from besides its own; they live as long as it does.
+  static func further(beside first: OpaquePointer) -> [OpaquePointer] {
+    guard let choice = SSL_CTX_get_ex_data(first, index) else { return [] }
+    return Unmanaged<CertificateChoice>.fromOpaque(choice).takeUnretainedValue().further
+  }
+
   /// Where a context keeps its choice, which ends with it.
   private static let index = sallyport_SSL_CTX_new_index { _, choice, _, _, _, _ in
     if let choice { Unmanaged<CertificateChoice>.fromOpaque(choice).release() }

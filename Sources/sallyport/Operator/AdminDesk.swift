@@ -106,8 +106,9 @@ struct AdminDesk {
       case 503: .unavailable
       default: .software
       }
-    return CommandFailure(
-      status, error: refusal?.error ?? "the gate answers with status \(response.status)",
-      hint: refusal?.hint ?? "see sallyport keys --help")
+    let reasons = (refusal?.error ?? "the gate answers with status \(response.status)")
+      .split(whereSeparator: \.isNewline).map { "error: \($0)" }
+    let hint = "hint: \(refusal?.hint ?? "see sallyport keys --help")"
+    return CommandFailure(status, lines: (reasons + [hint]).joined(separator: "\n"))
   }
 }

@@ -3,6 +3,7 @@ internal import AttestGate
 internal import GateService
 internal import Glibc
 internal import KeyTransfer
+internal import ProcessSignals
 internal import Settings
 
 struct KeysExportCommand: AsyncParsableCommand {
@@ -28,6 +29,7 @@ struct KeysExportCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
+    UnfinishedFiles.endWithSignals()
     do throws(CommandFailure) {
       let place = try options.places().store
       let output = try OutputFile(path: file)
@@ -80,6 +82,7 @@ final class OutputFile {
     self.path = path
     let partial = path + ".partial"
     self.partial = partial
+    UnfinishedFiles.begin(partial)
     unlink(partial)
     descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw Self.failure(partial) }
@@ -90,6 +93,7 @@ final class OutputFile {
     guard let partial, descriptor >= 0 else { return }
     close(descriptor)
     unlink(partial)
+    UnfinishedFiles.forget(partial)
   }
 
   func write(_ bytes: [UInt8]) throws(CommandFailure) {
@@ -105,7 +109,10 @@ final class OutputFile {
   /// Makes the file durable and gives it its name.
   func finish() throws(CommandFailure) {
     guard let partial else { return }
-    guard fsync(descriptor) == 0, rename(partial, path) == 0 else { throw Self.failure(path) }
+    guard fsync(descriptor) == 0 else { throw Self.failure(path) }
+    try UnfinishedFiles.finish(partial) { () throws(CommandFailure) in
+      guard rename(partial, path) == 0 else { throw Self.failure(path) }
+    }
   }
 
   /// What `path` leads to.

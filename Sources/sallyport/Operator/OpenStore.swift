@@ -33,13 +33,6 @@ enum OpenStore {
   }
 
   static func failure(_ error: StoreError, of store: any GateStore) -> CommandFailure {
-    let reason =
-      switch error {
-      case .unreachable(let reason), .corrupt(let reason), .inDoubt(let reason), .failed(let reason):
-        "\(error.step): \(reason)"
-      case .readOnly, .full, .locked, .overloaded, .closed: error.step
-      }
-    return CommandFailure(
-      .unavailable, error: "\(store.place): \(reason)", hint: "the store has to be there, and this user's to write")
+    CommandFailure(error, of: store.place)
   }
 }

@@ -77,10 +77,14 @@ struct StatusText {
       let end = left > 0 ? "ends in \(Figures.span(seconds: left))" : "HAS ENDED"
       return (certificate.name == "client_ca" ? "client CA" : "certificate", "\(end) (\(certificate.subject))")
     }
+    rows += status.certificates.filter { !$0.isFileServed }.map {
+      ("NOT SERVED", "what the files of \($0.name) hold now: the certificate before it is served on")
+    }
     rows.append(("store at", status.store.place))
     rows.append(
       ("configuration", "loaded \(status.configuration.loadedAt)"))
-    if let fault = status.configuration.fault { rows.append(("not reloaded", fault)) }
+    let faults = status.configuration.fault?.split(whereSeparator: \.isNewline) ?? []
+    rows += faults.enumerated().map { ($0 == 0 ? "not reloaded" : "", String($1)) }
     return rows
   }
 

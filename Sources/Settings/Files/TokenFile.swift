@@ -1,0 +1,32 @@
+/// A file with the token of the admin server on its first line: visible ASCII, 16 characters or more (RFC 6750 section 2.1).
+package enum TokenFile {
+  package static let leastLength = 16
+  package static let hint = "make one: openssl rand -hex 32, in a file of mode 0600"
+
+  package struct Fault: Error {
+    package let reason: String
+  }
+
+  /// The token in the file at `path`.
+  package static func token(in path: String) throws(Fault) -> String {
+    let bytes: [UInt8]
+    do throws(FileFault) {
+      bytes = try FileContent.read(path)
+    } catch {
+      throw Fault(reason: "cannot read \(path): \(error.reason)")
+    }
+    guard let token = token(in: bytes) else { throw Fault(reason: reason(path)) }
+    return token
+  }
+
+  static func token(in bytes: [UInt8]) -> String? {
+    guard let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first,
+      line.utf8.count >= leastLength, line.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { return nil }
+    return String(line)
+  }
+
+  static func reason(_ path: String) -> String {
+    "the first line of \(path) is no token of \(leastLength) characters or more"
+  }
+}

@@ -1,0 +1,92 @@
+import AttestGate
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Files that a command does not complete", .serialized, .timeLimit(.minutes(5)))
+struct InterruptionTests {
+  /// So many that a signal comes before the end of what is done with them.
+  private static let count = 60_000
+
+  private static func names(in folder: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+  }
+
+  @Test("are removed when a signal ends it", arguments: [SIGINT, SIGTERM, SIGHUP])
+  func signals(_ signal: Int32) async throws {
+    let entries = try (0..<Self.count).map { try Specimen.entry($0) }
+    try await StoreBench.with(entries) { bench in
+      let backup = bench.folder + "/whole.backup"
+      let made = try await sallyport(["store", "backup", backup, "--store", bench.url])
+      #expect(made.status == 0, "\(made.errors)")
+      let target = "sqlite://\(bench.folder)/target.db"
+      for (arguments, mark) in [
+        (["store", "backup", bench.folder + "/cut", "--store", bench.url], "cut.new-"),
+        (["store", "restore", backup, "--store", target], "target.db.new-"),
+        (["keys", "export", bench.folder + "/cut", "--store", bench.url], "cut.partial"),
+      ] {
+        let process = try ChildProcess(Places.product("sallyport"), arguments)
+        defer { process.kill() }
+        while !process.hasEnded, try !Self.names(in: bench.folder).contains(where: { $0.hasPrefix(mark) }) {
+          await Task.yield()
+        }
+        process.send(signal)
+        let exit = try await process.exit()
+        #expect(exit.code == nil, "\(arguments): it was over before the signal came")
+        let left = try Self.names(in: bench.folder).filter { $0.hasPrefix("cut") || $0.hasPrefix("target.db.new") }
+        #expect(left == [], "\(arguments)")
+      }
+    }
+  }
+
+  @Test("a signal that is ignored, as below nohup, stays so")
+  func ignored() async throws {
+    try await StoreBench.with([Specimen.entry(1)]) { bench in
+      let script = "trap '' HUP; \"$0\" store backup \(bench.folder)/b --store \(bench.url) & kill -HUP $!; wait $!"
+      let (exit, _, errors) = try await ChildProcess.run("/bin/sh", ["-c", script, Places.product("sallyport")])
+      #expect(exit == .code(0), "\(errors)")
+    }
+  }
+
+  @Test("are removed by the next one for the same place, unless somebody works on them")
+  func abandoned() async throws {
+    try await StoreBench.with([Specimen.entry(1)]) { bench in
+      let drafts = ["b.new-4194301", "b.new-4194302", "b.new-x"].map { bench.folder + "/" + $0 }
+      for draft in drafts { try Data("a draft".utf8).write(to: URL(fileURLWithPath: draft)) }
+      let claim = open(drafts[1], O_RDWR | O_CLOEXEC)
+      defer { close(claim) }
+      #expect(flock(claim, LOCK_EX | LOCK_NB) == 0)
+      let made = try await sallyport(["store", "backup", bench.folder + "/b", "--store", bench.url])
+      #expect(made.status == 0, "\(made.errors)")
+      #expect(try Self.names(in: bench.folder).filter { $0.contains(".new-") } == ["b.new-4194302", "b.new-x"])
+    }
+  }
+
+  @Test("A backup that cannot be made exits 73 and says why")
+  func nowhere() async throws {
+    try await StoreBench.with([Specimen.entry(1)]) { bench in
+      let refused = try await sallyport(["store", "backup", bench.folder + "/none/b", "--store", bench.url])
+      #expect(refused.status == 73 && refused.isFailure, "\(refused.errors)")
+      #expect(refused.errors.first?.contains("none/b: it cannot be made: ") == true, "\(refused.errors)")
+      #expect(refused.errors.first?.contains("No such file or directory") == true, "\(refused.errors)")
+    }
+  }
+
+  @Test("A restore of a store onto itself is refused before anything is touched, by whatever name")
+  func ontoItself() async throws {
+    try await StoreBench.with([Specimen.entry(1)]) { bench in
+      let backup = bench.folder + "/backup.db"
+      #expect(try await sallyport(["store", "backup", backup, "--store", bench.url]).status == 0)
+      let link = bench.folder + "/link.db"
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: backup)
+      let before = try (Self.names(in: bench.folder), Data(contentsOf: URL(fileURLWithPath: backup)))
+      for file in [backup, link] {
+        let refused = try await sallyport(["store", "restore", file, "--store", "sqlite://\(backup)"])
+        #expect(refused.status == 64 && refused.isFailure, "\(refused.errors)")
+        #expect(refused.errors.first?.contains("it is the store itself") == true, "\(refused.errors)")
+      }
+      #expect(try Self.names(in: bench.folder) == before.0)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: backup)) == before.1)
+    }
+  }
+}
