@@ -56,6 +56,11 @@ static inline int sallyport_SSL_CTX_new_index(CRYPTO_EX_free *end) {
   return SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, end);
 }
 
+/// A place for data in each connection, which `end` is told of when the connection ends.
+static inline int sallyport_SSL_new_index(CRYPTO_EX_free *end) {
+  return SSL_get_ex_new_index(0, NULL, NULL, NULL, end);
+}
+
 static inline uint64_t sallyport_SSL_OP_for_gate(void) {
   return SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
          SSL_OP_IGNORE_UNEXPECTED_EOF;

@@ -15,6 +15,7 @@ public struct GateResponder: RequestResponder {
   private let limits: SessionLimits
   private let sessions: LiveSessions
   private let limiter: RequestLimiter
+  private let trustedProxies: [AddressRange]
   private let hygiene: HeaderHygiene
   private let logger: Logger
   private let clock: WallClock
@@ -26,14 +27,17 @@ public struct GateResponder: RequestResponder {
   ///   - limits: of every session.
   ///   - sessions: where the sessions that are let in are listed, to be found when they have to be closed.
   ///   - limiter: refuses what is asked too often, before anything else is looked at.
+  ///   - trustedProxies: who may ask `/attest/verify` for others, uncounted by address. Nobody is believed about whose
+  ///     request it is.
   ///   - stripHeaders: names of further header fields that upstreams do not get to see.
   ///   - metrics: counts what is decided.
   ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
-    limiter: RequestLimiter = RequestLimiter(), stripHeaders: Set<String> = [], logger: Logger,
-    metrics: GateMetrics = GateMetrics(), clock: WallClock = .system
+    limiter: RequestLimiter = RequestLimiter(), trustedProxies: [AddressRange] = [], stripHeaders: Set<String> = [],
+    logger: Logger, metrics: GateMetrics = GateMetrics(),
+    clock: WallClock = .system
   ) {
     self.gate = gate
     self.registrar = registrar
@@ -43,6 +47,7 @@ public struct GateResponder: RequestResponder {
     self.limits = limits
     self.sessions = sessions
     self.limiter = limiter
+    self.trustedProxies = trustedProxies
     hygiene = HeaderHygiene(stripHeaders: stripHeaders)
     self.logger = logger
     self.metrics = metrics
@@ -185,9 +190,18 @@ public struct GateResponder: RequestResponder {
         upgradeHead: head.openingHandshake)
     } catch {
       metrics.refusedAdmission(error.answer.code)
-      return .respond(context.refuse(error, key: claim.assertion.claimedKey))
+      return .respond(
+        context.refuse(error, key: claim.assertion.claimedKey, closes: error.followsVerification))
     }
   }
+
+  /// Takes one of the turns of the address that asks, unless that is a proxy which asks for everybody.
+  func spendUpgrade(of peer: Peer) throws(Refusal) {
+    if !isTrustedProxy(peer) { try limiter.spend(.upgradesPerAddress, of: peer) }
+  }
+
+  /// Whether `peer` is a proxy of the operator's own. Behind a PROXY header `peer` is whom the header names.
+  func isTrustedProxy(_ peer: Peer) -> Bool { trustedProxies.contains { $0.contains(peer.address) } }
 
   /// Lets the bearer of `claim` in, and says in the gate's words who that is. Whom the gate only lets in because it
   /// watches is counted and logged as refused, and nothing is said of him.

@@ -7,11 +7,18 @@ internal import Transport
 /// (CGI, WSGI), servers take one for the other.
 struct HeaderHygiene: Sendable {
   private static let prefixes = [
-    "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded-", "x-original-", "x-rewrite-",
+    "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded", "x-original-", "x-rewrite-",
     "x-remote-", "remote-", "x-auth-", "x-authenticated-",
+    // By which other gates say who somebody is: a server that once stood behind one may still believe it.
+    "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-", "x-amzn-oidc-", "x-goog-authenticated-", "x-goog-iap-",
+    "x-ms-client-principal", "x-ms-token-", "cf-access-", "tailscale-",
   ]
   private static let names: Set<String> = [
     "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent",
+    // As above, where somebody is.
+    "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
+    // To CGI it is the variable HTTP_PROXY, and many libraries send their own requests where that says ("httpoxy").
+    "proxy",
     // Continues a traceparent, and means nothing without its own.
     "tracestate",
   ]

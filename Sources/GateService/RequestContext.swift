@@ -59,7 +59,9 @@ struct RequestContext: Sendable {
   }
 
   /// Logs `refusal` and tells the client. `key` is the one that was claimed, if any.
-  func refuse(_ refusal: Refusal, key: KeyHash? = nil) -> Response {
+  ///
+  /// - Parameter closes: whether the connection ends behind the answer, though the request would not have it so.
+  func refuse(_ refusal: Refusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
     let answer = refusal.answer
     var fields = fields(app: refusal.appID, key: key)
     fields.append("status", answer.status)
@@ -68,7 +70,7 @@ struct RequestContext: Sendable {
     fields.append("detail", refusal.detail)
     logger.log(level: refusal.level, "refused", fields)
     metrics.refused(answer.code, status: answer.status)
-    return response(answer)
+    return response(answer, closes: closes)
   }
 
   /// Logs and counts what `denial` would have refused: the gate only watches, and lets the client through as nobody.
@@ -81,7 +83,7 @@ struct RequestContext: Sendable {
     metrics.wouldRefuse(denial.code.rawValue)
   }
 
-  private func response(_ answer: PublicAnswer) -> Response {
+  private func response(_ answer: PublicAnswer, closes: Bool) -> Response {
     let body =
       wantsJSON
       ? JSONText.object(["error": answer.text, "code": answer.code, "request_id": id])
@@ -89,7 +91,7 @@ struct RequestContext: Sendable {
     var headers = headers(type: wantsJSON ? "application/json" : "text/plain; charset=utf-8")
     headers.append("X-Attest-Error", answer.code)
     for field in answer.headers.fields { headers.append(field.name, field.value) }
-    return Response(status: answer.status, headers: headers, body: Array(body.utf8))
+    return Response(status: answer.status, headers: headers, body: Array(body.utf8), closes: closes)
   }
 
   private func headers(type: String, caching: String = "no-store") -> HeaderFields {

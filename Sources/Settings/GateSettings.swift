@@ -48,6 +48,8 @@ extension GateSettings {
     public var loops: Int?
     /// `nil`: connections are their clients' own.
     public var proxies: Proxies?
+    /// The operator's own proxies, whether or not they send PROXY headers.
+    public var trustedProxies: [AddressRange]
   }
 
   public struct TLS: Sendable, Hashable {

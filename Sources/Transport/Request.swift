@@ -47,10 +47,24 @@ public struct UpgradeIntent: Sendable, Hashable {
 public struct HeaderFields: Sendable, Hashable {
   public struct Field: Sendable, Hashable {
     public let name: String
+    /// Of a value that is not UTF-8, what can be read of it, with U+FFFD for the rest: equal to nothing that means
+    /// anything to the gate.
     public let value: String
+    /// The value as it came, where it is not UTF-8 (`obs-text`, RFC 9110 section 5.5): to be handed on in the place of
+    /// `value`. Only an upstream's fields have it.
+    public let octets: [UInt8]?
+
     public init(name: String, value: String) {
       self.name = name
       self.value = value
+      octets = nil
+    }
+
+    /// A field whose value is not UTF-8.
+    public init(name: String, octets: [UInt8]) {
+      self.name = name
+      value = String(decoding: octets, as: UTF8.self)
+      self.octets = octets
     }
   }
 

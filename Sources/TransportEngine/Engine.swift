@@ -34,8 +34,9 @@ public struct EngineLimits: Sendable, Hashable {
 public enum EngineEvent: Sendable, Hashable {
   /// A connection has come so far that requests can be made; how long that took from its acceptance on.
   case handshakeCompleted(Duration)
-  /// A TLS handshake did not succeed.
-  case handshakeFailed(address: SocketAddress, reason: String)
+  /// A TLS handshake did not succeed. `commonName` is what a certificate that was refused calls its owner, in ASCII and at
+  /// most 64 characters, others escaped.
+  case handshakeFailed(address: SocketAddress, reason: String, commonName: String? = nil)
   /// No descriptors or no memory for another connection; the listener waits a moment and goes on.
   case acceptPaused(reason: String)
   /// A connection was closed before anything else.
@@ -229,7 +230,7 @@ public final class Engine: Sendable {
   /// changed over; of two calls at once either may come last on a loop, so make them one after the other.
   ///
   /// - Parameters:
-  ///   - limits: for new connections; `nil` leaves them as they are.
+  ///   - limits: for new connections; `nil` leaves them as they are. Those that are open stay, and count.
   ///   - upstreams: whose authorities are read before anything changes, so that a broken file changes nothing.
   public func replace(
     responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits? = nil, upstreams: [Upstream] = []
@@ -244,6 +245,7 @@ public final class Engine: Sendable {
       await withCheckedContinuation { continuation in
         let isAccepted = loop.execute { loop in
           loop.service = new
+          loop.countConnections(in: new)
           continuation.resume()
         }
         if !isAccepted { continuation.resume() }

@@ -67,7 +67,8 @@ struct GateAssembly: Sendable {
       gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
       limiter: RequestLimiter(settings.limits.requests, ledger: memory.rates, gates: memory.gates),
-      stripHeaders: Set(settings.identity.strippedHeaders), logger: logger, metrics: metrics)
+      trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
+      logger: logger, metrics: metrics)
   }
 
   /// The certificates and the rules of the public listener.

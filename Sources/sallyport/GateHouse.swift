@@ -256,9 +256,11 @@ struct EngineLog: Sendable {
   func write(_ event: EngineEvent) {
     switch event {
     case .handshakeCompleted(let duration): metrics.handshakeCompleted(in: duration)
-    case .handshakeFailed(let address, let reason):
+    case .handshakeFailed(let address, let reason, let commonName):
       metrics.handshakeFailed()
-      logger.info("TLS handshake failed", metadata: ["client": "\(address.host)", "reason": "\(reason)"])
+      var metadata: Logger.Metadata = ["client": "\(address.host)", "reason": "\(reason)"]
+      if let commonName { metadata["common_name"] = "\(commonName)" }
+      logger.info("TLS handshake failed", metadata: metadata)
     case .acceptPaused(let reason):
       metrics.acceptPaused()
       logger.error("no further connections for a moment", metadata: ["reason": "\(reason)"])

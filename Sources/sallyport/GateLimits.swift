@@ -32,8 +32,15 @@ extension GateSettings.Listen {
   var proxyProtocol: ProxyProtocol? {
     proxies.flatMap { proxies in
       ProxyProtocol.Version(rawValue: proxies.version.rawValue).map {
-        ProxyProtocol($0, trusting: proxies.trusted.compactMap { AddressRange(bytes: $0.bytes, length: $0.length) })
+        ProxyProtocol($0, trusting: proxies.trusted.compactMap(AddressRange.init))
       }
     }
   }
+
+  /// Who may ask `/attest/verify` for others.
+  var forwardAuthProxies: [AddressRange] { trustedProxies.compactMap(AddressRange.init) }
+}
+
+extension AddressRange {
+  fileprivate init?(_ range: GateSettings.AddressRange) { self.init(bytes: range.bytes, length: range.length) }
 }

@@ -231,7 +231,7 @@ struct ForwardTests {
       "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-User", "X-Real-IP", "X-Original-URL", "X-Rewrite-URL",
       "X-Remote-User", "Remote-User", "X-Auth-Request-User", "X-Authenticated-User", "True-Client-IP", "X-Request-Id",
       "traceparent", "tracestate", "Anything_Else", "X.Attest.App", "Proxy-Authorization", "TE", "Keep-Alive",
-      "X-Listed",
+      "X-Listed", "Proxy", "X-Forwarded", "X-Authentik-Username",
     ]
     try await serving { client, backend, _ in
       for name in names {

@@ -147,6 +147,6 @@ struct Spoof: Sendable {
     "x_forwarded_for", "X-Real-IP", "X-Original-URL", "X-Original-Host", "X-Rewrite-URL", "X-Remote-User",
     "Remote-User",
     "Remote_User", "X-Auth-Request-User", "X-Authenticated-User", "True-Client-IP", "X-Request-Id", "x_request_id",
-    "traceparent", "tracestate", "Any_Name_With_Underscores",
+    "traceparent", "tracestate", "Any_Name_With_Underscores", "Proxy", "X-Forwarded", "X-Authentik-Username",
   ]
 }

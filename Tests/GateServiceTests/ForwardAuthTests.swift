@@ -89,6 +89,41 @@ struct ForwardAuthTests {
     #expect(try await service.answer(to: .upgrade(proof)).status == 401)
   }
 
+  @Test(
+    "A proof that does not hold ends the connection, and one that is missing or unreadable does not",
+    arguments: ["/attest/verify", "/attest/verify/x", "/api"])
+  func ending(_ path: String) async throws {
+    func refusal(_ headers: [(String, String)]) async throws -> Response {
+      let answer = try await service.answer(to: .plain("GET", path, headers))
+      #expect((400...403).contains(answer.status))
+      return answer
+    }
+    for headers in [[], [(AssertionClaim.Name.keyID.rawValue, "?")]] {
+      #expect(try await !refusal(headers).closes)
+    }
+    let spent = try proof()
+    #expect(try await service.answer(to: .plain("GET", "/attest/verify", spent)).closes == false)
+    let stranger = try service.bench.device()
+    let unknown = try stranger.fields(over: service.bench.nonce(), count: 1)
+    for headers in [spent, unknown] { #expect(try await refusal(headers).closes) }
+  }
+
+  @Test("A gate that only watches ends the connection of whom it would have refused; a trusted proxy keeps its own")
+  func endingForNobody() async throws {
+    let range = try #require(AddressRange(bytes: [192, 0, 2, 7], length: 32))
+    let bench = service.bench
+    let watching = try ServiceBench(GateBench(enforcement: .monitor))
+    let stranger = try service.bench.device()
+    let passed = try await watching.answer(
+      to: .plain("GET", "/attest/verify", stranger.fields(over: watching.bench.nonce(), count: 1)))
+    #expect(passed.status == 204 && passed.closes)
+    #expect(try await !watching.answer(to: .plain("GET", "/attest/verify")).closes)
+    let trusting = try ServiceBench(bench, trustedProxies: [range])
+    let unknown = try stranger.fields(over: bench.nonce(), count: 1)
+    let refused = try await trusting.answer(to: .plain("GET", "/attest/verify", unknown))
+    #expect(refused.status == 401 && !refused.closes)
+  }
+
   @Test("The certificate of the connection is the proxy's, and one in a header is nobody's")
   func certificates() async throws {
     let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=proxy")

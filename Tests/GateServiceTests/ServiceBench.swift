@@ -21,7 +21,10 @@ struct ServiceBench: Sendable {
   let identities: IdentityIssuer
   let metrics = GateMetrics()
 
-  init(_ bench: GateBench, stripHeaders: Set<String> = [], limiter: RequestLimiter = RequestLimiter()) throws {
+  init(
+    _ bench: GateBench, stripHeaders: Set<String> = [], limiter: RequestLimiter = RequestLimiter(),
+    trustedProxies: [AddressRange] = []
+  ) throws {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
     let all = try #require(Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)))
@@ -33,7 +36,8 @@ struct ServiceBench: Sendable {
     responder = GateResponder(
       gate: bench.gate, registrar: bench.registrar, challenges: bench.challenges, identities: identities,
       routes: routes,
-      sessions: sessions, limiter: limiter, stripHeaders: stripHeaders, logger: log.logger, metrics: metrics,
+      sessions: sessions, limiter: limiter, trustedProxies: trustedProxies, stripHeaders: stripHeaders,
+      logger: log.logger, metrics: metrics,
       clock: bench.clock.wallClock)
   }
 

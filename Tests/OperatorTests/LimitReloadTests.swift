@@ -50,11 +50,11 @@ struct LimitReloadTests {
 
         try await limit("{ global_sessions: 100 }")
         #expect(try await challenge(bench) == 200)
-        // Counted from then on.
-        try await limit("{ global_sessions: 100, per_ip: { connections: 1 } }")
-        let third = try await bench.visitor.open()
+        // Those that were open before count as well.
+        try await limit("{ global_sessions: 100, per_ip: { connections: 2 } }")
         await #expect(throws: ClientFault.self) { try await bench.visitor.open() }
         try await limit("{ global_sessions: 100 }")
+        let third = try await bench.visitor.open()
         let fourth = try await bench.visitor.open()
         for socket in [first, second, third, fourth] {
           #expect(try await socket.exchange(.text("x")) == .text("x"))

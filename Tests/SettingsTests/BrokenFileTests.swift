@@ -144,9 +144,6 @@ struct BrokenFileTests {
       "PROXY headers of nobody", "listen: { proxy_protocol: v2 }",
       "1:27: listen.proxy_protocol: closes every connection without listen.trusted_proxies"),
     Broken(
-      "proxies that say nothing", "listen: { trusted_proxies: [192.0.2.1] }",
-      "1:11: listen.trusted_proxies: says nothing without listen.proxy_protocol"),
-    Broken(
       "a range with bits behind its prefix", "listen: { proxy_protocol: any, trusted_proxies: [192.0.2.1/24] }",
       "1:50: listen.trusted_proxies[0]: \"192.0.2.1/24\" has bits behind its prefix (did you mean 192.0.2.0/24)"),
     Broken(

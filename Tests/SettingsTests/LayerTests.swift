@@ -45,6 +45,16 @@ struct LayerTests {
         == ["gate.yaml:1:1: listn: unknown key (did you mean listen)"])
   }
 
+  @Test("Proxies may be trusted without PROXY headers: then they only ask for others", arguments: ["off", "v2"])
+  func trustedProxies(_ headers: String) throws {
+    let workspace = try Workspace()
+    let listen = try workspace.load(
+      yaml: "listen: { proxy_protocol: \(headers), trusted_proxies: [192.0.2.0/24] }"
+    ).listen
+    #expect(listen.trustedProxies == [.init(bytes: [192, 0, 2, 0], length: 24)])
+    #expect((listen.proxies == nil) == (headers == "off"))
+  }
+
   @Test("A variable reaches into a list, and adds to its end")
   func listsFromVariables() throws {
     let workspace = try Workspace()

@@ -71,7 +71,8 @@ extension Assembly {
     guard let address = value(Keys.address), let port = value(Keys.port), let loops = value(Keys.loops) else {
       return nil
     }
-    return GateSettings.Listen(address: address, port: port, loops: loops, proxies: proxies)
+    return GateSettings.Listen(
+      address: address, port: port, loops: loops, proxies: proxies, trustedProxies: elements(Keys.trustedProxies))
   }
 
   private mutating func tls() -> GateSettings.TLS? {

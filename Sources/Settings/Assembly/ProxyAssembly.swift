@@ -19,15 +19,13 @@ extension GateSettings {
 }
 
 extension Assembly {
-  /// Either key without the other is a fault: one would close every connection, the other say nothing.
+  /// Headers without proxies that are trusted would close every connection, which is a fault. Proxies without headers are
+  /// those that ask `/attest/verify`.
   mutating func proxies() -> GateSettings.Proxies? {
     let trusted = elements(Keys.trustedProxies)
     let list = path(Keys.trustedProxies, 0).parent
     guard let headers = value(Keys.proxyProtocol) else { return nil }
-    guard let version = GateSettings.Proxies.Version(rawValue: headers.rawValue) else {
-      if !trusted.isEmpty { refuse(list, "says nothing without listen.proxy_protocol") }
-      return nil
-    }
+    guard let version = GateSettings.Proxies.Version(rawValue: headers.rawValue) else { return nil }
     if trusted.isEmpty, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
       refuse(
         path(Keys.proxyProtocol), "closes every connection without listen.trusted_proxies",

@@ -6,5 +6,6 @@ extension Keys {
   )
   static let trustedProxies = Key(
     "listen.trusted_proxies[]", .addressRange, example: "192.0.2.0/24",
-    "Whose PROXY headers are believed; connections from elsewhere are closed.")
+    "Your own proxies: their PROXY headers are believed, and where these are asked for connections from elsewhere are closed; their calls of /attest/verify do not count for their address."
+  )
 }

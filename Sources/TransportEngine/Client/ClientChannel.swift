@@ -314,7 +314,7 @@ final class ClientChannel: LoopChannel {
           return
         }
         if head.status < 200 { continue }
-        guard let body = try? BodyReader(framing(of: head), limit: 1 << 20) else {
+        guard let body = try? BodyReader(framing(of: head), limit: 1 << 20, extras: .dropped) else {
           end(.malformed("the answer is longer than 1 MiB"), in: loop)
           return
         }

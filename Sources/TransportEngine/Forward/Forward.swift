@@ -28,7 +28,7 @@ final class Forward {
   init(
     _ order: any ForwardOrder, head: [UInt8], of request: RequestHead, now: Milliseconds
   ) throws(BodyFault) {
-    let body = try BodyPipe(request.framing, limit: order.limits.maxBody)
+    let body = try BodyPipe(request.framing, limit: order.limits.maxBody, extras: .refused)
     self.order = order
     self.request = body
     isForHEAD = request.method == "HEAD"

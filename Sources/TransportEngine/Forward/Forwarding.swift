@@ -97,7 +97,7 @@ extension EventLoop {
     // Before the whole request was read: what is left of it must not be taken for another one.
     if !forward.request.isComplete { exchange.closesAfterAnswer = true }
     do {
-      forward.response = try BodyPipe(framing, trailers: .dropped)
+      forward.response = try BodyPipe(framing, extras: .dropped)
       forward.status = head.status
       forward.keepsConnection = !head.wantsClose && forward.request.isComplete
       sendToClient(

@@ -14,6 +14,7 @@ enum ChunkFault: String, Error, Sendable, CaseIterable {
   case size = "a chunk does not begin with its size in hexadecimal digits"
   case sizeDigits = "a chunk size has more than 16 digits"
   case `extension` = "a chunk has an extension"
+  case extensionForm = "a chunk extension is malformed or longer than 4 KiB"
   case lineEnd = "a chunk size does not end in CRLF"
   case dataEnd = "a chunk's data are not followed by CRLF"
   case trailer = "the last chunk is followed by trailer fields"

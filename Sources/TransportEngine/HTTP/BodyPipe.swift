@@ -23,9 +23,9 @@ struct BodyPipe: Sendable {
 
   /// - Parameters:
   ///   - limit: the greatest length of the body; one that says it is longer is refused before it is read.
-  ///   - trailers: what is done about trailer fields behind a chunked body.
+  ///   - extras: what is done about what a chunked body has beside its data.
   init(
-    _ framing: BodyFraming, limit: Int = .max, trailers: ChunkedBody.Trailers = .refused
+    _ framing: BodyFraming, limit: Int = .max, extras: ChunkedBody.Extras
   ) throws(BodyFault) {
     self.limit = limit
     switch framing {
@@ -33,7 +33,7 @@ struct BodyPipe: Sendable {
     case .length(let length):
       if length > limit { throw .tooLarge(limit: limit) }
       (source, target) = (.counted(length), .plain)
-    case .chunked: (source, target) = (.chunked(ChunkedBody(limit: limit, trailers: trailers)), .chunked)
+    case .chunked: (source, target) = (.chunked(ChunkedBody(limit: limit, extras: extras)), .chunked)
     case .untilClose: (source, target) = (.untilClose, .chunked)
     }
   }

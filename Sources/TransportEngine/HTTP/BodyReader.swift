@@ -13,15 +13,17 @@ struct BodyReader: Sendable {
   private let limit: Int
   private var source: Source
 
-  /// - Parameter limit: the greatest length of the body; one that says it is longer is refused before it is read.
-  init(_ framing: BodyFraming, limit: Int) throws(BodyFault) {
+  /// - Parameters:
+  ///   - limit: the greatest length of the body; one that says it is longer is refused before it is read.
+  ///   - extras: what is done about what a chunked body has beside its data.
+  init(_ framing: BodyFraming, limit: Int, extras: ChunkedBody.Extras) throws(BodyFault) {
     self.limit = limit
     switch framing {
     case .none, .length(0): source = .ended
     case .length(let length):
       if length > limit { throw .tooLarge(limit: limit) }
       source = .counted(length)
-    case .chunked: source = .chunked(ChunkedBody(limit: limit))
+    case .chunked: source = .chunked(ChunkedBody(limit: limit, extras: extras))
     case .untilClose: source = .untilClose
     }
   }

@@ -1,17 +1,22 @@
 /// Undoes the chunked transfer coding (RFC 9112 section 7.1) as the bytes arrive.
 ///
-/// Chunk extensions are refused, and so are trailer fields unless they are to be dropped: nothing here means anything by
-/// them, and other readers have been led astray by both.
+/// What comes beside the data, chunk extensions and trailer fields, is either refused or dropped: nothing here means
+/// anything by it, and other readers have been led astray by both.
 struct ChunkedBody: Sendable {
-  /// What is done about trailer fields.
-  enum Trailers: Sendable {
+  /// What is done about chunk extensions (RFC 9112 section 7.1.1) and trailer fields (section 7.1.2).
+  enum Extras: Sendable {
+    /// From clients: none that is honest sends them, and what follows is somebody else's request.
     case refused
-    /// At most 16 KiB of them are read and forgotten.
+    /// From upstreams, where they are allowed: at most 4 KiB of extensions a chunk and 16 KiB of trailers are read and
+    /// forgotten. The body is framed anew, so that nobody behind reads them either.
     case dropped
   }
 
   private enum State: Sendable {
     case size(digits: Int)
+    /// Space in front of an extension's semicolon.
+    case extensionSpace
+    case `extension`
     case sizeEnd
     case data
     case dataEnd
@@ -23,7 +28,7 @@ struct ChunkedBody: Sendable {
   }
 
   private let limit: Int
-  private let trailers: Trailers
+  private let extras: Extras
   private var state = State.size(digits: 0)
   /// The size of the current chunk while it is read, then what of its data is missing.
   private var missing = 0
@@ -32,14 +37,17 @@ struct ChunkedBody: Sendable {
 
   /// Bytes of trailer fields so far.
   private var trailerLength = 0
+  /// Bytes of the current chunk's extensions so far.
+  private var extensionLength = 0
 
   private static let maxDigits = 16
+  private static let maxExtensions = 4 << 10
   private static let maxTrailers = 16 << 10
 
   /// - Parameter limit: the greatest length of the body, without the coding.
-  init(limit: Int, trailers: Trailers = .refused) {
+  init(limit: Int, extras: Extras) {
     self.limit = limit
-    self.trailers = trailers
+    self.extras = extras
     room = limit
   }
 
@@ -72,6 +80,7 @@ struct ChunkedBody: Sendable {
   private mutating func advance(over byte: UInt8) throws(BodyFault) {
     switch state {
     case .size(let digits): try size(byte, digits: digits)
+    case .extensionSpace, .extension: try `extension`(byte)
     case .sizeEnd:
       try expect(byte, .lineFeed, else: .lineEnd)
       state = missing == 0 ? .lastEnd : .data
@@ -82,7 +91,7 @@ struct ChunkedBody: Sendable {
       try expect(byte, .lineFeed, else: .dataEnd)
       state = .size(digits: 0)
     case .lastEnd:
-      if byte != .carriageReturn, trailers == .dropped {
+      if byte != .carriageReturn, extras == .dropped {
         state = .trailer
         trailerLength += 1
         return
@@ -117,8 +126,30 @@ struct ChunkedBody: Sendable {
     if digits == 0 { throw .malformed(.size) }
     switch byte {
     case .carriageReturn: state = .sizeEnd
-    case UInt8(ascii: ";"), .space, .tab: throw .malformed(.extension)
+    case UInt8(ascii: ";"), .space, .tab:
+      if extras == .refused { throw .malformed(.extension) }
+      extensionLength = 0
+      state = .extensionSpace
+      try `extension`(byte)
     default: throw .malformed(.lineEnd)
+    }
+  }
+
+  /// `*( BWS ";" BWS chunk-ext-name [ … ] )`: a semicolon, and then whatever may stand in a line. A line break or another
+  /// control character never may, not in a quoted string either: there readers would differ about where the line ends.
+  private mutating func `extension`(_ byte: UInt8) throws(BodyFault) {
+    if case .extension = state, byte == .carriageReturn {
+      state = .sizeEnd
+      return
+    }
+    extensionLength += 1
+    if extensionLength > Self.maxExtensions { throw .malformed(.extensionForm) }
+    switch (state, byte) {
+    case (.extensionSpace, .space), (.extensionSpace, .tab): break
+    case (.extensionSpace, UInt8(ascii: ";")): state = .extension
+    case (.extension, _) where byte.isFieldContent: break
+    case (_, .lineFeed): throw .malformed(.lineEnd)
+    default: throw .malformed(.extensionForm)
     }
   }
 

@@ -45,10 +45,23 @@ struct HeadWriter {
     endLine()
   }
 
+  /// Writes a field whose value is not UTF-8.
+  private mutating func field(_ name: String, octets: [UInt8]) throws(HeadWriteFault) {
+    guard octets.allSatisfy(\.isFieldContent) else { throw .fieldValue }
+    try field(name, "")
+    bytes.removeLast(2)
+    bytes += octets
+    endLine()
+  }
+
   /// Writes `fields`, except those whose names are in `omitted`.
   mutating func fields(_ fields: HeaderFields, except omitted: [String] = []) throws(HeadWriteFault) {
     for entry in fields.fields where !omitted.contains(where: { HeaderFields.isSame($0, entry.name) }) {
-      try field(entry.name, entry.value)
+      if let octets = entry.octets {
+        try field(entry.name, octets: octets)
+      } else {
+        try field(entry.name, entry.value)
+      }
     }
   }
 

@@ -63,7 +63,7 @@ extension RequestHead {
     self.target = target.text
     path = target.path
     query = target.query
-    headers = try FieldLines(bytes[extent.fields]).fields()
+    headers = try FieldLines(bytes[extent.fields], otherText: .refused).fields()
     _ = try headers.host()
     (contentLength, isChunked) = try headers.declaredFraming()
     connectionOptions = try headers.connectionOptions()

@@ -4,7 +4,7 @@ internal import Transport
 struct ResponseHead: Sendable, Hashable {
   /// 100 to 599.
   let status: Int
-  /// Free text, often empty; means nothing.
+  /// Free text, often empty; means nothing, and goes nowhere. Bytes that are not UTF-8 are U+FFFD here.
   let reason: String
   /// Whether the upstream speaks HTTP/1.0 and so closes behind its answer.
   let isVersion10: Bool
@@ -45,8 +45,8 @@ extension ResponseHead {
     let line = bytes[..<extent.fields.lowerBound].dropLast(2)
     isVersion10 = line.dropFirst(7).first == UInt8(ascii: "0")
     status = line.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
-    reason = try String(strictUTF8: line.dropFirst(13))
-    headers = try FieldLines(bytes[extent.fields]).fields()
+    reason = String(decoding: line.dropFirst(13), as: UTF8.self)
+    headers = try FieldLines(bytes[extent.fields], otherText: .kept).fields()
     connectionOptions = try headers.connectionOptions()
     framing = try Self.framing(status: status, isVersion10: isVersion10, headers: headers)
   }

@@ -59,8 +59,10 @@ extension EventLoop {
   /// The client's address is known: it counts from now on, and TLS may begin.
   func identified(_ session: SessionRef, _ exchange: Exchange) {
     guard let service else { return }
+    let block = AddressBlock(exchange.address)
+    session.pointee.block = block
     if let limit = service.limits.connectionsPerAddress {
-      session.pointee.place = service.connections.enter(exchange.address, atMost: limit)
+      session.pointee.place = service.connections.enter(block, atMost: limit)
       guard session.pointee.place != nil else {
         refuseConnection(session, .tooManyOfAddress)
         return
@@ -71,6 +73,17 @@ extension EventLoop {
     } else {
       session.pointee.phase = .handshake
       schedule(session, after: service.limits.handshakeTimeout)
+    }
+  }
+
+  /// Has connections that were opened while nobody counted them count from now on. None is closed for that.
+  func countConnections(in service: SessionService) {
+    guard service.limits.connectionsPerAddress != nil else { return }
+    for slot in 0..<slots.end {
+      guard let session = slots.token(in: slot).flatMap({ slots.session($0) }), session.pointee.place == nil,
+        let block = session.pointee.block
+      else { continue }
+      session.pointee.place = service.connections.enter(block, atMost: .max)
     }
   }
 }

@@ -158,11 +158,22 @@ extension EventLoop {
     timers.schedule(session.pointee.timer, at: max(next, now + 1))
   }
 
+  /// Ends the session of an end that has said its last word too long ago, as `checkSilence` does.
+  private func checkDeparture(_ session: SessionRef, _ side: Side, _ bounds: RelayBounds) -> Milliseconds? {
+    guard let idle = bounds.idle else { return .max }
+    let limit = session.pointee.ends[side.index].link.lastHeard + idle
+    guard now >= limit else { return limit }
+    close(session, .timeout, reason: "\(side.name.rawValue) left \(idle / 1000) s ago")
+    return nil
+  }
+
   /// Pings a silent end, or ends its session; says when to look again, `nil` if the session is being closed.
   private func checkSilence(_ session: SessionRef, _ side: Side) -> Milliseconds? {
     let end = session.pointee.ends + side.index
     let bounds = session.pointee.bounds
-    guard end.pointee.link.isOpen, !end.pointee.link.hasEnded else { return .max }
+    guard end.pointee.link.isOpen else { return .max }
+    // It cannot answer a Ping any more, so its patience runs from its last word, whatever the other end still has to say.
+    if end.pointee.link.hasEnded { return checkDeparture(session, side, bounds) }
     // Not listened to, because the other end does not take what this one sent.
     if end.pointee.link.interest & Readiness.input == 0 { end.pointee.link.lastHeard = now }
     let heard = end.pointee.link.lastHeard

@@ -167,7 +167,8 @@ extension EventLoop {
         }
         if head.status < 200 { continue }
         do throws(BodyFault) {
-          exchange.refusal = UpstreamRefusal(head: head, body: try BodyReader(head.framing, limit: 64 << 10))
+          exchange.refusal = UpstreamRefusal(
+            head: head, body: try BodyReader(head.framing, limit: 64 << 10, extras: .dropped))
         } catch {
           upstreamFailed(session, .misbehaved("refused with \(head.status) and a body that is too large"))
         }

@@ -6,8 +6,7 @@ final class ConnectionCounts: Sendable {
   private let counts = Guarded<[AddressBlock: Int]>([:])
 
   /// Counts a connection until the value that is returned is gone; `nil` if there are `limit` already.
-  func enter(_ address: SocketAddress, atMost limit: Int) -> ConnectionPlace? {
-    let block = AddressBlock(address)
+  func enter(_ block: AddressBlock, atMost limit: Int) -> ConnectionPlace? {
     let hasRoom = counts.withLock { counts in
       let count = counts[block, default: 0]
       guard count < limit else { return false }

@@ -7,6 +7,7 @@ extension EventLoop {
     guard let service, let exchange = session.pointee.exchange else { return }
     session.pointee.phase = .head
     exchange.head = nil
+    exchange.hasSkippedLine = false
     exchange.body = nil
     exchange.isBodyPending = false
     exchange.requestID = makeRequestID()
@@ -82,6 +83,10 @@ extension EventLoop {
   }
 
   private func parseHead(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
+    if bytes.first == .carriageReturn, !exchange.hasSkippedLine {
+      skipEmptyLine(session, exchange, bytes)
+      return
+    }
     switch RequestHead.parse(bytes) {
     case .incomplete:
       exchange.inbox = Array(bytes)
@@ -92,6 +97,28 @@ extension EventLoop {
       exchange.head = head
       headCompleted(session, exchange, head, UnsafeBufferPointer(rebasing: bytes[length...]))
     }
+  }
+
+  /// Passes over one CRLF in front of a request: some clients end a body with one more than they say (RFC 9112 section
+  /// 2.2). To parsers of heads it stays what it is, no request; and so is a second one.
+  private func skipEmptyLine(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
+    guard bytes.count > 1 else {
+      exchange.inbox = Array(bytes)
+      updateInterest(session, .client)
+      return
+    }
+    exchange.hasSkippedLine = true
+    guard bytes[1] == .lineFeed else {
+      parseHead(session, exchange, bytes)
+      return
+    }
+    guard bytes.count > 2 else {
+      // Nothing has been asked: the connection is as idle as it was.
+      if exchange.answered > 0, let service { schedule(session, after: service.limits.keepAliveTimeout) }
+      updateInterest(session, .client)
+      return
+    }
+    parseHead(session, exchange, UnsafeBufferPointer(rebasing: bytes[2...]))
   }
 
   private func headCompleted(
@@ -109,7 +136,7 @@ extension EventLoop {
       return
     }
     do throws(BodyFault) {
-      let body = try BodyReader(head.framing, limit: service.limits.maxBody)
+      let body = try BodyReader(head.framing, limit: service.limits.maxBody, extras: .refused)
       guard !body.isComplete else {
         exchange.inbox = Array(rest)
         decide(session, exchange, head, body: [])

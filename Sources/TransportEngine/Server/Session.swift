@@ -89,6 +89,8 @@ struct Session {
   /// When patience with the ends runs out.
   var closeDeadline: Milliseconds?
   var pingToken: UInt64 = 0
+  /// Whose connection it is, once that is known.
+  var block: AddressBlock?
   /// Among the connections of its address, where those are counted.
   var place: ConnectionPlace?
 
@@ -138,6 +140,8 @@ final class Exchange {
   /// Plaintext from the client that nobody has parsed.
   var inbox: [UInt8] = []
   var head: RequestHead?
+  /// An empty line in front of the request has been passed over.
+  var hasSkippedLine = false
   var body: BodyReader?
   var requestID = ""
   /// The handshake that an upstream is asked for on the client's behalf.

@@ -143,7 +143,11 @@ extension EventLoop {
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {
     guard let service, let exchange = session.pointee.exchange else { return }
-    service.report(.handshakeFailed(address: exchange.address, reason: reason))
+    let refusal = session.pointee.ends.pointee.link.tls.flatMap(CertificateRefusal.of)
+    service.report(
+      .handshakeFailed(
+        address: exchange.address, reason: [reason, refusal?.reason].compactMap(\.self).joined(separator: ": "),
+        commonName: refusal?.commonName))
   }
 
   // MARK: Means of all phases

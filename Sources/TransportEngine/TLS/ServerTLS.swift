@@ -115,7 +115,7 @@ public final class ServerTLS: Sendable {
       throw Fault(file: file, reason: OpenSSLError("holds no PEM certificate").description)
     }
     SSL_CTX_set_client_CA_list(context, names)
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    CertificateRefusal.askForCertificates(in: context)
     ERR_clear_error()
   }
 

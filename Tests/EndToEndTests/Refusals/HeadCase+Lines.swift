@@ -72,7 +72,8 @@ extension HeadCase {
   ]
 
   private static let lineEnds: [HeadCase] = [
-    front("a line end in front", Array("\r\n".utf8)),
+    front("two line ends in front", Array("\r\n\r\n".utf8)),
+    front("a line end and a space in front", Array("\r\n ".utf8)),
     front("a line feed in front", [10]),
     front("a carriage return in front", [13]),
     front("a NUL in front", [0]),

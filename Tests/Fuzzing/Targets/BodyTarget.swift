@@ -5,7 +5,7 @@ import Transport
 extension FuzzTarget {
   /// The first byte says how the body is framed, the second where it is cut.
   static let body = FuzzTarget(
-    name: "body", words: ["\r\n", "0\r\n\r\n", "10\r\n", "ffffffffffffffff"], seeds: { BodyLaws.seeds },
+    name: "body", words: ["\r\n", "0\r\n\r\n", "10\r\n", ";a=b\r\n", "ffffffffffffffff"], seeds: { BodyLaws.seeds },
     accepts: BodyLaws.check)
 }
 
@@ -16,11 +16,13 @@ enum BodyLaws {
   static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
     guard input.count >= 2 else { return false }
     let (framing, stream) = (framing(input[0]), Array(input.dropFirst(2)))
-    let whole = read([stream], framing)
-    try require(read(Array(Pieces(of: stream, pattern: input[1])), framing) == whole, "pieces make the whole")
+    let extras: ChunkedBody.Extras = input[0] & 3 == 2 ? .dropped : .refused
+    let whole = read([stream], framing, extras)
+    try require(read(Array(Pieces(of: stream, pattern: input[1])), framing, extras) == whole, "pieces make the whole")
     guard case .success(let reading) = whole else { return false }
     try require(reading.body.count <= limit && reading.taken <= stream.count, "a body stays within its bounds")
-    try checkPipe(stream, framing, pattern: input[1], against: reading)
+    if framing == .chunked { try checkExtras(stream, extras, against: reading) }
+    try checkPipe(stream, framing, extras, pattern: input[1], against: reading)
     return reading.isComplete
   }
 
@@ -38,9 +40,11 @@ enum BodyLaws {
     var isComplete = false
   }
 
-  private static func read(_ pieces: [[UInt8]], _ framing: BodyFraming) -> Result<Reading, BodyFault> {
+  private static func read(
+    _ pieces: [[UInt8]], _ framing: BodyFraming, _ extras: ChunkedBody.Extras
+  ) -> Result<Reading, BodyFault> {
     do throws(BodyFault) {
-      var reader = try BodyReader(framing, limit: limit)
+      var reader = try BodyReader(framing, limit: limit, extras: extras)
       var taken = 0
       for piece in pieces where !reader.isComplete {
         taken += try feed(piece) { bytes throws(BodyFault) in try reader.feed(bytes) }
@@ -51,25 +55,35 @@ enum BodyLaws {
     }
   }
 
-  /// What is piped on, read again, is the body.
-  private static func checkPipe(
-    _ stream: [UInt8], _ framing: BodyFraming, pattern: UInt8, against reading: Reading
+  /// What is read where nothing may stand beside the data is the same where it is dropped.
+  private static func checkExtras(
+    _ stream: [UInt8], _ extras: ChunkedBody.Extras, against reading: Reading
   ) throws(BrokenLaw) {
-    guard let output = try? piped(stream, framing, pattern: pattern) else {
+    guard extras == .refused else { return }
+    try require(read([stream], .chunked, .dropped) == .success(reading), "what is strict is lenient")
+  }
+
+  /// What is piped on, read again, is the body, with nothing beside it.
+  private static func checkPipe(
+    _ stream: [UInt8], _ framing: BodyFraming, _ extras: ChunkedBody.Extras, pattern: UInt8, against reading: Reading
+  ) throws(BrokenLaw) {
+    guard let output = try? piped(stream, framing, extras, pattern: pattern) else {
       throw BrokenLaw(law: "what can be read can be piped", detail: "")
     }
     guard framing == .chunked || framing == .untilClose else {
       return try require(output == reading.body, "a plain body is piped as it is")
     }
-    guard case .success(let again) = read([output], .chunked) else {
+    guard case .success(let again) = read([output], .chunked, .refused) else {
       throw BrokenLaw(law: "what is piped can be read", detail: "")
     }
     try require(again.body == reading.body, "what is piped is the body")
     try require(again.isComplete == (reading.isComplete || framing == .untilClose), "and it ends where the body ends")
   }
 
-  private static func piped(_ stream: [UInt8], _ framing: BodyFraming, pattern: UInt8) throws(BodyFault) -> [UInt8] {
-    var pipe = try BodyPipe(framing, limit: limit)
+  private static func piped(
+    _ stream: [UInt8], _ framing: BodyFraming, _ extras: ChunkedBody.Extras, pattern: UInt8
+  ) throws(BodyFault) -> [UInt8] {
+    var pipe = try BodyPipe(framing, limit: limit, extras: extras)
     var output: [UInt8] = []
     for piece in Pieces(of: stream, pattern: pattern) where !pipe.isComplete {
       _ = try feed(piece) { bytes throws(BodyFault) in try pipe.feed(bytes, into: &output) }
@@ -93,5 +107,7 @@ enum BodyLaws {
     [0x01, 3] + Array("000A\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\nGET /".utf8),
     [0x01, 5] + Array("5;a=b\r\nhello\r\n0\r\n\r\n".utf8), [0x01, 5] + Array("1\r\nx\r\n0\r\nX: y\r\n\r\n".utf8),
     [0x01, 5] + Array("ffffffffffffffff\r\n".utf8),
+    [0x02, 3] + Array("1 ; a=\"b;c\"\r\nx\r\n0;d\r\nX: y\r\n\r\n".utf8),
+    [0x02, 1] + Array("1;\rx\r\nx\r\n0\r\n\r\n".utf8),
   ]
 }

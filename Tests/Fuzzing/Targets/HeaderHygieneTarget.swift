@@ -43,11 +43,15 @@ enum HeaderHygieneLaws {
 
   // As the documents list them, apart from the code's own list.
   private static let prefixes = [
-    "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded-", "x-original-", "x-rewrite-",
-    "x-remote-", "remote-", "x-auth-", "x-authenticated-",
+    "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded", "x-original-", "x-rewrite-",
+    "x-remote-", "remote-", "x-auth-", "x-authenticated-", "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-",
+    "x-amzn-oidc-", "x-goog-authenticated-", "x-goog-iap-", "x-ms-client-principal", "x-ms-token-", "cf-access-",
+    "tailscale-",
   ]
   private static let names: Set = [
     "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent", "x-own", "connection",
+    "proxy", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip",
+    "x-envoy-external-address",
     "transfer-encoding", "content-length", "upgrade", "te",
   ]
 

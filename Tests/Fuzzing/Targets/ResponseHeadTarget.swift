@@ -42,8 +42,11 @@ enum ResponseHeadLaws {
   }
 
   private static func written(_ head: ResponseHead) -> [UInt8] {
-    let fields = head.headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
-    return Array("HTTP/1.\(head.isVersion10 ? 0 : 1) \(head.status) \(head.reason)\r\n\(fields)\r\n".utf8)
+    let line = "HTTP/1.\(head.isVersion10 ? 0 : 1) \(head.status) \(head.reason)\r\n"
+    let fields = head.headers.fields.flatMap { field in
+      "\(field.name): ".utf8 + (field.octets ?? Array(field.value.utf8)) + "\r\n".utf8
+    }
+    return line.utf8 + fields + "\r\n".utf8
   }
 
   static let seeds = [

@@ -13,11 +13,14 @@ struct RequestLimitTests {
   private let clock = Guarded(ContinuousClock.now)
   private let gates = LiveGateCount()
 
-  private func service(_ set: (inout RequestLimits) -> Void) throws -> ServiceBench {
+  private func service(
+    trustedProxies: [AddressRange] = [], _ set: (inout RequestLimits) -> Void
+  ) throws -> ServiceBench {
     var limits = RequestLimits()
     set(&limits)
     let ledger = RateLedger { [clock] in clock.withLock(\.self) }
-    return try ServiceBench(GateBench(), limiter: RequestLimiter(limits, ledger: ledger, gates: gates))
+    return try ServiceBench(
+      GateBench(), limiter: RequestLimiter(limits, ledger: ledger, gates: gates), trustedProxies: trustedProxies)
   }
 
   private static let twice = Rate(2, every: .seconds(60))
@@ -150,9 +153,24 @@ struct RequestLimitTests {
     #expect(try await service.answer(to: Kind.challenge.request).status == 429)
   }
 
-  @Test("Another proxy's questions are not limited by its own address")
+  @Test("Questions of /attest/verify count for the address that asks, with upgrades, unless it is a trusted proxy's")
   func forwardAuth() async throws {
-    let service = try service(Kind.upgrade.limit)
-    for _ in 0..<5 { #expect(try await service.answer(to: .plain("GET", "/attest/verify")).status == 401) }
+    let range = try #require(AddressRange(bytes: [192, 0, 2, 0], length: 24))
+    let service = try service(trustedProxies: [range], Kind.upgrade.limit)
+    let stranger = Self.peer([198, 51, 100, 7])
+    func error(_ request: Request, from peer: Peer) async throws -> String? {
+      let answer = try await service.answer(to: request, from: peer)
+      #expect(answer.status == (request.path == "/attest/verify" || answer.status != 429 ? 401 : 429))
+      return answer.headers.first("X-Attest-Error")
+    }
+    let question = Request.plain("GET", "/attest/verify")
+    #expect(try await error(question, from: stranger) == "no_credentials")
+    #expect(try await error(Kind.upgrade.request, from: stranger) == "no_credentials")
+    #expect(try await error(question, from: stranger) == "rate_limited")
+    #expect(try await error(Kind.upgrade.request, from: stranger) == "rate_limited")
+    for _ in 0..<5 { #expect(try await error(question, from: Self.peer([192, 0, 2, 8])) == "no_credentials") }
+    // The twin: to be trusted with questions is not to be let in as often as one likes.
+    for _ in 0..<2 { _ = try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) }
+    #expect(try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) == "rate_limited")
   }
 }

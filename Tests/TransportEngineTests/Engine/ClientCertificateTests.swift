@@ -24,6 +24,7 @@ extension EngineTests {
     private let authority: ClientAuthority
     private let engine: Engine
     private let clients: ClientEngine
+    private let failures = AsyncStream.makeStream(of: (reason: String, commonName: String?).self)
 
     init() throws {
       files = try TLSFolder()
@@ -33,16 +34,23 @@ extension EngineTests {
         certificateFile: files.folder.serverCertificatePath, keyFile: files.folder.serverKeyPath)
       let tls = try ServerTLS(server, clientAuthorityFile: authority.certificatePath)
       engine = try Engine(
-        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: NameResponder())
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: NameResponder()
+      ) { [failures] event in
+        if case .handshakeFailed(_, let reason, let commonName) = event {
+          failures.continuation.yield((reason, commonName))
+        }
+      }
       clients = try ClientEngine()
     }
 
     deinit { engine.stop() }
 
     /// A connection of a client whose certificate was issued at `instant` and is good for a day from then on.
-    private func connect(issuedAt instant: Timestamp = .now()) async throws -> ClientConnection {
+    private func connect(
+      _ name: String = "somebody", issuedAt instant: Timestamp = .now()
+    ) async throws -> ClientConnection {
       let client = try authority.issue(
-        "client", DistinguishedName(.commonName("somebody")), days: 1, at: instant, isReplacing: false)
+        "client", DistinguishedName(.commonName(name)), days: 1, at: instant, isReplacing: false)
       let tls = try ClientTLS(
         authorityFile: files.folder.tlsAuthorityPath, certificateFile: client[0], keyFile: client[1])
       return try await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
@@ -75,6 +83,36 @@ extension EngineTests {
       let connection = try await connect()
       try await reload(clientAuthorityFile: authority.certificatePath)
       #expect(try await name(on: connection) == "CN=somebody")
+    }
+
+    @Test(
+      "one that is refused is told of with the reason, and with the name that it bears: bounded, and nothing that a log could stumble over",
+      arguments: [
+        ("somebody", "somebody"), ("a\"b\u{202E}c", #"a\"b\u{202E}c"#),
+        (String(repeating: "x", count: 64), String(repeating: "x", count: 64)),
+      ])
+    func refused(name: String, told: String) async throws {
+      let connection = try? await connect(name, issuedAt: Timestamp.now().advanced(by: .seconds(-2 * 86400)))
+      // In TLS 1.3 the client may believe for a moment that it is connected.
+      if let connection { _ = try? await self.name(on: connection) }
+      var failures = failures.stream.makeAsyncIterator()
+      let failure = try #require(await failures.next())
+      #expect(failure.reason.hasSuffix("certificate verify failed: certificate has expired"))
+      #expect(failure.commonName == told)
+    }
+
+    @Test("one of another authority is told of as well, and a handshake without any has no name")
+    func foreign() async throws {
+      _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
+      let connection = try? await connect()
+      if let connection { _ = try? await name(on: connection) }
+      var failures = failures.stream.makeAsyncIterator()
+      let failure = try #require(await failures.next())
+      #expect(failure.reason.contains("certificate verify failed: ") && failure.commonName == "somebody")
+      let stranger = try RawSocket(connectingTo: engine.address.port)
+      try stranger.send("GET / HTTP/1.1\r\n\r\n")
+      let other = try #require(await failures.next())
+      #expect(other.commonName == nil)
     }
 
     @Test("one that expires is nobody's from then on")

@@ -45,6 +45,40 @@ extension EngineTests {
       for index in 0..<count { #expect(try answer(client).body == "GET /\(index) 0") }
     }
 
+    @Test("one empty line in front of a request is passed over, however it comes; two are no request", arguments: 1...5)
+    func emptyLine(size: Int) throws {
+      let gate = try gate(try RawListener())
+      let client = try gate.connect()
+      let request = "\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"
+      let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
+      let bytes = Array((request + post + request + request).utf8)
+      for start in stride(from: 0, to: bytes.count, by: size) {
+        try client.send(Array(bytes[start..<min(start + size, bytes.count)]))
+      }
+      for body in ["GET / 0", "POST / 1", "GET / 0", "GET / 0"] { #expect(try answer(client).body == body) }
+      for broken in ["\r\n", "\n", "\rG", "\r\r\n"] {
+        let stranger = try gate.connect()
+        for byte in Array((request + broken + request).utf8) { try? stranger.send([byte]) }
+        #expect(try answer(stranger).head.hasPrefix("HTTP/1.1 200 "))
+        #expect(try answer(stranger).head.hasPrefix("HTTP/1.1 400 "))
+      }
+    }
+
+    @Test("a connection that has said no more than an empty line is as idle as before")
+    func emptyLineAlone() throws {
+      var limits = EngineLimits()
+      limits.headTimeout = .milliseconds(200)
+      limits.keepAliveTimeout = .milliseconds(600)
+      let gate = try TestGate(upstream: .unix(path: "/nowhere"), engineLimits: limits)
+      let client = try gate.connect()
+      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      _ = try answer(client)
+      let start = ContinuousClock.now
+      try client.send("\r\n")
+      #expect(try client.readToEnd() == [])
+      #expect(ContinuousClock.now - start >= .milliseconds(400))
+    }
+
     @Test("a request may come a byte at a time")
     func bytewise() throws {
       let gate = try gate(try RawListener())

@@ -226,6 +226,60 @@ extension EngineTests {
       }
     }
 
+    @Test(
+      "a client that has ended its side is given up as a silent one is, though the backend goes on, and whether it reads",
+      arguments: [true, false])
+    func halfClosedAndIdle(reads: Bool) async throws {
+      let listener = try RawListener()
+      var engineLimits = EngineLimits()
+      engineLimits.closeTimeout = .milliseconds(200)
+      let gate = try gate(
+        listener, limits: SessionLimits(idleTimeout: .milliseconds(400), pingInterval: .milliseconds(100)),
+        engineLimits: engineLimits)
+      let (client, backend) = try gate.open(through: listener)
+      client.sendEnd()
+      _ = try backend.readToEnd()
+      let message = fromServer(2, [UInt8](repeating: 7, count: 60_000))
+      let talking = Task.detached { while (try? backend.send(message)) != nil {} }
+      if reads { _ = try? client.readToEnd() }
+      #expect(await gate.record.next().end == .lost(.client, "the connection was closed"))
+      await talking.value
+      _ = client
+    }
+
+    @Test(
+      "what a backend says in another encoding than UTF-8 reaches the client byte for byte", arguments: [true, false])
+    func otherText(isRefused: Bool) throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      let text = isRefused ? "HTTP/1.1 403 N\r\nContent-Length: 0\r\n\r\n" : TestGate.switching
+      let field = Array("X-Name: ".utf8) + [0xE9, 0x80, 0xFF, 0x20, 0x61] + Array("\r\n\r\n".utf8)
+      try backend.send(Array(text.utf8.dropLast(2)) + field)
+      var head: [UInt8] = []
+      while !head.suffix(4).elementsEqual("\r\n\r\n".utf8) { head += try client.read(1) }
+      let line = field.dropLast(2)
+      #expect(head.indices.contains { head[$0...].starts(with: line) })
+      #expect(head.starts(with: (isRefused ? "HTTP/1.1 403 " : "HTTP/1.1 101 ").utf8))
+    }
+
+    @Test("a backend's refusal may be in chunks that have extensions")
+    func chunkExtensions() throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send(
+        "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nno\r\n0;c=\"d\"\r\nX: y\r\n\r\n")
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 403 ") && answer.hasSuffix("\r\n\r\nno"))
+    }
+
     @Test("a session ends at its greatest age, however busy")
     func age() async throws {
       let listener = try RawListener()

@@ -9,18 +9,24 @@ import Transport
 final class TestGate: Sendable {
   let engine: Engine
   let record = SessionRecord()
+  private let responder: OpenResponder
 
   init(
     upstream: Upstream, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits(),
     tls: ServerTLS? = nil, report: @escaping @Sendable (EngineEvent) -> Void = { _ in }
   ) throws {
-    let responder = OpenResponder(upstream: upstream, limits: limits, record: record)
+    responder = OpenResponder(upstream: upstream, limits: limits, record: record)
     engine = try Engine(
       listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: responder, limits: engineLimits,
       report: report)
   }
 
   deinit { engine.stop() }
+
+  /// A reload that changes `limits` alone.
+  func limit(_ limits: EngineLimits) async throws {
+    try await engine.replace(responder: responder, tls: nil, limits: limits)
+  }
 
   func connect() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
 

@@ -7,10 +7,10 @@ struct BodyPipeTests {
   /// What comes out when `bytes` go in, in pieces of `size`; `nil` after a fault.
   private func pass(
     _ bytes: [UInt8], _ framing: BodyFraming, pieces size: Int, limit: Int = .max,
-    trailers: ChunkedBody.Trailers = .refused, ends: Bool = false
+    extras: ChunkedBody.Extras = .refused, ends: Bool = false
   ) -> (output: [UInt8], taken: Int, isComplete: Bool)? {
     do throws(BodyFault) {
-      var pipe = try BodyPipe(framing, limit: limit, trailers: trailers)
+      var pipe = try BodyPipe(framing, limit: limit, extras: extras)
       var (output, taken): ([UInt8], Int) = ([], 0)
       for start in stride(from: 0, to: bytes.count, by: size) where !pipe.isComplete {
         let piece = Array(bytes[start..<min(start + size, bytes.count)])
@@ -25,7 +25,7 @@ struct BodyPipeTests {
 
   /// The body that chunks carry.
   private func decoded(_ bytes: [UInt8]) -> [UInt8]? {
-    var decoder = ChunkedBody(limit: .max)
+    var decoder = ChunkedBody(limit: .max, extras: .refused)
     var body: [UInt8] = []
     let taken = try? bytes.withUnsafeBufferPointer { try decoder.feed($0, into: &body) }
     return taken == bytes.count && decoder.isComplete ? body : nil
@@ -59,11 +59,19 @@ struct BodyPipeTests {
   @Test("Trailers are dropped where that is asked for, and refused elsewhere", arguments: 1...20)
   func trailers(size: Int) throws {
     let bytes = Array("1\r\na\r\n0\r\nX-One: 1\r\nX-Two: 2\r\n\r\n".utf8)
-    let result = try #require(pass(bytes, .chunked, pieces: size, trailers: .dropped))
+    let result = try #require(pass(bytes, .chunked, pieces: size, extras: .dropped))
     #expect(decoded(result.output) == [UInt8(ascii: "a")] && result.taken == bytes.count && result.isComplete)
     #expect(pass(bytes, .chunked, pieces: size) == nil)
     let endless = Array("0\r\nX: ".utf8) + [UInt8](repeating: 0x61, count: 20_000)
-    #expect(pass(endless, .chunked, pieces: 1000, trailers: .dropped) == nil)
+    #expect(pass(endless, .chunked, pieces: 1000, extras: .dropped) == nil)
+  }
+
+  @Test("Chunk extensions are dropped where that is asked for, and refused elsewhere", arguments: 1...20)
+  func extensions(size: Int) throws {
+    let bytes = Array("1;a=b\r\na\r\n2 ; c=\"x;y\" \t;d\r\nbc\r\n0;e\r\n\r\n".utf8)
+    let result = try #require(pass(bytes, .chunked, pieces: size, extras: .dropped))
+    #expect(decoded(result.output) == Array("abc".utf8) && result.taken == bytes.count && result.isComplete)
+    #expect(pass(bytes, .chunked, pieces: size) == nil)
   }
 
   @Test("A body over the limit is refused, whatever frames it")

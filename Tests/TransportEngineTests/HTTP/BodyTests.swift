@@ -11,9 +11,11 @@ enum BodyOutcome: Equatable {
 }
 
 /// Feeds `pieces` one after another.
-func read(_ pieces: [[UInt8]], _ framing: BodyFraming, limit: Int = 1000) -> BodyOutcome {
+func read(
+  _ pieces: [[UInt8]], _ framing: BodyFraming, limit: Int = 1000, extras: ChunkedBody.Extras = .refused
+) -> BodyOutcome {
   do throws(BodyFault) {
-    var reader = try BodyReader(framing, limit: limit)
+    var reader = try BodyReader(framing, limit: limit, extras: extras)
     var consumed = 0
     for piece in pieces where !reader.isComplete { consumed += try feed(piece, to: &reader) }
     return reader.isComplete ? .complete(reader.body, consumed: consumed) : .incomplete
@@ -58,7 +60,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
 
   @Test("A body that ends with the connection is bounded too")
   func untilClose() throws {
-    var reader = try BodyReader(.untilClose, limit: 4)
+    var reader = try BodyReader(.untilClose, limit: 4, extras: .refused)
     #expect(try feed([1, 2, 3, 4], to: &reader) == 4)
     #expect(!reader.isComplete)
     #expect(throws: BodyFault.tooLarge(limit: 4)) { try feed([5], to: &reader) }
@@ -68,14 +70,14 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
 
   @Test("A connection that ends inside a body is a fault", arguments: [BodyFraming.length(3), .chunked])
   func endedEarly(framing: BodyFraming) throws {
-    var reader = try BodyReader(framing, limit: 10)
+    var reader = try BodyReader(framing, limit: 10, extras: .refused)
     #expect(throws: BodyFault.endedEarly) { try reader.connectionEnded() }
     #expect(BodyFault.endedEarly.requestFault == .malformedBody(rule: "the connection ended inside the body"))
   }
 
   @Test("A connection that ends behind a body is none")
   func endedBehind() throws {
-    var reader = try BodyReader(.length(1), limit: 10)
+    var reader = try BodyReader(.length(1), limit: 10, extras: .refused)
     #expect(try feed([7], to: &reader) == 1)
     try reader.connectionEnded()
     #expect(reader.body == [7])
@@ -119,9 +121,35 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     #expect(BodyFault.malformed(rule).requestFault == .malformedBody(rule: rule.rawValue))
   }
 
+  static let brokenExtensions: [(ChunkFault, String)] = [
+    (.lineEnd, "5;a\nhello"), (.lineEnd, "5;a\rhello"), (.lineEnd, "5;a\r\rhello"), (.lineEnd, "5;a=\"\r\"\r\n"),
+    (.lineEnd, "5 \nhello"), (.extensionForm, "5 \r\nhello"), (.extensionForm, "5 a=b\r\n"),
+    (.extensionForm, "5;a\0\r\n"), (.extensionForm, "5;\u{7F}\r\n"),
+    (.extensionForm, "5;" + String(repeating: "a", count: 4096)), (.size, ";a\r\n"), (.lineEnd, "5,a\r\n"),
+  ]
+
+  @Test(
+    "Where extensions are dropped each broken rule of theirs is named, however the bytes arrive",
+    arguments: ChunkedBodyTests.brokenExtensions)
+  func refusedExtension(rule: ChunkFault, coded: String) {
+    let bytes = Array(coded.utf8)
+    #expect(read([bytes], .chunked, extras: .dropped) == .fault(.malformed(rule)))
+    #expect(
+      splitLaw(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked, extras: .dropped) }.broken == nil)
+  }
+
+  @Test("Each chunk may have extensions of 4 KiB")
+  func boundedExtension() {
+    let chunk = Array("1;\(String(repeating: "\u{e9}", count: 2047))\t\r\na\r\n".utf8)
+    let coded = Array(repeating: chunk, count: 8).flatMap(\.self) + Array("0\r\n\r\n".utf8)
+    let expected = BodyOutcome.complete(Array("aaaaaaaa".utf8), consumed: coded.count)
+    #expect(read([coded + [1]], .chunked, extras: .dropped) == expected)
+    #expect(read([coded], .chunked) == .fault(.malformed(.extension)))
+  }
+
   @Test("Each rule is broken by some test")
   func complete() {
-    #expect(Set(Self.broken.map(\.0)) == Set(ChunkFault.allCases))
+    #expect(Set((Self.broken + Self.brokenExtensions).map(\.0)) == Set(ChunkFault.allCases))
   }
 
   @Test(

@@ -175,14 +175,42 @@ extension EngineTests {
       #expect(try third.readHead().hasPrefix("HTTP/1.1 200 "))
     }
 
+    @Test("Connections that were open before there was a limit count once there is one")
+    func late() async throws {
+      let listener = try RawListener()
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
+      let ask = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+      let idle = try gate.connect()
+      try idle.send(ask)
+      #expect(try idle.readHead().hasPrefix("HTTP/1.1 200 "))
+      var (client, backend): (RawSocket?, RawSocket?) = try gate.open(through: listener)
+      var limits = EngineLimits()
+      limits.connectionsPerAddress = 2
+      // A second reload counts nobody twice.
+      for _ in 0..<2 { try await gate.limit(limits) }
+      let newcomer = try gate.connect()
+      try? newcomer.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+      #expect(((try? newcomer.readToEnd()) ?? []).isEmpty)
+      // None is closed for it, and a free place is given again.
+      try idle.send(ask)
+      _ = try idle.read("GET / 0".utf8.count)
+      #expect(try idle.readHead().hasPrefix("HTTP/1.1 200 "))
+      #expect(client != nil && backend != nil)
+      (client, backend) = (nil, nil)
+      _ = await gate.record.next()
+      let other = try gate.connect()
+      try other.send(ask)
+      #expect(try other.readHead().hasPrefix("HTTP/1.1 200 "))
+    }
+
     @Test("Addresses are remembered only while they have a connection")
     func forgotten() {
       let counts = ConnectionCounts()
       var places = (0..<1000).map {
-        counts.enter(.ipv4([10, 0, UInt8($0 / 250), UInt8($0 % 250)], port: 1), atMost: 1)
+        counts.enter(AddressBlock(.ipv4([10, 0, UInt8($0 / 250), UInt8($0 % 250)], port: 1)), atMost: 1)
       }
       #expect(counts.countOfAddresses == 1000)
-      #expect(counts.enter(.ipv4([10, 0, 0, 0], port: 2), atMost: 1) == nil)
+      #expect(counts.enter(AddressBlock(.ipv4([10, 0, 0, 0], port: 2)), atMost: 1) == nil)
       #expect(places.allSatisfy { $0 != nil })
       places = []
       #expect(counts.countOfAddresses == 0)
