@@ -90,6 +90,19 @@ struct MailedCodeTests {
     }
   }
 
+  @Test("X-030 an address that is written in other letters is the same for all counts")
+  func writtenOtherwise() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      for (email, status) in [("user@example.com", 200), ("User@Example.com", 429), ("other@example.com", 200)] {
+        let answer = try await backend.post(
+          "/auth/mfa/email", ["email": .string(email)], as: phone.app, token: token)
+        #expect(answer.status == status, "\(email)")
+      }
+    }
+  }
+
   @Test("B-041 an expired code gets 410 in the seed's words")
   func expired() async throws {
     try await TestBackend.with { backend in

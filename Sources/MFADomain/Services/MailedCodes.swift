@@ -67,7 +67,7 @@ public struct MailedCodes: Sendable {
   }
 
   private static func confirmation(of address: EmailAddress, _ userID: UUID, _ vault: Vault) -> String {
-    "\(subject(userID)):\(Hex.encode(vault.hash(address.text, as: "address").prefix(16)))"
+    "\(subject(userID)):\(Hex.encode(vault.hash(address.key, as: "address").prefix(16)))"
   }
 
   private static func draft(
@@ -76,7 +76,7 @@ public struct MailedCodes: Sendable {
   ) throws -> OutgoingMessage? {
     let vault = premises.vault
     let target =
-      address.map { CodeTarget($0.text, isConfirmed: isConfirmed, in: vault) }
+      address.map { CodeTarget($0.key, isConfirmed: isConfirmed, in: vault) }
       ?? CodeTarget(standingIn: vault.hash(subject, as: "no target"))
     try records.checkSends(tally, .email, premises.policy, at: now)
     try records.checkPace(of: subject, to: target, .email, at: now)

@@ -77,8 +77,8 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
       let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
       let versions = Schema.postgres.versions
       guard current <= versions.count else { throw StoreFault(reason: "the database was written by a newer version") }
-      for (index, statements) in versions.enumerated().dropFirst(current) {
-        for statement in statements { try sql.run(statement, []) }
+      for (index, step) in versions.enumerated().dropFirst(current) {
+        try step.take(in: sql)
         try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
       }
     }

@@ -43,10 +43,8 @@ public final class SQLiteMFAStore: Store {
 
   private init(writer: any DatabaseWriter, mostWaiting: Int, trace: StatementTrace?) throws {
     var migrator = DatabaseMigrator()
-    for (index, statements) in Schema.sqlite.versions.enumerated() {
-      migrator.registerMigration("\(index + 1)") { db in
-        for statement in statements { try db.execute(sql: statement) }
-      }
+    for (index, step) in Schema.sqlite.versions.enumerated() {
+      migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
     }
     guard try writer.read({ try !migrator.hasBeenSuperseded($0) }) else {
       throw StoreFault(reason: "the database was written by a newer version")
