@@ -265,6 +265,20 @@ struct CommandTests {
   func stalledClient() async throws {
     let backend = try await BackendProcess(
       ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+  @Test("a reader that has gone ends a command with 74, and nothing is said of it")
+  func closedOutput() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try await withKept(in: folder) { _ async throws in }
+      let program = try Places.product("mfa-backend")
+      for command in [["keys", "make"], ["audit", "verify", "--database", "sqlite://\(folder)/mfa.db"]] {
+        // The reader is away before the command starts.
+        let script = "exec 3> >(exit); wait $!; \"$@\" >&3; echo $?"
+        let run = try await ChildProcess.run(Places.tool("bash"), ["-c", script, "bash", program] + command)
+        #expect(run.output == ["74"] && run.errors.isEmpty, "\(run.output) \(run.errors)")
+      }
+    }
+  }
+
     defer { backend.process.kill() }
     let head = "POST /api/v1/mfa/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     let request =
