@@ -136,6 +136,10 @@ struct CommandTests {
       testDescription: "no file of gate keys", arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + unfitting,
       status: 66, error: "error: /nowhere/jwks cannot be read: No such file or directory"),
     StartFault(
+      testDescription: "gate keys in the clear",
+      arguments: ["--ephemeral", "--gate-jwks", "http://gate.example.com/jwks.json"] + unfitting, status: 78,
+      error: "error: --gate-jwks: gate.jwks: is https, a file, or http from loopback alone: "),
+    StartFault(
       testDescription: "no gate", arguments: ["--ephemeral", "--gate-jwks", "http://127.0.0.1:1/"] + unfitting,
       status: 69, error: "error: the gate's keys cannot be had from http://127.0.0.1:1/: "),
     StartFault(
@@ -261,10 +265,6 @@ struct CommandTests {
     }
   }
 
-  @Test("a client that stalls in the middle of a request does not keep it from stopping")
-  func stalledClient() async throws {
-    let backend = try await BackendProcess(
-      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
   @Test("a reader that has gone ends a command with 74, and nothing is said of it")
   func closedOutput() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -279,6 +279,10 @@ struct CommandTests {
     }
   }
 
+  @Test("a client that stalls in the middle of a request does not keep it from stopping")
+  func stalledClient() async throws {
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
     defer { backend.process.kill() }
     let head = "POST /api/v1/mfa/enroll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     let request =

@@ -69,7 +69,7 @@ extension PaceLimits {
     var limits = PaceLimits()
     limits.brisk = .init(size: 1e9, perSecond: 1e9)
     limits.slow = .init(size: 1e9, perSecond: 1e9)
-    limits.slowOfAddress = .init(size: 1e9, perSecond: 1e9)
+    limits.slowOfAddress = nil
     return limits
   }()
 }

@@ -26,21 +26,33 @@ struct CodeTarget: Sendable {
 
 /// What counts the messages that one caller has had sent, and those of all.
 struct SendTally: Sendable {
+  enum Kind: String { case address, key }
+
   /// The caller's address and app instance, each with the id of what it will be counted by.
-  let origins: [(subject: String, id: UUID)]
+  let origins: [(kind: Kind, subject: String, id: UUID)]
   let everybody: [UInt8]
   let nobody: [UInt8]
 
   init(_ caller: Caller, _ premises: Premises) {
     let vault = premises.vault
-    var names = ["address:" + caller.identity.clientAddress]
+    var names = [(Kind.address, caller.identity.clientAddress)]
     // All debug builds are one app instance.
-    if caller.identity.binding != .debugBuild { names.append("key:" + caller.identity.subject) }
-    origins = names.map {
-      ("sent:" + Hex.encode(vault.hash($0, as: "origin").prefix(16)), premises.entropy.uuid())
+    if caller.identity.binding != .debugBuild { names.append((.key, caller.identity.subject)) }
+    origins = names.map { kind, name in
+      let hash = vault.hash("\(kind):\(name)", as: "origin")
+      return (kind, "sent:" + Hex.encode(hash.prefix(16)), premises.entropy.uuid())
     }
     everybody = vault.hash("everybody", as: "sent")
     nobody = vault.hash("nobody", as: "sent")
+  }
+}
+
+extension Policy {
+  fileprivate func mostMessages(of kind: SendTally.Kind) -> Int? {
+    switch kind {
+    case .address: mostMessagesOfAddress
+    case .key: mostMessagesOfInstance
+    }
   }
 }
 
@@ -70,11 +82,13 @@ extension CodeRecords {
   ) throws {
     let hourAgo = now.advanced(by: .seconds(-3600))
     let inAll = try countCodes(for: "sent", to: tally.everybody, channel, since: hourAgo)
-    let most = try tally.origins.map { try countCodes(for: $0.subject, to: tally.nobody, channel, since: hourAgo) }
-      .max()
-    if inAll >= policy.mostMessages || (most ?? 0) >= policy.mostMessagesOfCaller {
-      throw Refusal.rateLimited(retryAfter: .seconds(3600))
+    var isOver = inAll >= policy.mostMessages
+    for origin in tally.origins {
+      // One without a limit is counted as well, so that the answer takes as long and a limit set later finds its count.
+      let count = try countCodes(for: origin.subject, to: tally.nobody, channel, since: hourAgo)
+      if let limit = policy.mostMessages(of: origin.kind), count >= limit { isOver = true }
     }
+    if isOver { throw Refusal.rateLimited(retryAfter: .seconds(3600)) }
   }
 
   /// Counts a message, by rows that stand among the codes and that no guess fits. One that is not sent, for want of an
