@@ -281,7 +281,7 @@ if !gateOnly && !fuzzing {
     target("MFADomain", ["ByteCoding", "Locking", crypto]),
     target("MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
     target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
-    target("MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging] + nio + [nioSSL]),
+    target("MFADelivery", ["MFADomain", "ByteCoding", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
     target(
       "MFAService",
       [
@@ -328,7 +328,10 @@ if !gateOnly && !fuzzing {
       ]),
     tests(
       "MFADeliveryTests",
-      ["MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
+      [
+        "MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, lifecycle,
+        logging,
+      ]),
   ]
 }
 
