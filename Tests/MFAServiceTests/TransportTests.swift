@@ -1,6 +1,7 @@
 import Foundation
 import MFAFixtures
 import MFAService
+import TestSupport
 import Testing
 
 @Suite("REST")
@@ -64,6 +65,57 @@ struct TransportTests {
         assertion: try await backend.gate.assertion(for: .genuine()))
       #expect(answer.status == bad.status)
       #expect(answer["code"] == .string(bad.code))
+    }
+  }
+
+  /// A client that sends its body byte by byte, prints the answer, and sends on until the connection is closed.
+  private static let trickle = """
+    import socket, sys, time
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.sendall(sys.argv[2].replace("\\n", "\\r\\n").encode())
+    s.settimeout(0.02)
+    answer = b""
+    while True:
+        s.send(b" ")
+        try:
+            data = s.recv(65536)
+        except TimeoutError:
+            continue
+        if not data:
+            break
+        answer += data
+    print(answer.decode().replace("\\r", ""))
+    try:
+        while True:
+            s.send(b" ")
+            time.sleep(0.02)
+    except OSError:
+        print("closed")
+    """
+
+  @Test("A-171 a body that trickles in gets 408, and the connection is closed", .timeLimit(.minutes(1)))
+  func trickle() async throws {
+    try await TestBackend.with(bodyTime: .milliseconds(300)) { backend in
+      let head = """
+        POST /api/v1/auth/initiate HTTP/1.1
+        Host: localhost
+        Content-Type: application/json
+        Content-Length: 60000
+        X-Attest-Assertion: \(try await backend.gate.assertion(for: .genuine()))
+
+
+        """
+      let run = try await ChildProcess.run(
+        Places.tool("python3"), ["-c", Self.trickle, String(backend.port), head])
+      #expect(run.output.first == "HTTP/1.1 408 Request Timeout", "\(run.output) \(run.errors)")
+      #expect(run.output.contains { $0.lowercased() == "connection: close" })
+      #expect(run.output.contains { $0.contains(#""code":"request_timeout""#) })
+      #expect(run.output.last == "closed")
+      // One that comes at once is answered as ever, however many there are on the connection.
+      for _ in 1...3 {
+        #expect(
+          try await backend.post("/auth/initiate", ["username": "x", "deviceId": "d"], as: .genuine()).status == 200)
+      }
     }
   }
 

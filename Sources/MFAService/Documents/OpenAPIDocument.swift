@@ -129,7 +129,7 @@ extension Operation {
   /// Its own refusals, and those that every operation has.
   var allRefusals: [RefusalCode] {
     var all = refusals + [.notAttested, .notFound, .rateLimited, .unavailable]
-    if method == .post { all += [.invalidRequest, .payloadTooLarge, .unsupportedMediaType] }
+    if method == .post { all += [.invalidRequest, .requestTimeout, .payloadTooLarge, .unsupportedMediaType] }
     if access != .attested { all.append(.sessionRequired) }
     return all
   }

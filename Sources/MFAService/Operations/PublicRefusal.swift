@@ -5,6 +5,7 @@ internal import MFADomain
 public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case notAttested = "not_attested"
   case invalidRequest = "invalid_request"
+  case requestTimeout = "request_timeout"
   case payloadTooLarge = "payload_too_large"
   case unsupportedMediaType = "unsupported_media_type"
   case notFound = "not_found"
@@ -35,6 +36,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .secondFactorRequired, .boundElsewhere, .forbidden: 403
     case .notFound, .deviceNotEnrolled: 404
     case .methodNotAllowed: 405
+    case .requestTimeout: 408
     case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled: 409
     case .codeExpired: 410
     case .payloadTooLarge: 413
@@ -114,6 +116,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .malformedJSON: self.init(.invalidRequest, "The body is not JSON")
     case .fieldMissing(let field): self.init(.invalidRequest, "\(field) is required")
     case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has another type")
+    case .bodyTooSlow: self.init(.requestTimeout, "The body took too long")
     case .bodyTooLarge: self.init(.payloadTooLarge, "The body is too large")
     case .notJSON: self.init(.unsupportedMediaType, "The body must be application/json")
     case .unknownOperation: self.init(.notFound, "Not found")

@@ -51,6 +51,8 @@ struct RESTResponder: HTTPResponder {
       return Array(try await request.body.collect(upTo: largestBody).readableBytesView)
     } catch is NIOTooManyBytesError {
       throw RequestFault.bodyTooLarge
+    } catch is RequestBodyDeadline.Passed {
+      throw RequestFault.bodyTooSlow
     }
   }
 
@@ -68,6 +70,8 @@ struct RESTResponder: HTTPResponder {
   static func response(refusing refusal: PublicRefusal, _ requestID: String) -> Response {
     var headers: HTTPFields = [:]
     if let seconds = refusal.retryAfter { headers[.retryAfter] = String(seconds) }
+    // RFC 9110, section 15.5.9.
+    if refusal.code == .requestTimeout { headers[.connection] = "close" }
     if let authenticate = refusal.authenticate { headers[.wwwAuthenticate] = authenticate }
     return response(
       HTTPResponse.Status(code: refusal.code.status), refusal.body(requestID: requestID), requestID, headers)

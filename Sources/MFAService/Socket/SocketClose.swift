@@ -6,6 +6,8 @@ enum SocketClose: Sendable, Hashable {
   case notText
   /// The session that was attached has ended, or its token has expired and no newer one was attached.
   case sessionEnded
+  /// More waits for the client than it may let wait.
+  case tooSlow
   case tooBig
   case tooFast
   case internalError
@@ -16,6 +18,7 @@ enum SocketClose: Sendable, Hashable {
     case .internalError: 1011
     case .notText: 4400
     case .sessionEnded: 4403
+    case .tooSlow: 4408
     case .tooBig: 4413
     case .tooFast: 4429
     }
@@ -27,6 +30,7 @@ enum SocketClose: Sendable, Hashable {
     case .internalError: "internal error"
     case .notText: "only text messages"
     case .sessionEnded: "session revoked"
+    case .tooSlow: "too slow to read"
     case .tooBig: "message too big"
     case .tooFast: "too many messages"
     }
