@@ -323,7 +323,8 @@ if !gateOnly && !fuzzing {
     tests(
       "MFAEndToEndTests",
       [
-        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "SimulatedDevice", "TestSupport", crypto,
+        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "PostgresServers", "SimulatedDevice",
+        "TestSupport", crypto,
         "attest", "mfa-backend", "sallyport",
       ]),
     tests(

@@ -209,25 +209,6 @@ struct CommandTests {
     }
   }
 
-  @Test(
-    "no command but run makes a database",
-    arguments: [
-      ["audit", "verify"], ["audit", "export"], ["admin", "users"], ["admin", "lock", "ada"], ["keys", "rotate"],
-      ["keys", "reseal"],
-    ])
-  func noDatabase(_ command: [String]) async throws {
-    try await Places.withTemporaryFolder { folder in
-      let keys = try await mfa(["keys", "make"]).output.joined()
-      try Self.write(keys, toPrivate: folder + "/keys.json")
-      let run = try await mfa(command + Self.database(folder))
-      #expect(run.exit == .code(66))
-      #expect(
-        run.errors.first == "error: there is no database at \(folder)/mfa.db: No such file or directory",
-        "\(run.errors)")
-      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["keys.json"])
-    }
-  }
-
   @Test("a file of keys that others can read is refused, and of one that its group can read there is a warning")
   func readableKeys() async throws {
     try await Places.withTemporaryFolder { folder in

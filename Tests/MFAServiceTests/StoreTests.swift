@@ -4,6 +4,7 @@ import Foundation
 import MFADomain
 import MFAFixtures
 import MFAStore
+import PostgresServers
 import TestSupport
 import Testing
 
@@ -15,6 +16,23 @@ struct StoreTests {
     Challenge(
       id: UUID(), username: "ada", deviceID: try DeviceID("d"), nonce: Array(repeating: 7, count: 32),
       binding: .attestedKey("k"), createdAt: now, expiresAt: now.advanced(by: Challenge.lifetime))
+  }
+
+  @Test(
+    "a database without tables stays without them, unless they may be made", arguments: TestDatabase.allCases)
+  func noTables(_ database: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let open: (Bool) throws -> any Store
+      switch database {
+      case .sqlite: open = { try SQLiteMFAStore(path: folder + "/mfa.db", makesTables: $0) }
+      case .postgres:
+        let url = try await PostgresServer.shared().newURL()
+        open = { try PostgresMFAStore(url: url, makesTables: $0) }
+      }
+      for _ in 1...2 { #expect(throws: StoreFault.noTables) { try open(false) } }
+      _ = try open(true)
+      #expect(try await open(false).read { try $0.lastAuditEntry() == nil })
+    }
   }
 
   @Test("A-092 of 50 at once who spend a challenge one does, and nobody at its end", arguments: TestDatabase.allCases)

@@ -22,6 +22,9 @@ public struct StoreFault: Error, Sendable, Hashable {
     self.reason = reason
     self.isOverload = isOverload
   }
+
+  /// The database is there, and nobody has made the backend's tables in it.
+  public static let noTables = StoreFault(reason: "it has no tables of the backend's")
 }
 
 /// All records, within a transaction.
