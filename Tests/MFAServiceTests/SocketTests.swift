@@ -292,9 +292,44 @@ struct SocketTests {
         try await socket.send(.continuation, Array(repeating: 0x78, count: 40_000))
         #expect(try await socket.closeCode() == 4413)
       }
+      for size in [1 << 16 + 1, 1 << 20] {
+        try await TestSocket.with(backend, as: phone.app) { socket async throws in
+          // The server may have closed before all is written.
+          try? await socket.send(.text, Array(repeating: 0x78, count: size))
+          #expect(try await socket.closeCode() == 4413, "\(size)")
+        }
+      }
+      try await TestSocket.with(backend, as: phone.app) { socket async throws in
+        for _ in 1...2 { try? await socket.send(.text, fin: false, [0x78]) }
+        #expect(try await socket.closeCode() == 1002)
+      }
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        try await socket.send(.text, fin: false, [0x78])
+        for _ in 1...64 { try? await socket.send(.continuation, fin: false, [0x78]) }
+        #expect(try await socket.closeCode() == 4413)
+      }
       try await TestSocket.with(backend, as: phone.app) { socket in
         for _ in 1...201 { try await socket.send(.pong) }
         #expect(try await socket.closeCode() == 4429)
+      }
+    }
+  }
+
+  @Test("X-032 a message of 64 KiB is read, in one piece or in many, some of them empty")
+  func largestMessage() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        let head = #"{"jsonrpc":"2.0","id":"1","method":"none","params":""#
+        let text = head + String(repeating: "x", count: (1 << 16) - head.utf8.count - 2) + "\"}"
+        let bytes = Array(text.utf8)
+        #expect(bytes.count == 1 << 16)
+        try await socket.send(text)
+        #expect(try await socket.next { $0["id"] == "1" }["error"]?["code"] == -32601)
+        try await socket.send(.text, fin: false, Array(bytes[..<30_000]))
+        try await socket.send(.continuation, fin: false, [])
+        try await socket.send(.continuation, Array(bytes[30_000...]))
+        #expect(try await socket.next { $0["id"] == "1" }["error"]?["code"] == -32601)
       }
     }
   }

@@ -1,3 +1,5 @@
+internal import NIOWebSocket
+
 /// Why the server ends a socket: the codes of its own, from 4400 to 4429, beside those of RFC 6455.
 enum SocketClose: Sendable, Hashable {
   /// The client closed, or the server stops.
@@ -9,10 +11,13 @@ enum SocketClose: Sendable, Hashable {
   case tooBig
   case tooFast
   case internalError
+  /// Frames that are none, or not in an order that RFC 6455 allows.
+  case malformed
 
   var code: UInt16 {
     switch self {
     case .goingAway: 1001
+    case .malformed: 1002
     case .internalError: 1011
     case .notText: 4400
     case .sessionEnded: 4403
@@ -25,10 +30,26 @@ enum SocketClose: Sendable, Hashable {
     switch self {
     case .goingAway: ""
     case .internalError: "internal error"
+    case .malformed: "protocol error"
     case .notText: "only text messages"
     case .sessionEnded: "session revoked"
     case .tooBig: "message too big"
     case .tooFast: "too many messages"
+    }
+  }
+}
+
+extension SocketClose {
+  /// What an error of reading frames means; `nil` if it is the connection that broke.
+  init?(faultOfFrames error: any Error) {
+    switch error {
+    case NIOWebSocketError.invalidFrameLength: self = .tooBig
+    case is NIOWebSocketError: self = .malformed
+    case NIOWebSocketFrameAggregator.Error.tooManyFragments,
+      NIOWebSocketFrameAggregator.Error.accumulatedFrameSizeIsTooLarge:
+      self = .tooBig
+    case is NIOWebSocketFrameAggregator.Error: self = .malformed
+    default: return nil
     }
   }
 }

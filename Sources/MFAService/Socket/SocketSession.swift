@@ -98,10 +98,8 @@ struct SocketSession {
           }
         }
         return nil
-      } catch is NIOWebSocketFrameAggregator.Error {
-        return .tooBig
       } catch {
-        return nil
+        return SocketClose(faultOfFrames: error)
       }
     }
   }

@@ -82,7 +82,8 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   private func upgrader() -> NIOTypedWebSocketServerUpgrader<Outcome> {
     let admitted = Guarded<Caller?>(nil)
     return NIOTypedWebSocketServerUpgrader(
-      maxFrameSize: service.limits.largestMessage,
+      // Faults of the frames end a session with our own codes.
+      maxFrameSize: service.limits.largestMessage, enableAutomaticErrorHandling: false,
       shouldUpgrade: { channel, head in
         channel.eventLoop.makeFutureWithTask {
           do throws(UpgradeRefusal) {
@@ -108,7 +109,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     let largest = service.limits.largestMessage
     try channel.pipeline.syncOperations.addHandler(
       NIOWebSocketFrameAggregator(
-        minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64, maxAccumulatedFrameSize: largest))
+        minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 64, maxAccumulatedFrameSize: largest))
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
