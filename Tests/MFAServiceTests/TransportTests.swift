@@ -81,12 +81,51 @@ struct TransportTests {
     }
   }
 
-  @Test("A-172 a body of another type gets 415")
-  func mediaType() async throws {
+  @Test(
+    "A-145 a method that a path has not gets 405, and Allow names those that it has",
+    arguments: [
+      ("PUT", "/auth/initiate", "POST"), ("POST", "/devices/ada", "GET"), ("HEAD", "/auth/mfa/status", "GET"),
+      ("GET", "/auth/mfa/trusted-devices/1", "DELETE"), ("POST", "/openapi.json", "GET"),
+    ])
+  func allow(_ method: String, _ path: String, _ allowed: String) async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.send(method, "/api/v1" + path, as: .genuine())
+      #expect(answer.status == 405 && answer.headers["allow"] == allowed, "\(answer.status) \(answer.headers)")
+    }
+  }
+
+  @Test("A-145 every 401 says by WWW-Authenticate what it would need, and the document says that it does")
+  func challenges() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let otp: JSONValue = ["username": "nobody", "otp": "000000"]
+      let bare = try await backend.get("/auth/mfa/status", as: nil)
+      #expect(bare.status == 401 && bare.headers["www-authenticate"] == "AppAttest realm=\"mfa-backend\"")
+      for answer in [
+        try await backend.signIn(phone), try await backend.post("/auth/verify-otp", otp, as: phone.app),
+        try await backend.get("/auth/mfa/status", as: phone.app),
+      ] {
+        #expect(answer.status == 401)
+        #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true, "\(answer["code"] ?? nil)")
+      }
+      let document = try await backend.send("GET", "/api/v1/openapi.json", as: nil)
+      guard case .object(let paths) = document["paths"] else { throw CancellationError() }
+      for (path, item) in paths {
+        guard case .object(let operations) = item else { continue }
+        for operation in operations.values {
+          let field = operation["responses"]?["401"]?["headers"]?["WWW-Authenticate"]
+          #expect(field?["required"] == true, "\(path)")
+        }
+      }
+    }
+  }
+
+  @Test("A-172 a body of another type gets 415", arguments: ["text/plain", "application/json-patch+json"])
+  func mediaType(_ type: String) async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.send(
         "POST", "/api/v1/auth/initiate", text: nil, assertion: try await backend.gate.assertion(for: .genuine()),
-        headers: [("Content-Type", "text/plain")])
+        headers: [("Content-Type", type)])
       #expect(answer.status == 415)
     }
   }
@@ -111,6 +150,7 @@ struct TransportTests {
       #expect(fourth.status == 429)
       #expect(fourth["retryAfter"] == 2)
       #expect(fourth.headers["retry-after"] == "2")
+      #expect(fourth.headers["ratelimit"] == "\"requests\";r=0;t=2")
       #expect(try await backend.challenge(TestPhone()).status == 200)
       backend.clock.advance(by: .seconds(2))
       #expect(try await backend.challenge(phone).status == 200)
