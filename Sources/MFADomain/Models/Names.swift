@@ -51,9 +51,10 @@ public struct DeviceID: Sendable, Hashable {
 public struct DeviceModel: Sendable, Hashable {
   public let text: String
 
-  public init(_ text: String) throws(InvalidValue) {
+  /// - Parameter field: what the client calls it.
+  public init(_ text: String, field: String = "deviceModel") throws(InvalidValue) {
     guard text.count <= 128, text.utf8.count <= 512, text.hasNoControls else {
-      throw InvalidValue(field: "deviceModel", rule: "has at most 128 characters and no control characters")
+      throw InvalidValue(field: field, rule: "has at most 128 characters and no control characters")
     }
     self.text = text
   }
