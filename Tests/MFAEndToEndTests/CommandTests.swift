@@ -326,6 +326,11 @@ struct CommandTests {
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
         _ = try await ask(backend, "POST", "/mfa/downgrade", phone.naming, as: phone.app)
       }
+      let newest = try await mfa(["admin", "history", "testuser", "--last", "1"] + Self.database(folder)).output
+      #expect(newest.count == 1 && newest.first?.contains(" device.downgraded device=") == true, "\(newest)")
+      let older = try await mfa(["admin", "history", "testuser", "--before", "2"] + Self.database(folder)).output
+      #expect(older.count == 1 && older.first?.hasPrefix("1 ") == true, "\(older)")
+      #expect(try await mfa(["admin", "history", "testuser", "--last", "0"] + Self.database(folder)).exit == .code(64))
       let database = ["--database", "sqlite://\(folder)/mfa.db"]
       let verified = try await mfa(["audit", "verify"] + database)
       #expect(verified.exit == .code(0), "\(verified.errors)")

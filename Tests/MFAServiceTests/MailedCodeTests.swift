@@ -84,9 +84,9 @@ struct MailedCodeTests {
       let notices = try await backend.get("/auth/notices", as: phone.app, token: later)["notices"]
       #expect(notices?[2]?["kind"] == "emailConfirmed")
       let entries = try await backend.premises.store.read {
-        try $0.auditEntries(after: 0, account: "testuser", atMost: 100)
+        try $0.auditEntries(before: .max, account: "testuser", atMost: 100)
       }
-      #expect(entries.contains { $0.entry.event == AuditEvent.emailConfirmed.rawValue })
+      #expect(entries.contains { $0.event == AuditEvent.emailConfirmed.rawValue })
     }
   }
 

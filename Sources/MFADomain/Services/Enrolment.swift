@@ -56,13 +56,9 @@ public struct Enrolment: Sendable {
       [policy = premises.policy, vault = premises.vault] records -> Result<Device, Refusal> in
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username.key)
-      if let code = application.linkCode, let user, known == nil || known?.isRemoved(from: user) == true {
-        let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
-        if case .failure(let refusal) = judged { return .failure(refusal) }
-        try Self.checkRoom(for: user, policy, in: records)
-      } else {
-        try Self.admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
-      }
+      let refusal = try Self.refusal(
+        of: application, enrolling: known, for: user, by: caller, policy, vault, in: records, at: now)
+      if let refusal { return .failure(refusal) }
       let owner = user ?? User(id: newID, username: application.username, createdAt: now)
       if user == nil { try records.insert(owner) }
       let device = Device(
@@ -83,13 +79,36 @@ public struct Enrolment: Sendable {
     return device
   }
 
+  /// Why the caller may not enrol the device; `nil` if they may. A refusal leaves its line in the history, so it is to be
+  /// committed.
+  private static func refusal(
+    of application: Application, enrolling known: Device?, for user: User?, by caller: Caller, _ policy: Policy,
+    _ vault: Vault, in records: any Records, at now: Timestamp
+  ) throws -> Refusal? {
+    if let code = application.linkCode, let user, known == nil || known?.isRemoved(from: user) == true {
+      let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
+      if case .failure(let refusal) = judged { return refusal }
+      try checkRoom(for: user, policy, in: records)
+      return nil
+    }
+    do {
+      try admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
+      return nil
+    } catch let refusal as Refusal {
+      try records.note(
+        .enrolmentRefused, by: caller, account: application.username.key,
+        ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"], at: now)
+      return refusal
+    }
+  }
+
   private static func admit(
     _ caller: Caller, enrolling known: Device?, for user: User?, policy: Policy, in records: any Records,
     at now: Timestamp
   ) throws {
     if let known {
-      guard known.userID == user?.id else { throw Refusal.deviceExists }
-      guard known.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
+      guard let user, known.userID == user.id else { throw Refusal.deviceExists }
+      guard known.binding == caller.identity.binding else { throw Refusal.boundElsewhere(account: user.username.key) }
     }
     guard let user else { return }
     let devices = try records.devices(of: user.id)
@@ -183,7 +202,9 @@ public struct Enrolment: Sendable {
   ) throws -> (device: Device, user: User) {
     let known = try records.device(deviceID)
     let isBound = known?.binding == caller.identity.binding
-    if mustBeBound, known != nil, !isBound { throw Refusal.boundElsewhere }
+    if mustBeBound, let known, !isBound {
+      throw Refusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
+    }
     if bindingSuffices, isBound, caller.identity.binding != .debugBuild {
       guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.username == username
       else { throw Refusal.deviceNotEnrolled }

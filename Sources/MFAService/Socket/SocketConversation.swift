@@ -102,7 +102,7 @@ final class SocketConversation: Sendable {
   private func perform(_ request: RPCRequest, _ text: [UInt8]) async throws(RPCError) -> [UInt8] {
     let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
     do {
-      if request.method == "session.attach" { return try await attach(input) }
+      if request.method == AttachRequest.method { return try await attach(input) }
       guard let operation = registry.operation(named: request.method) else { throw RPCError.unknownMethod }
       return try await registry.run(operation, input, for: caller.with(session))
     } catch let error as RPCError {
@@ -116,7 +116,11 @@ final class SocketConversation: Sendable {
   private func attach(_ input: OperationInput) async throws -> [UInt8] {
     let request = try input.decode(as: AttachRequest.self)
     guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw Refusal.sessionRequired }
-    try await notices.admit(caller.with(proof))
+    do {
+      try await notices.admit(caller.with(proof))
+    } catch {
+      throw await registry.kept(error, of: AttachRequest.method, by: caller.with(proof))
+    }
     state.withLock { state in
       if state.session?.userID != proof.userID { state.toldUpTo = nil }
       state.session = proof
