@@ -70,7 +70,8 @@ public struct Enrolment: Sendable {
       let isNew = known == nil || known?.removedAt != nil
       try records.note(
         isNew ? .deviceEnrolled : .deviceReenrolled, by: caller, account: owner.username.key,
-        ["device=\(device.id.text)", "method=\(device.method.rawValue)"], at: now)
+        ["device=\(device.id.text)", "method=\(device.method.rawValue)", "attested=\(device.isAttested)"],
+        at: now)
       _ = try records.append(.deviceEnrolled, to: owner.id, concerning: device.id.text, at: now)
       return .success(device)
     }
