@@ -309,10 +309,10 @@ struct CommandTests {
     let port = try #require(try JSONValue(Data(line.utf8))["port"]?.text)
     let phone = TestPhone()
     #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
-    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: .genuine()).status == 403)
+    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: .genuine()).status == 409)
     let text = try await curl("GET", "http://127.0.0.1:\(port)/metrics").text
     #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="done"} 1"#), "\(text)")
-    #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="device_mismatch"} 1"#))
+    #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="device_exists"} 1"#))
     #expect(text.contains(#"mfa_operation_seconds_count{operation="mfa.enroll"} 2"#))
     let main = try #require(backend.port)
     #expect(try await curl("GET", "http://127.0.0.1:\(main)/metrics").status == 401)

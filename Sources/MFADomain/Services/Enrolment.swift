@@ -46,6 +46,8 @@ public struct Enrolment: Sendable {
   /// the user that was proved lately; a new key for an enrolled one by such a session alone. A device that was removed
   /// comes back as a new one does: that it was once bound to the caller proves nothing, since it may have been removed
   /// because it was lost. Who has no device left needs an operator's code.
+  ///
+  /// What has been done already is answered in the same way and changes nothing: the app may have lost the answer.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
     let phoneNumber = try application.phoneNumber.map {
@@ -56,6 +58,7 @@ public struct Enrolment: Sendable {
       [policy = premises.policy, vault = premises.vault] records -> Result<Device, Refusal> in
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username.key)
+      if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) { return .success(known) }
       let refusal = try Self.refusal(
         of: application, enrolling: known, for: user, by: caller, policy, vault, in: records, at: now)
       if let refusal { return .failure(refusal) }
@@ -107,10 +110,8 @@ public struct Enrolment: Sendable {
     _ caller: Caller, enrolling known: Device?, for user: User?, policy: Policy, in records: any Records,
     at now: Timestamp
   ) throws {
-    if let known {
-      guard let user, known.userID == user.id else { throw Refusal.deviceExists }
-      guard known.binding == caller.identity.binding else { throw Refusal.boundElsewhere(account: user.username.key) }
-    }
+    // Whatever the name: or another app instance could find out by it whose a device is.
+    if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw Refusal.deviceExists }
     guard let user else { return }
     let devices = try records.devices(of: user.id)
     let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
@@ -220,6 +221,18 @@ public struct Enrolment: Sendable {
 
   /// What the vault seals a device's number for.
   static func phonePlace(_ deviceID: DeviceID) -> String { "device:\(deviceID.text):phone" }
+}
+
+extension Enrolment.Application {
+  /// Whether `known` is the device that came of it, by the same app instance.
+  fileprivate func isDone(by known: Device, of user: User, for caller: Caller, _ vault: Vault) throws -> Bool {
+    guard known.userID == user.id, known.removedAt == nil, user.lockedAt == nil,
+      known.binding == caller.identity.binding, known.method == method, known.publicKey == publicKey,
+      known.authMethod == authMethod, known.model == model
+    else { return false }
+    return try known.phoneNumber.map { try vault.openText($0, for: Enrolment.phonePlace(known.id)) }
+      == phoneNumber?.text
+  }
 }
 
 extension Device {
