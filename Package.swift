@@ -281,7 +281,7 @@ if !gateOnly && !fuzzing {
     target("MFADomain", ["ByteCoding", "Locking", crypto]),
     target("MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
     target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
-    target("MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging] + nio + [nioSSL]),
+    target("MFADelivery", ["MFADomain", "ByteCoding", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
     target(
       "MFAService",
       [
@@ -323,12 +323,16 @@ if !gateOnly && !fuzzing {
     tests(
       "MFAEndToEndTests",
       [
-        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "SimulatedDevice", "TestSupport", crypto,
+        "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "PostgresServers", "SimulatedDevice",
+        "TestSupport", crypto,
         "attest", "mfa-backend", "sallyport",
       ]),
     tests(
       "MFADeliveryTests",
-      ["MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, logging]),
+      [
+        "MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, lifecycle,
+        logging,
+      ]),
   ]
 }
 

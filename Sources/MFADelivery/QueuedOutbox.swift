@@ -1,74 +1,75 @@
-internal import ByteCoding
-internal import Locking
 public import Logging
 public import MFADomain
 public import ServiceLifecycle
 
-/// Hands messages to providers, one after the other, away from the requests that they come from.
+/// Hands messages to providers, away from the requests that they come from: SMS and e-mail by a queue each, so that
+/// neither waits for the other's provider.
 ///
-/// What waits when the process ends is lost, and the user asks for another code: codes live for minutes, so there is
-/// nothing to keep.
+/// When it is told to stop, what waits is still delivered, for a while. What then waits is lost, and the user asks for
+/// another code: codes live for minutes, so there is nothing to keep.
 public final class QueuedOutbox: Outbox, Service {
-  private let phone: (any MessageProvider)?
-  private let email: (any MessageProvider)?
-  private let attempts: Int
-  private let pause: Duration
-  private let logger: Logger
-  private let queue: AsyncStream<OutgoingMessage>
-  private let entrance: AsyncStream<OutgoingMessage>.Continuation
+  /// How messages are delivered.
+  public struct Pace: Sendable {
+    /// How many may wait in a queue; further ones are dropped.
+    public var capacity = 1000
+    /// How many a provider is given at the same time.
+    public var mostAtOnce = 4
+    /// How often a message is tried while its failures are temporary.
+    public var attempts = 3
+    /// How long to wait before the second attempt; before each further one twice as long.
+    public var pause = Duration.seconds(1)
+    /// How long what waits is still delivered after the order to stop.
+    public var patience = Duration.seconds(5)
+
+    public init() {}
+  }
+
+  private let phone: DeliveryQueue
+  private let email: DeliveryQueue
+  private let patience: Duration
 
   /// - Parameters:
   ///   - phone: who takes SMS; `nil` if nobody does.
   ///   - email: who takes e-mail.
-  ///   - capacity: how many may wait; further ones are dropped, and the log says so.
-  ///   - attempts: how often a message is tried while its failures are temporary.
-  ///   - pause: how long to wait before the second attempt; before each further one twice as long.
   public init(
-    phone: (any MessageProvider)?, email: (any MessageProvider)?, capacity: Int = 1000, attempts: Int = 3,
-    pause: Duration = .seconds(1), logger: Logger
+    phone: (any MessageProvider)?, email: (any MessageProvider)?, pace: Pace = Pace(), logger: Logger
   ) {
-    self.phone = phone
-    self.email = email
-    self.attempts = attempts
-    self.pause = pause
-    self.logger = logger
-    (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(capacity))
+    self.phone = DeliveryQueue(kind: "sms", provider: phone, pace: pace, logger: logger)
+    self.email = DeliveryQueue(kind: "email", provider: email, pace: pace, logger: logger)
+    patience = pace.patience
   }
 
-  public func send(_ message: OutgoingMessage) {
-    if case .dropped = entrance.yield(message) { logger.error("message dropped: too many wait") }
+  public func send(_ message: OutgoingMessage) { queue(for: message).send(message) }
+
+  private func queue(for message: OutgoingMessage) -> DeliveryQueue {
+    switch message.destination {
+    case .phone: phone
+    case .email: email
+    }
   }
 
   public func run() async throws {
-    await cancelWhenGracefulShutdown {
-      for await message in self.queue { await self.deliver(message) }
-    }
-  }
-
-  private func deliver(_ message: OutgoingMessage) async {
-    let (provider, kind) =
-      switch message.destination {
-      case .phone: (phone, "sms")
-      case .email: (email, "email")
+    await withGracefulShutdownHandler {
+      await withTaskGroup(of: Bool.self) { group in
+        for queue in [phone, email] {
+          group.addTask {
+            await queue.run()
+            return true
+          }
+        }
+        group.addTask { [patience] in
+          // Without a group of services there is no order to stop, and this ends with the task.
+          try? await gracefulShutdown()
+          try? await Task.sleep(for: patience)
+          return false
+        }
+        var running = 2
+        while running > 0, await group.next() == true { running -= 1 }
+        group.cancelAll()
       }
-    guard let provider else {
-      logger.error("message not sent: no provider is configured", metadata: ["kind": "\(kind)"])
-      return
-    }
-    var wait = pause
-    for attempt in 1...max(1, attempts) {
-      do throws(DeliveryFailure) {
-        try await provider.deliver(message)
-        return logger.info("message sent", metadata: ["kind": "\(kind)", "attempt": "\(attempt)"])
-      } catch {
-        let isLast = !error.isTemporary || attempt == attempts
-        logger.log(
-          level: isLast ? .error : .notice, "message not taken",
-          metadata: ["kind": "\(kind)", "attempt": "\(attempt)", "reason": "\(error.reason)"])
-        if isLast { return }
-        do { try await Task.sleep(for: wait) } catch { return }
-        wait *= 2
-      }
+    } onGracefulShutdown: {
+      self.phone.close()
+      self.email.close()
     }
   }
 }

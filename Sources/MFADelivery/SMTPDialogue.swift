@@ -53,9 +53,12 @@ struct SMTPDialogue {
     if let authority = server.authority { configuration.trustRoots = .file(authority) }
     let context = try NIOSSLContext(configuration: configuration)
     let name = server.serverName ?? server.host
+    // No address stands in SNI (RFC 6066, section 3). Without a name the certificate must have the address that we are
+    // connected to.
+    let sni = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
     let channel = channel
     try await channel.eventLoop.submit {
-      let handler = try NIOSSLClientHandler(context: context, serverHostname: name)
+      let handler = try NIOSSLClientHandler(context: context, serverHostname: sni)
       try channel.pipeline.syncOperations.addHandler(handler, position: .first)
     }.get()
   }

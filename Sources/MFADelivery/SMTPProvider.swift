@@ -7,6 +7,7 @@ internal import NIOSSL
 /// E-mail by SMTP (RFC 5321), a connection for each message.
 public struct SMTPProvider: MessageProvider {
   public struct Server: Sendable, Hashable {
+    /// A name, or an address, which is then in its certificate: of IPv6 without brackets.
     public var host: String
     public var port: Int
     /// The name in its certificate, where that is not the host.

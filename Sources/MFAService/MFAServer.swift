@@ -19,14 +19,17 @@ public struct MFAServer: Service {
   private let callers: CallerReader
   private let tokens: AccessTokens
   private let limits: SocketLimits
+  private let bodyTime: Duration
   private let address: Address
   private let logger: Logger
   private let didBind: @Sendable (_ port: Int?) async -> Void
 
-  /// - Parameter didBind: called once the server listens, with its port if it has one.
+  /// - Parameters:
+  ///   - bodyTime: how long the body of a request may take to arrive.
+  ///   - didBind: called once the server listens, with its port if it has one.
   public init(
     premises: Premises, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
-    limits: SocketLimits = SocketLimits(), logger: Logger,
+    limits: SocketLimits = SocketLimits(), bodyTime: Duration = .seconds(10), logger: Logger,
     didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
   ) {
     self.premises = premises
@@ -34,6 +37,7 @@ public struct MFAServer: Service {
     self.callers = callers
     self.tokens = tokens
     self.limits = limits
+    self.bodyTime = bodyTime
     self.address = address
     self.logger = logger
     self.didBind = didBind
@@ -47,7 +51,8 @@ public struct MFAServer: Service {
       premises: premises, registry: registry, callers: callers, tokens: tokens, limits: limits, logger: logger)
     let application = Application(
       responder: responder,
-      server: HTTPServerBuilder { UpgradableChannel(responder: $0, service: service) },
+      server: HTTPServerBuilder { [bodyTime] in UpgradableChannel(responder: $0, service: service, bodyTime: bodyTime)
+      },
       configuration: ApplicationConfiguration(address: address.bind),
       onServerRunning: { [didBind] channel in await didBind(channel.localAddress?.port) },
       logger: logger)

@@ -41,6 +41,22 @@ public struct BackendSettings: Sendable, Hashable {
     public let mostDevices: Int
   }
 
+  /// How often something may be done: `count` at once, and as many again over `period`.
+  public struct Rate: Sendable, Hashable {
+    public let count: Int
+    public let period: Duration
+  }
+
+  /// What callers may have; `nil` where there is no limit.
+  public struct Limits: Sendable, Hashable {
+    public let messagesPerHour: Int
+    public let messagesPerHourOfAddress: Int?
+    public let messagesPerHourOfKey: Int
+    public let codeRequestsOfAddress: Rate?
+    public let codeRequestsOfKey: Rate
+    public let requestsOfKey: Rate
+  }
+
   public let listen: ListenPlace
   public let database: Database
   public let gate: Gate
@@ -48,9 +64,34 @@ public struct BackendSettings: Sendable, Hashable {
   public let mail: Mail?
   public let domain: String
   public let policy: Policy
+  public let limits: Limits
   public let metrics: ListenPlace?
   public let logLevel: String
   public let logsStatements: Bool
+}
+
+/// A server elsewhere: a name or an address, and a port.
+struct HostPort: Sendable, Hashable {
+  /// Of IPv6 without its brackets.
+  let host: String
+  let port: Int
+
+  /// Reads `mail.example.com:587`, `192.0.2.1:587` or `[2001:db8::1]:587`; `nil` for anything else.
+  init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
+      return nil
+    }
+    let host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      var address = in6_addr()
+      self.host = String(host.dropFirst().dropLast())
+      guard inet_pton(AF_INET6, self.host, &address) == 1 else { return nil }
+    } else {
+      self.host = String(host)
+      guard !host.isEmpty, !host.contains(where: { ":[]/@ ".contains($0) }) else { return nil }
+    }
+    self.port = Int(port)
+  }
 }
 
 /// Where a server listens: on loopback or a Unix socket, since it speaks without TLS to the gate alone.
@@ -72,7 +113,8 @@ public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     self = .tcp(host: String(host), port: Int(port))
   }
 
-  private static func isLoopback(_ host: String) -> Bool {
+  /// Whether `host`, of IPv6 without brackets, is this machine itself.
+  static func isLoopback(_ host: String) -> Bool {
     var address = in_addr()
     guard inet_pton(AF_INET, host, &address) == 1 else { return host == "::1" || host == "localhost" }
     return UInt32(bigEndian: address.s_addr) >> 24 == 127

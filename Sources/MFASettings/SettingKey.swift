@@ -17,6 +17,11 @@ public struct SettingKey: Sendable, Hashable {
     case fileOrURL
     case integer(ClosedRange<Int>)
     case choice([String])
+    /// A number; where it may be without, `off` and `0` stand for no limit.
+    case cap(ClosedRange<Int>, canBeOff: Bool)
+    /// So many at once, and as many again over a time, as `120/1m`; where it may be without, `off` and `0` stand for no
+    /// limit.
+    case rate(canBeOff: Bool)
     /// Days, hours, minutes or seconds, as `7d`.
     case duration
   }
@@ -42,7 +47,7 @@ public struct SettingKey: Sendable, Hashable {
       "listen", .text, default: "127.0.0.1:8080", "Where to listen: ADDRESS:PORT on loopback, or unix:/path."),
     SettingKey("database", .text, "sqlite:///path, postgres://user@host/database, or ephemeral."),
     SettingKey("keys_file", .file, "JSON file with the key-encryption keys, the current one first."),
-    SettingKey("gate.jwks", .fileOrURL, "The gate's keys: a URL or a file."),
+    SettingKey("gate.jwks", .fileOrURL, "The gate's keys: a URL, of https unless it is on loopback, or a file."),
     SettingKey("gate.ca_file", .file, "PEM file with the roots that the gate's URL is checked against."),
     SettingKey("gate.issuer", .text, "What the gate's identities have as issuer."),
     SettingKey("gate.audience", .text, "What the gate's identities have as audience."),
@@ -51,7 +56,7 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey("sms.account", .text, "The account there."),
     SettingKey("sms.token_file", .file, "File with the account's token."),
     SettingKey("sms.from", .text, "The number that SMS come from."),
-    SettingKey("email.smtp", .text, "The mail server, HOST:PORT. TLS by STARTTLS is required."),
+    SettingKey("email.smtp", .text, "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS by STARTTLS is required."),
     SettingKey("email.ca_file", .file, "PEM file with the roots that the mail server is checked against."),
     SettingKey("email.user", .text, "The user there."),
     SettingKey("email.password_file", .file, "File with the user's password."),
@@ -66,6 +71,23 @@ public struct SettingKey: Sendable, Hashable {
       "policy.biometric_gate", .choice(["on", "off"]), default: "on",
       "Whether a client may put its biometric gate in front of the code."),
     SettingKey("policy.most_devices", .integer(1...100), default: "10", "Devices of one account."),
+    SettingKey(
+      "limits.messages_per_hour", .cap(mostMessages, canBeOff: false), default: "3000",
+      "Messages to all users together, by SMS and by e-mail each."),
+    SettingKey(
+      "limits.per_ip.messages_per_hour", .cap(mostMessages, canBeOff: true), default: "30",
+      "Messages that one address has sent, by SMS and by e-mail each; off where all clients come from one."),
+    SettingKey(
+      "limits.per_ip.code_requests", .rate(canBeOff: true), default: "100/50s",
+      "Requests of one address that send or guess codes: so many at once, and so many again over the time; or off."),
+    SettingKey(
+      "limits.per_key.messages_per_hour", .cap(mostMessages, canBeOff: false), default: "30",
+      "Messages that one app instance has sent, by SMS and by e-mail each."),
+    SettingKey(
+      "limits.per_key.code_requests", .rate(canBeOff: false), default: "20/40s",
+      "Requests of one app instance that send or guess codes."),
+    SettingKey(
+      "limits.per_key.requests", .rate(canBeOff: false), default: "120/6s", "Other requests of one app instance."),
     SettingKey("metrics.listen", .text, "Where /metrics is answered: ADDRESS:PORT on loopback. Without it nowhere."),
     SettingKey(
       "log.level", .choice(["debug", "info", "notice", "warning", "error"]), default: "info",
@@ -73,6 +95,8 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey(
       "log.sql", .choice(["on", "off"]), default: "off", "Whether statements are logged, at debug, without values."),
   ]
+
+  private static let mostMessages = 1...1_000_000
 
   static func at(_ path: String) -> SettingKey? { all.first { $0.path == path } }
   /// Whether keys stand below `path`.
@@ -85,8 +109,24 @@ public struct SettingKey: Sendable, Hashable {
     case .integer(let range):
       Int(text).map(range.contains) == true ? nil : "is a number from \(range.lowerBound) to \(range.upperBound)"
     case .choice(let words): words.contains(text) ? nil : "is \(words.joined(separator: " or "))"
+    case .cap(let range, let canBeOff):
+      (canBeOff && Self.isOff(text)) || Int(text).map(range.contains) == true
+        ? nil : "is a number from \(range.lowerBound) to \(range.upperBound)\(canBeOff ? ", or off" : "")"
+    case .rate(let canBeOff):
+      (canBeOff && Self.isOff(text)) || Self.rate(text) != nil
+        ? nil : "is a number up to 1000000 and a time from 1s to 1d, as 120/1m\(canBeOff ? ", or off" : "")"
     case .duration: Self.duration(text) == nil ? "is a number with d, h, m or s, as 7d" : nil
     }
+  }
+
+  static func isOff(_ text: String) -> Bool { text == "off" || text == "0" }
+
+  static func rate(_ text: String) -> BackendSettings.Rate? {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, let count = Int(parts[0]), (1...1_000_000).contains(count),
+      let period = duration(String(parts[1])), period >= .seconds(1), period <= .seconds(86400)
+    else { return nil }
+    return BackendSettings.Rate(count: count, period: period)
   }
 
   static func duration(_ text: String) -> Duration? {

@@ -63,7 +63,8 @@ private struct SettingsSheet {
     guard let listen, let database, let gate, let texting else { return nil }
     return BackendSettings(
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
-      policy: policy, metrics: metrics, logLevel: value("log.level"), logsStatements: value("log.sql") == "on")
+      policy: policy, limits: limits, metrics: metrics, logLevel: value("log.level"),
+      logsStatements: value("log.sql") == "on")
   }
 
   /// The value that somebody gave.
@@ -106,8 +107,21 @@ private struct SettingsSheet {
   private mutating func gate() -> BackendSettings.Gate? {
     let (keys, issuer, audience) = (required("gate.jwks"), required("gate.issuer"), required("gate.audience"))
     guard let keys, let issuer, let audience else { return nil }
+    guard Self.isTrustworthy(keys) else {
+      refuse(
+        "gate.jwks",
+        "is https, a file, or http from loopback alone: whoever can change keys on their way says who is who")
+      return nil
+    }
     return BackendSettings.Gate(
       keys: keys, authorityFile: given("gate.ca_file"), issuer: issuer, audience: audience)
+  }
+
+  /// Whether nobody on the way can put other keys in the place of those that `place` gives.
+  private static func isTrustworthy(_ place: String) -> Bool {
+    guard place.lowercased().hasPrefix("http://") else { return true }
+    guard let host = URLComponents(string: place)?.host else { return false }
+    return ListenPlace.isLoopback(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
   }
 
   private mutating func texting() -> BackendSettings.Texting? {
@@ -128,14 +142,29 @@ private struct SettingsSheet {
       refuse("email.user", "and email.password_file belong together")
     }
     guard let server, let sender else { return nil }
-    let parts = server.split(separator: ":")
-    guard parts.count == 2, let port = UInt16(parts[1]) else {
-      refuse("email.smtp", "is HOST:PORT")
+    guard let place = HostPort(server) else {
+      refuse("email.smtp", "is HOST:PORT, or [ADDRESS]:PORT with one of IPv6")
       return nil
     }
     return BackendSettings.Mail(
-      host: String(parts[0]), port: Int(port), authorityFile: given("email.ca_file"), user: given("email.user"),
+      host: place.host, port: place.port, authorityFile: given("email.ca_file"), user: given("email.user"),
       passwordFile: given("email.password_file"), sender: sender)
+  }
+
+  /// What was given has been looked at, and the defaults are of their kind: the values behind `??` are never taken.
+  private var limits: BackendSettings.Limits {
+    BackendSettings.Limits(
+      messagesPerHour: cap("limits.messages_per_hour") ?? 1,
+      messagesPerHourOfAddress: cap("limits.per_ip.messages_per_hour"),
+      messagesPerHourOfKey: cap("limits.per_key.messages_per_hour") ?? 1,
+      codeRequestsOfAddress: SettingKey.rate(value("limits.per_ip.code_requests")),
+      codeRequestsOfKey: rate("limits.per_key.code_requests"), requestsOfKey: rate("limits.per_key.requests"))
+  }
+
+  private func cap(_ path: String) -> Int? { SettingKey.isOff(value(path)) ? nil : Int(value(path)) }
+
+  private func rate(_ path: String) -> BackendSettings.Rate {
+    SettingKey.rate(value(path)) ?? BackendSettings.Rate(count: 1, period: .seconds(1))
   }
 
   private var policy: BackendSettings.Policy {

@@ -15,7 +15,8 @@ public enum GateKeySource: Sendable, Hashable {
 
   /// Reads `text` as `--gate-jwks` has it.
   public init(_ text: String, authority: String?) {
-    self = text.hasPrefix("https://") || text.hasPrefix("http://") ? .url(text, authority: authority) : .file(text)
+    let isURL = ["https://", "http://"].contains { text.lowercased().hasPrefix($0) }
+    self = isURL ? .url(text, authority: authority) : .file(text)
   }
 
   /// Why there are no keys.

@@ -5,7 +5,7 @@ public struct AccountsRequest: WireValue {
   public init(after: String? = nil) { self.after = after }
 
   public static let schema = JSONSchema.object([
-    .optional("after", .string(maxLength: 128), "The name after which to go on.")
+    .optional("after", .username, "The name after which to go on: `next` of the page before.")
   ])
 }
 
@@ -42,10 +42,18 @@ public struct AccountList: WireValue {
   }
 
   public var users: [Entry]
+  /// The name after which to go on; `null` at the end.
+  @Nullable public var next: String?
 
-  public init(users: [Entry]) { self.users = users }
+  public init(users: [Entry], next: String?) {
+    self.users = users
+    self.next = next
+  }
 
-  public static let schema = JSONSchema.object([.required("users", .array(Entry.schema))])
+  public static let schema = JSONSchema.object([
+    .required("users", .array(Entry.schema)),
+    .required("next", .nullable(.text), "What to go on after; null at the end."),
+  ])
 }
 
 /// What operators do to an account.
@@ -78,15 +86,16 @@ public struct ResetResponse: WireValue {
 /// `GET /admin/users/{username}/history`
 public struct HistoryRequest: WireValue {
   public var username: String
-  public var after: Int64?
+  public var before: Int64?
 
-  public init(username: String, after: Int64? = nil) {
+  public init(username: String, before: Int64? = nil) {
     self.username = username
-    self.after = after
+    self.before = before
   }
 
   public static let schema = JSONSchema.object([
-    .required("username", .username), .optional("after", .integer(minimum: 0)),
+    .required("username", .username),
+    .optional("before", .integer(minimum: 1), "The number before which to go on: `next` of the page before."),
   ])
 }
 
@@ -114,9 +123,18 @@ public struct History: WireValue {
     ])
   }
 
+  /// The newest first.
   public var entries: [Entry]
+  /// The number before which to go on; `null` at the end.
+  @Nullable public var next: Int64?
 
-  public init(entries: [Entry]) { self.entries = entries }
+  public init(entries: [Entry], next: Int64?) {
+    self.entries = entries
+    self.next = next
+  }
 
-  public static let schema = JSONSchema.object([.required("entries", .array(Entry.schema))])
+  public static let schema = JSONSchema.object([
+    .required("entries", .array(Entry.schema), "The newest first."),
+    .required("next", .nullable(.integer(minimum: 1)), "What to go on before; null at the end."),
+  ])
 }

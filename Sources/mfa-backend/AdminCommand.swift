@@ -32,11 +32,11 @@ struct AdminCommand: AsyncParsableCommand {
 
     func run() async throws {
       try await database.administer { administration, actor in
-        var last = ""
+        var last: Username?
         while true {
           let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
           for account in accounts { try Console.print(AdminCommand.line(account)) }
-          guard let name = accounts.last?.user.username.key, accounts.count == 200 else { return }
+          guard let name = accounts.last?.user.username, accounts.count == 200 else { return }
           last = name
         }
       }
@@ -106,14 +106,28 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "history", abstract: "Prints what the history says of an account, one entry a line.")
+      commandName: "history",
+      abstract: "Prints what the history says of an account, one entry a line, the newest first.",
+      discussion: """
+        Each line begins with the entry's number. To go on where the last line ended, give that number with --before:
+
+          mfa-backend admin history ada --last 50 --before 1234 --database sqlite:///var/lib/mfa/mfa.db --keys keys.json
+        """)
     @OptionGroup var account: Account
+    @Option(help: "How many entries, from 1 to 1000.") var last = 100
+    @Option(help: "Only entries whose number is smaller.") var before: Int64?
+
+    func validate() throws {
+      guard (1...1000).contains(last) else { throw ValidationError("--last \(last): from 1 to 1000") }
+    }
 
     func run() async throws {
       try await account.database.administer { administration, actor in
         let entries = try await administration.history(
-          of: Username(account.name), after: 0, atMost: 1000, by: actor)
-        for entry in entries { try Console.print("\(entry.at) \(entry.event) \(entry.detail) \(entry.actor)") }
+          of: Username(account.name), before: before, atMost: last, by: actor)
+        for entry in entries {
+          try Console.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
+        }
       }
     }
   }

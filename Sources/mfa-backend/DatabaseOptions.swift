@@ -51,12 +51,15 @@ struct DatabaseOptions: ParsableArguments {
 extension BackendSettings.Database {
   /// Opens what `run` has made: a mistyped path is a fault, and no new database.
   func openExisting() throws -> any Store {
+    let hint = "mfa-backend run makes it at its first start"
     if let path = sqlitePath, access(path, F_OK) != 0 {
-      throw CommandFault(
-        .noInput, "there is no database at \(path): \(String(cString: strerror(errno)))",
-        hint: "mfa-backend run makes it at its first start")
+      throw CommandFault(.noInput, "there is no database at \(path): \(String(cString: strerror(errno)))", hint: hint)
     }
-    return try open()
+    do {
+      return try open(makesTables: false)
+    } catch let fault as StoreFault where fault == .noTables {
+      throw CommandFault(.noInput, "the database has no tables of the backend's", hint: hint)
+    }
   }
 
   private var sqlitePath: String? {
@@ -64,8 +67,10 @@ extension BackendSettings.Database {
     return String(url.dropFirst("sqlite://".count))
   }
 
-  /// - Parameter logger: where statements are logged, without their values; `nil` for nowhere.
-  func open(logger: Logger? = nil) throws -> any Store {
+  /// - Parameters:
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is `StoreFault.noTables`.
+  ///   - logger: where statements are logged, without their values; `nil` for nowhere.
+  func open(makesTables: Bool = true, logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in
       StatementTrace { sql, duration in
         logger.debug("statement", metadata: ["sql": "\(sql)", "ms": "\(duration / .milliseconds(1))"])
@@ -74,13 +79,14 @@ extension BackendSettings.Database {
     switch self {
     case .ephemeral: return try SQLiteMFAStore.ephemeral(trace: trace)
     case .kept(let url, _) where url.hasPrefix("sqlite:///"):
-      return try SQLiteMFAStore(path: String(url.dropFirst("sqlite://".count)), trace: trace)
+      return try SQLiteMFAStore(
+        path: String(url.dropFirst("sqlite://".count)), makesTables: makesTables, trace: trace)
     case .kept(let url, _):
       if let fault = PostgresURL.fault(in: url) {
         throw CommandFault(
           .configuration, "database: \(fault)", hint: "write / : @ ? and # in user and password as %2F %3A %40 %3F %23")
       }
-      return try PostgresMFAStore(url: url, trace: trace)
+      return try PostgresMFAStore(url: url, makesTables: makesTables, trace: trace)
     }
   }
 

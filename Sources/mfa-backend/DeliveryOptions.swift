@@ -24,7 +24,7 @@ struct DeliveryOptions: ParsableArguments {
   @Option(name: .customLong("sms-from"), help: "The number that SMS come from.")
   var smsSender: String?
 
-  @Option(help: "The mail server, HOST:PORT. TLS by STARTTLS is required.")
+  @Option(help: "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS by STARTTLS is required.")
   var smtp: String?
 
   @Option(name: .customLong("smtp-ca"), help: "PEM file with the roots that the mail server is checked against.")

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Glibc
 
 /// The MFA backend, for operators.
 @main
@@ -15,4 +16,10 @@ struct MFABackend: AsyncParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [RunCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self])
+
+  static func main() async {
+    // A reader that has gone is an error of the write, which ends a command by its status and a server not at all.
+    signal(SIGPIPE, SIG_IGN)
+    await main(nil)
+  }
 }

@@ -34,7 +34,7 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "Where to listen: ADDRESS:PORT on loopback, or unix:/path.")
   var listen: String?
 
-  @Option(name: .customLong("gate-jwks"), help: "The gate's keys: a URL or a file.")
+  @Option(name: .customLong("gate-jwks"), help: "The gate's keys: a URL, of https unless it is on loopback, or a file.")
   var gateKeys: String?
 
   @Option(name: .customLong("gate-ca"), help: "PEM file with the roots that the gate's URL is checked against.")
@@ -57,6 +57,8 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var delivery: DeliveryOptions
 
+  @OptionGroup var limits: LimitOptions
+
   private var flags: [SettingFlag] {
     [
       SettingFlag("--listen", "listen", listen), SettingFlag("--gate-jwks", "gate.jwks", gateKeys),
@@ -64,7 +66,7 @@ struct RunCommand: AsyncParsableCommand {
       SettingFlag("--audience", "gate.audience", audience), SettingFlag("--metrics", "metrics.listen", metrics),
       SettingFlag("--log-level", "log.level", logLevel),
       SettingFlag("--log-sql", "log.sql", logsStatements ? "on" : nil),
-    ].compactMap(\.self) + delivery.flags
+    ].compactMap(\.self) + delivery.flags + limits.flags
   }
 
   func run() async throws {
@@ -98,7 +100,7 @@ struct RunCommand: AsyncParsableCommand {
     let premises = Premises(
       store: store, vault: vault, outbox: outbox, tokens: tokens, policy: Policy(settings))
     let server = MFAServer(
-      premises: premises, registry: OperationRegistry(premises, logger: logger),
+      premises: premises, registry: OperationRegistry(premises, logger: logger, paces: PaceLimits(settings.limits)),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
       tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
@@ -151,5 +153,8 @@ extension Policy {
     gracePeriod = settings.policy.gracePeriod
     allowsBiometricGate = settings.policy.allowsBiometricGate
     mostDevices = settings.policy.mostDevices
+    mostMessages = settings.limits.messagesPerHour
+    mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
+    mostMessagesOfInstance = settings.limits.messagesPerHourOfKey
   }
 }

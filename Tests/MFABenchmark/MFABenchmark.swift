@@ -41,6 +41,9 @@ struct MFABenchmark: AsyncParsableCommand {
         "-c", "0", try Places.product("mfa-backend"), "run", "--database", "sqlite://\(absolute(place))/mfa.db",
         "--keys", place + "/keys.json", "--listen", "127.0.0.1:0", "--gate-jwks", place + "/gate.jwks",
         "--gate-issuer", "bench", "--audience", "mfa", "--log-level", "error",
+        // The devices come from one address, and each signs in more often than a person.
+        "--ip-code-requests", "off", "--ip-messages-per-hour", "off", "--key-requests", "1000000/1s",
+        "--key-code-requests", "1000000/1s", "--key-messages-per-hour", "1000000", "--messages-per-hour", "1000000",
       ], environment: ["MFA_BACKEND_LOG__LEVEL": nil])
     defer { backend.kill() }
     let port = try await Self.port(of: backend)

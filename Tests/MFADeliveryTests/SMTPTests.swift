@@ -22,7 +22,7 @@ struct SMTPTests {
         good = data.login == b"user" and data.password == b"password"
         return AuthResult(success=good, auth_data="user" if good else None)
 
-    port, cert, key, _ = sys.argv[1:5]
+    port, cert, key, _, host = sys.argv[1:6]
     context = None
     if cert:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -31,14 +31,15 @@ struct SMTPTests {
         def factory(self):
             return SMTP(self.handler, tls_context=context, require_starttls=bool(cert), authenticator=authenticate,
                         auth_require_tls=True)
-    controller = Server(Handler(), hostname="127.0.0.1", port=int(port))
+    controller = Server(Handler(), hostname=host, port=int(port))
     controller.start()
     print("ready", flush=True)
     sys.stdin.read()
     """
 
   private func withServer(
-    tls: Bool = true, answer: String = "250 OK", _ body: (SMTPProvider.Server, ChildProcess) async throws -> Void
+    tls: Bool = true, answer: String = "250 OK", at host: String = "127.0.0.1", subject: String = "DNS:mail.test",
+    _ body: (SMTPProvider.Server, ChildProcess) async throws -> Void
   ) async throws {
     try await Places.withTemporaryFolder { folder in
       let (certificate, key) = (folder + "/cert.pem", folder + "/key.pem")
@@ -47,18 +48,19 @@ struct SMTPTests {
           Places.tool("openssl"),
           [
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-            "/CN=mail.test", "-addext", "subjectAltName=DNS:mail.test", "-keyout", key, "-out", certificate,
+            "/CN=mail.test", "-addext", "subjectAltName=\(subject)", "-keyout", key, "-out", certificate,
           ])
         #expect(made.exit == .code(0))
       }
       let port = try Places.freePort()
       let process = try ChildProcess(
-        Places.tool("python3"), ["-c", Self.server, String(port), tls ? certificate : "", tls ? key : "", answer])
+        Places.tool("python3"), ["-c", Self.server, String(port), tls ? certificate : "", tls ? key : "", answer, host])
       defer { process.kill() }
       _ = try await process.output.first("readiness") { $0 == "ready" }
       try await body(
         SMTPProvider.Server(
-          host: "127.0.0.1", port: Int(port), serverName: "mail.test", authority: tls ? certificate : nil,
+          host: host, port: Int(port), serverName: subject.hasPrefix("DNS:") ? "mail.test" : nil,
+          authority: tls ? certificate : nil,
           usesTLS: tls), process)
     }
   }
@@ -82,6 +84,23 @@ struct SMTPTests {
       #expect(line.contains(#""from": "mfa@example.com", "to": ["ada@example.org"], "tls": true, "user": "user""#))
       #expect(line.contains("Your OTP is 042042"))
       #expect(line.contains("@example.com #042042"))
+    }
+  }
+
+  @Test(
+    "B-074 a server that is named by its address has that address in its certificate",
+    arguments: ["127.0.0.1", "::1"], [true, false])
+  func address(_ host: String, _ isRight: Bool) async throws {
+    try await withServer(at: host, subject: "IP:\(isRight ? host : "192.0.2.1")") { server, process in
+      let message = try message()
+      guard isRight else {
+        await #expect(throws: DeliveryFailure.self) { try await provider(server).deliver(message) }
+        #expect(process.output.lines == ["ready"])
+        return
+      }
+      try await provider(server).deliver(message)
+      let line = try await process.output.first("a mail") { $0.hasPrefix("{") }
+      #expect(line.contains(#""tls": true"#))
     }
   }
 

@@ -87,8 +87,10 @@ struct TwilioTests {
   @Test("A-220 a message is tried again while the failure is one for now")
   func retries() async throws {
     try await withServer(answering: [.badGateway, .badGateway, .created]) { provider, asked in
+      var pace = QueuedOutbox.Pace()
+      pace.pause = .milliseconds(1)
       let outbox = QueuedOutbox(
-        phone: provider, email: nil, pause: .milliseconds(1),
+        phone: provider, email: nil, pace: pace,
         logger: Logger(label: "outbox") { _ in SwiftLogNoOpLogHandler() })
       let running = Task { try await outbox.run() }
       outbox.send(try message())

@@ -136,6 +136,10 @@ struct CommandTests {
       testDescription: "no file of gate keys", arguments: ["--ephemeral", "--gate-jwks", "/nowhere/jwks"] + unfitting,
       status: 66, error: "error: /nowhere/jwks cannot be read: No such file or directory"),
     StartFault(
+      testDescription: "gate keys in the clear",
+      arguments: ["--ephemeral", "--gate-jwks", "http://gate.example.com/jwks.json"] + unfitting, status: 78,
+      error: "error: --gate-jwks: gate.jwks: is https, a file, or http from loopback alone: "),
+    StartFault(
       testDescription: "no gate", arguments: ["--ephemeral", "--gate-jwks", "http://127.0.0.1:1/"] + unfitting,
       status: 69, error: "error: the gate's keys cannot be had from http://127.0.0.1:1/: "),
     StartFault(
@@ -209,25 +213,6 @@ struct CommandTests {
     }
   }
 
-  @Test(
-    "no command but run makes a database",
-    arguments: [
-      ["audit", "verify"], ["audit", "export"], ["admin", "users"], ["admin", "lock", "ada"], ["keys", "rotate"],
-      ["keys", "reseal"],
-    ])
-  func noDatabase(_ command: [String]) async throws {
-    try await Places.withTemporaryFolder { folder in
-      let keys = try await mfa(["keys", "make"]).output.joined()
-      try Self.write(keys, toPrivate: folder + "/keys.json")
-      let run = try await mfa(command + Self.database(folder))
-      #expect(run.exit == .code(66))
-      #expect(
-        run.errors.first == "error: there is no database at \(folder)/mfa.db: No such file or directory",
-        "\(run.errors)")
-      #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["keys.json"])
-    }
-  }
-
   @Test("a file of keys that others can read is refused, and of one that its group can read there is a warning")
   func readableKeys() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -257,6 +242,20 @@ struct CommandTests {
           Places.tool("bash"), ["-c", "exec \"$@\" > /dev/full", "bash", program] + command)
         #expect(run.exit == .code(74), "\(command)")
         #expect(run.errors == ["error: standard output: No space left on device"])
+      }
+    }
+  }
+
+  @Test("a reader that has gone ends a command with 74, and nothing is said of it")
+  func closedOutput() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try await withKept(in: folder) { _ async throws in }
+      let program = try Places.product("mfa-backend")
+      for command in [["keys", "make"], ["audit", "verify", "--database", "sqlite://\(folder)/mfa.db"]] {
+        // The reader is away before the command starts.
+        let script = "exec 3> >(exit); wait $!; \"$@\" >&3; echo $?"
+        let run = try await ChildProcess.run(Places.tool("bash"), ["-c", script, "bash", program] + command)
+        #expect(run.output == ["74"] && run.errors.isEmpty, "\(run.output) \(run.errors)")
       }
     }
   }
@@ -328,10 +327,10 @@ struct CommandTests {
     let port = try #require(try JSONValue(Data(line.utf8))["port"]?.text)
     let phone = TestPhone()
     #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app).status == 200)
-    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: .genuine()).status == 403)
+    #expect(try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: .genuine()).status == 409)
     let text = try await curl("GET", "http://127.0.0.1:\(port)/metrics").text
     #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="done"} 1"#), "\(text)")
-    #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="device_mismatch"} 1"#))
+    #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="device_exists"} 1"#))
     #expect(text.contains(#"mfa_operation_seconds_count{operation="mfa.enroll"} 2"#))
     let main = try #require(backend.port)
     #expect(try await curl("GET", "http://127.0.0.1:\(main)/metrics").status == 401)
@@ -345,6 +344,11 @@ struct CommandTests {
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
         _ = try await ask(backend, "POST", "/mfa/downgrade", phone.naming, as: phone.app)
       }
+      let newest = try await mfa(["admin", "history", "testuser", "--last", "1"] + Self.database(folder)).output
+      #expect(newest.count == 1 && newest.first?.contains(" device.downgraded device=") == true, "\(newest)")
+      let older = try await mfa(["admin", "history", "testuser", "--before", "2"] + Self.database(folder)).output
+      #expect(older.count == 1 && older.first?.hasPrefix("1 ") == true, "\(older)")
+      #expect(try await mfa(["admin", "history", "testuser", "--last", "0"] + Self.database(folder)).exit == .code(64))
       let database = ["--database", "sqlite://\(folder)/mfa.db"]
       let verified = try await mfa(["audit", "verify"] + database)
       #expect(verified.exit == .code(0), "\(verified.errors)")

@@ -15,6 +15,13 @@ public final class CapturedLog: Sendable {
 
   public var lines: [Line] { kept.withLock { $0 } }
 
+  public func lines(saying message: String) -> Int { lines.count { $0.message == message } }
+
+  /// Waits for a line.
+  public func line(saying message: String) async {
+    while lines(saying: message) == 0 { try? await Task.sleep(for: .milliseconds(5)) }
+  }
+
   public var logger: Logger {
     Logger(label: "mfa") { _ in Handler(keeper: self) }
   }

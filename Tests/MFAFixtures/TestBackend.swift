@@ -20,7 +20,8 @@ public struct TestBackend: Sendable {
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
     store: (any Store)? = nil, paces: PaceLimits = .unlimited, limits: SocketLimits = SocketLimits(),
-    policy: Policy = Policy(), logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
+    bodyTime: Duration = .seconds(10), policy: Policy = Policy(),
+    logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
     let clock = ManualClock()
@@ -39,7 +40,7 @@ public struct TestBackend: Sendable {
     let server = MFAServer(
       premises: premises, registry: registry,
       callers: CallerReader(gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, logger: logger),
-      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, logger: logger,
+      tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, bodyTime: bodyTime, logger: logger,
       didBind: { portFound.yield($0 ?? 0) })
     let running = Task {
       defer { portFound.finish() }
@@ -69,7 +70,7 @@ extension PaceLimits {
     var limits = PaceLimits()
     limits.brisk = .init(size: 1e9, perSecond: 1e9)
     limits.slow = .init(size: 1e9, perSecond: 1e9)
-    limits.slowOfAddress = .init(size: 1e9, perSecond: 1e9)
+    limits.slowOfAddress = nil
     return limits
   }()
 }

@@ -13,9 +13,12 @@ public final class TestSocket: Sendable {
   public let subprotocol: String?
 
   /// Opens a socket to `backend` as the gate would for `app`, and calls `body` with it.
+  ///
+  /// - Parameter isReading: whether the client takes what the server writes.
   public static func with<R: Sendable>(
     _ backend: TestBackend, as app: AppInstance, token: String? = nil, path: String = "/",
-    subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, _ body: (TestSocket) async throws -> R
+    subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, isReading: Bool = true,
+    _ body: (TestSocket) async throws -> R
   ) async throws -> R {
     var headers: HTTPHeaders = [
       "X-Attest-Assertion": try await (gate ?? backend.gate).assertion(for: app), "Host": "localhost",
@@ -23,12 +26,13 @@ public final class TestSocket: Sendable {
     if let token { headers.add(name: "Authorization", value: "Bearer \(token)") }
     if let subprotocol { headers.add(name: "Sec-WebSocket-Protocol", value: subprotocol) }
     let (channel, chosen) = try await open(port: backend.port, path: path, headers: headers)
+    if !isReading { try await channel.channel.setOption(ChannelOptions.autoRead, value: false).get() }
     return try await channel.executeThenClose { inbound, outbound in
       let received = Mailbox()
       let socket = TestSocket(outbound: outbound, received: received, subprotocol: chosen)
       return try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
-          do { for try await frame in inbound { received.deliver(frame) } } catch {}
+          if isReading { do { for try await frame in inbound { received.deliver(frame) } } catch {} }
           received.end()
         }
         let result: Result<R, any Error>

@@ -112,6 +112,18 @@ struct CodeUseTests {
     }
   }
 
+  @Test("A-228 where all come from one address, the pace is that of each app instance alone")
+  func paceWithoutAddresses() async throws {
+    var paces = PaceLimits()
+    paces.slowOfAddress = nil
+    try await TestBackend.with(paces: paces) { backend async throws in
+      for _ in 1...120 {
+        #expect(
+          try await backend.post("/auth/verify-otp", ["username": "u", "otp": "000000"], as: .genuine()).status == 401)
+      }
+    }
+  }
+
   @Test("A-212 an access token is a JWT that ES256 signs with a published key, and one without a signature is none")
   func realTokens() async throws {
     try await TestBackend.with { backend in

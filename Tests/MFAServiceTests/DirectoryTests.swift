@@ -1,3 +1,4 @@
+import MFADomain
 import MFAFixtures
 import Testing
 
@@ -16,6 +17,7 @@ struct DirectoryTests {
             [
               "deviceId": "device-1", "deviceModel": "iPhone 15 Pro", "method": "secureEnclave",
               "enrolledAt": "2026-01-01T00:00:00Z", "lastUsed": "2026-01-01T00:00:00Z",
+              "attested": true,
             ]
           ]
         ])
@@ -34,7 +36,9 @@ struct DirectoryTests {
     }
   }
 
-  @Test("A-089 a device's status has five fields, with the number in full for its user and masked for its app")
+  @Test(
+    "A-089 a device's status has the seed's five fields and one of its own, with the number in full for its user and masked for its app"
+  )
   func status() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(deviceID: "device-1")
@@ -42,11 +46,25 @@ struct DirectoryTests {
       let path = "/device/device-1/status"
       var expected: [String: JSONValue] = [
         "deviceId": "device-1", "enrolled": true, "method": "secureEnclave", "hasPublicKey": true,
-        "phoneNumber": "+1234567890",
+        "phoneNumber": "+1234567890", "attested": true,
       ]
       #expect(try await backend.get(path, as: phone.app, token: token).json == .object(expected))
       expected["phoneNumber"] = "+********90"
       #expect(try await backend.get(path, as: phone.app).json == .object(expected))
+    }
+  }
+
+  @Test("A-152 status, list and history tell a debug build's device from an attested one")
+  func debugBuild() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone(deviceID: "device-1", app: .debugBuild)
+      let token = try await backend.token(phone)
+      #expect(try await backend.get("/device/device-1/status", as: phone.app)["attested"] == false)
+      let list = try await backend.get("/devices/testuser", as: phone.app, token: token)
+      #expect(list["devices"]?[0]?["attested"] == false)
+      let entries = try await Administration(backend.premises).history(
+        of: Username("testuser"), before: nil, atMost: 10, by: .command(name: "test"))
+      #expect(entries.last?.detail == "device=device-1 method=secureEnclave attested=false")
     }
   }
 
@@ -60,6 +78,7 @@ struct DirectoryTests {
         #expect(
           answer.json == [
             "deviceId": .string(id), "enrolled": false, "method": nil, "hasPublicKey": false, "phoneNumber": nil,
+            "attested": false,
           ])
       }
     }

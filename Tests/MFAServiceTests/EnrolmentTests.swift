@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import MFADomain
 import MFAFixtures
 import Testing
 
@@ -105,6 +106,59 @@ struct EnrolmentTests {
       #expect(answer.status == 409)
       #expect(answer["code"] == "device_exists")
       #expect(try await backend.signIn(owner).status == 200)
+    }
+  }
+
+  @Test("X-051 another app instance learns by enrolling neither whose a device is nor whether a name goes with it")
+  func oracle() async throws {
+    try await TestBackend.with { backend in
+      let owner = TestPhone(username: "owner")
+      try await backend.enrol(owner)
+      try await backend.enrol(TestPhone(username: "other"))
+      let stranger = AppInstance.genuine()
+      func ask(_ username: String, _ code: JSONValue?) async throws -> Answer {
+        let phone = TestPhone(username: username, deviceID: owner.deviceID, app: stranger)
+        guard case .object(var body) = phone.enrolment() else { throw CancellationError() }
+        body["linkCode"] = code
+        return try await backend.send(
+          "POST", "/api/v1/mfa/enroll", .object(body), as: stranger, headers: [("X-Request-Id", "same")])
+      }
+      let first = try await ask("owner", nil)
+      #expect(first.status == 409)
+      for username in ["owner", "other", "nobody"] {
+        for code in [nil, "WRONGONE"] as [JSONValue?] {
+          let answer = try await ask(username, code)
+          #expect(answer.status == first.status && answer.json == first.json, "\(username)")
+        }
+      }
+    }
+  }
+
+  @Test(
+    "A-080 an enrolment that is sent again is answered again and done once, also by a link code",
+    arguments: [false, true])
+  func again(_ byCode: Bool) async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      let phone = byCode ? TestPhone() : first
+      guard case .object(var body) = phone.enrolment() else { return }
+      if byCode { body["linkCode"] = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"] }
+      for _ in 1...2 { #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 200) }
+      let devices = try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]
+      #expect(devices?.count == (byCode ? 2 : 1))
+      let entries = try await Administration(backend.premises).history(
+        of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
+      #expect(entries.filter { $0.event.hasPrefix("device.") }.count == (byCode ? 2 : 1))
+      #expect(try await backend.signIn(phone).status == 200)
+      // Another key, or another number, is another enrolment.
+      body["linkCode"] = nil
+      body["phoneNumber"] = "+1234567899"
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 401)
+      body["phoneNumber"] = .string(phone.number)
+      body["publicKey"] = .string(TestPhone().publicKey)
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 401)
+      #expect(try await backend.post("/mfa/enroll", phone.enrolment(), as: .genuine()).status == 409)
     }
   }
 

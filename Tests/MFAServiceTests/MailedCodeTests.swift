@@ -84,9 +84,22 @@ struct MailedCodeTests {
       let notices = try await backend.get("/auth/notices", as: phone.app, token: later)["notices"]
       #expect(notices?[2]?["kind"] == "emailConfirmed")
       let entries = try await backend.premises.store.read {
-        try $0.auditEntries(after: 0, account: "testuser", atMost: 100)
+        try $0.auditEntries(before: .max, account: "testuser", atMost: 100)
       }
-      #expect(entries.contains { $0.entry.event == AuditEvent.emailConfirmed.rawValue })
+      #expect(entries.contains { $0.event == AuditEvent.emailConfirmed.rawValue })
+    }
+  }
+
+  @Test("X-030 an address that is written in other letters is the same for all counts")
+  func writtenOtherwise() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      for (email, status) in [("user@example.com", 200), ("User@Example.com", 429), ("other@example.com", 200)] {
+        let answer = try await backend.post(
+          "/auth/mfa/email", ["email": .string(email)], as: phone.app, token: token)
+        #expect(answer.status == status, "\(email)")
+      }
     }
   }
 

@@ -45,7 +45,8 @@ struct SchemathesisTests {
           Schemathesis.program,
           [
             "run", "http://127.0.0.1:\(backend.port)/api/v1/openapi.json", "--checks",
-            "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+            "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+              + "response_headers_conformance,unsupported_method",
             "--max-examples", "25", "--seed", "1", "--no-color",
           ],
           environment: [

@@ -197,6 +197,60 @@ struct SocketTests {
     }
   }
 
+  /// Has the server answer with more than client, server and what is between them keep, as long as nobody reads.
+  private static func flood(_ socket: TestSocket) async throws {
+    let id = String(repeating: "x", count: 60_000)
+    for _ in 1...190 { try await socket.send(#"{"jsonrpc":"2.0","id":"\#(id)","method":"none"}"#) }
+  }
+
+  @Test(
+    "X-042 a revoked session's socket ends in bounded time, though its client does not read", .timeLimit(.minutes(1)))
+  func revocationUnread() async throws {
+    let log = CapturedLog()
+    var limits = Self.neverLooking
+    limits.largestBacklog = 1 << 30
+    limits.closeTime = .milliseconds(100)
+    try await TestBackend.with(limits: limits, logger: log.logger) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await TestSocket.with(backend, as: phone.app, token: token, isReading: false) { socket in
+        try await Self.flood(socket)
+        #expect(log.lines(saying: Self.cutOff) == 0)
+        _ = try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token)
+        await log.line(saying: Self.cutOff)
+      }
+    }
+  }
+
+  @Test("X-032 a client that does not read what it asked for loses its socket", .timeLimit(.minutes(1)))
+  func unread() async throws {
+    let log = CapturedLog()
+    var limits = Self.neverLooking
+    limits.closeTime = .milliseconds(100)
+    try await TestBackend.with(limits: limits, logger: log.logger) { backend in
+      try await TestSocket.with(backend, as: .genuine(), isReading: false) { socket in
+        // The socket may end while there is still something to send.
+        try? await Self.flood(socket)
+        await log.line(saying: Self.cutOff)
+      }
+    }
+  }
+
+  private static let cutOff = "socket cut off: its client does not read"
+
+  @Test("X-032 a socket whose client is too slow to read is closed with 4408", .timeLimit(.minutes(1)))
+  func tooSlow() async throws {
+    var limits = Self.neverLooking
+    limits.largestBacklog = 50_000
+    try await TestBackend.with(limits: limits) { backend in
+      try await TestSocket.with(backend, as: .genuine()) { socket async throws in
+        // One that does not fit is as many that do.
+        try await socket.send(#"{"jsonrpc":"2.0","id":"\#(String(repeating: "x", count: 60_000))","method":"none"}"#)
+        #expect(try await socket.closeCode() == 4408)
+      }
+    }
+  }
+
   @Test("A-231 a token on a socket is good no longer than by REST, and a newer one goes on", arguments: [899, 900])
   func expiry(_ age: Int) async throws {
     try await TestBackend.with(limits: Self.neverLooking) { backend in
@@ -292,9 +346,44 @@ struct SocketTests {
         try await socket.send(.continuation, Array(repeating: 0x78, count: 40_000))
         #expect(try await socket.closeCode() == 4413)
       }
+      for size in [1 << 16 + 1, 1 << 20] {
+        try await TestSocket.with(backend, as: phone.app) { socket async throws in
+          // The server may have closed before all is written.
+          try? await socket.send(.text, Array(repeating: 0x78, count: size))
+          #expect(try await socket.closeCode() == 4413, "\(size)")
+        }
+      }
+      try await TestSocket.with(backend, as: phone.app) { socket async throws in
+        for _ in 1...2 { try? await socket.send(.text, fin: false, [0x78]) }
+        #expect(try await socket.closeCode() == 1002)
+      }
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        try await socket.send(.text, fin: false, [0x78])
+        for _ in 1...64 { try? await socket.send(.continuation, fin: false, [0x78]) }
+        #expect(try await socket.closeCode() == 4413)
+      }
       try await TestSocket.with(backend, as: phone.app) { socket in
         for _ in 1...201 { try await socket.send(.pong) }
         #expect(try await socket.closeCode() == 4429)
+      }
+    }
+  }
+
+  @Test("X-032 a message of 64 KiB is read, in one piece or in many, some of them empty")
+  func largestMessage() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await TestSocket.with(backend, as: phone.app) { socket in
+        let head = #"{"jsonrpc":"2.0","id":"1","method":"none","params":""#
+        let text = head + String(repeating: "x", count: (1 << 16) - head.utf8.count - 2) + "\"}"
+        let bytes = Array(text.utf8)
+        #expect(bytes.count == 1 << 16)
+        try await socket.send(text)
+        #expect(try await socket.next { $0["id"] == "1" }["error"]?["code"] == -32601)
+        try await socket.send(.text, fin: false, Array(bytes[..<30_000]))
+        try await socket.send(.continuation, fin: false, [])
+        try await socket.send(.continuation, Array(bytes[30_000...]))
+        #expect(try await socket.next { $0["id"] == "1" }["error"]?["code"] == -32601)
       }
     }
   }

@@ -4,6 +4,7 @@ import Foundation
 import MFADomain
 import MFAFixtures
 import MFAStore
+import PostgresServers
 import TestSupport
 import Testing
 
@@ -15,6 +16,23 @@ struct StoreTests {
     Challenge(
       id: UUID(), username: "ada", deviceID: try DeviceID("d"), nonce: Array(repeating: 7, count: 32),
       binding: .attestedKey("k"), createdAt: now, expiresAt: now.advanced(by: Challenge.lifetime))
+  }
+
+  @Test(
+    "a database without tables stays without them, unless they may be made", arguments: TestDatabase.allCases)
+  func noTables(_ database: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let open: (Bool) throws -> any Store
+      switch database {
+      case .sqlite: open = { try SQLiteMFAStore(path: folder + "/mfa.db", makesTables: $0) }
+      case .postgres:
+        let url = try await PostgresServer.shared().newURL()
+        open = { try PostgresMFAStore(url: url, makesTables: $0) }
+      }
+      for _ in 1...2 { #expect(throws: StoreFault.noTables) { try open(false) } }
+      _ = try open(true)
+      #expect(try await open(false).read { try $0.lastAuditEntry() == nil })
+    }
   }
 
   @Test("A-092 of 50 at once who spend a challenge one does, and nobody at its end", arguments: TestDatabase.allCases)
@@ -55,6 +73,38 @@ struct StoreTests {
       }
     }
     #expect(try await store.read { try $0.users(after: "", atMost: 100).count } == 20)
+  }
+
+  @Test("a database of an older version keeps its accounts under the names that they have by today's rule")
+  func renewedNames() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let path = folder + "/mfa.db"
+      let now = Timestamp(seconds: 1_767_225_600)
+      let names = ["Stra\u{DF}e", "J\u{30C}", "\u{1F0}", "ada"]
+      let store = try SQLiteMFAStore(path: path)
+      try await store.write { records in
+        for name in ["a", "b", "c", "ada"] {
+          try records.insert(User(id: UUID(), username: try Username(name), createdAt: now))
+        }
+      }
+      // As the version before would have written them.
+      let script = """
+        import sqlite3, sys
+        db = sqlite3.connect(sys.argv[1])
+        for old, name, key in [("a", "Stra\u{DF}e", "stra\u{DF}e"), ("b", "J\u{30C}", "j\u{30C}"), ("c", "\u{1F0}", "\u{1F0}")]:
+            db.execute("UPDATE users SET username = ?, name_key = ? WHERE name_key = ?", (name, key, old))
+        db.execute("DELETE FROM grdb_migrations WHERE identifier = '3'")
+        db.commit()
+        """
+      let changed = try await ChildProcess.run(Places.tool("python3"), ["-c", script, path])
+      #expect(changed.exit == .code(0), "\(changed.errors)")
+      let renewed = try SQLiteMFAStore(path: path)
+      let found = try await renewed.read { records in
+        try ["STRASSE", "\u{1F0}", "ADA"].map { try records.user(named: Username($0).key)?.username.text }
+      }
+      #expect(found == [names[0], names[2], names[3]])
+      #expect(try await renewed.read { try $0.users(after: "", atMost: 10).count } == 4)
+    }
   }
 
   @Test("A-093 a code is kept as a keyed hash of itself and its number, and stands nowhere in the clear")

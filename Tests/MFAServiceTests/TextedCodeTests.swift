@@ -166,7 +166,7 @@ struct TextedCodeTests {
   @Test("X-030 codes for names that nobody has use up the same counts as others", arguments: ["testuser", "nobody"])
   func sendsToNobody(_ username: String) async throws {
     var policy = Policy()
-    policy.mostMessagesOfCaller = 3
+    policy.mostMessagesOfAddress = 3
     try await TestBackend.with(policy: policy) { backend in
       let known = TestPhone()
       try await backend.enrol(known, method: "smsOTP")
@@ -180,7 +180,11 @@ struct TextedCodeTests {
   @Test("X-030 an address, an app instance, and all together have so many messages sent in an hour", arguments: 0...2)
   func sends(_ limit: Int) async throws {
     var policy = Policy()
-    if limit < 2 { policy.mostMessagesOfCaller = 3 } else { policy.mostMessages = 3 }
+    switch limit {
+    case 0: policy.mostMessagesOfAddress = 3
+    case 1: policy.mostMessagesOfInstance = 3
+    default: policy.mostMessages = 3
+    }
     try await TestBackend.with(policy: policy) { backend in
       let first = AppInstance.genuine()
       for number in 0...3 {
@@ -197,6 +201,20 @@ struct TextedCodeTests {
       }
       let nobody = TestPhone(username: "nobody", app: first)
       #expect(try await request(backend, nobody).status == 429)
+    }
+  }
+
+  @Test("X-030 where all come from one address, that address has no limit, and each app instance still has its own")
+  func sendsFromOneAddress() async throws {
+    var policy = Policy()
+    policy.mostMessagesOfAddress = nil
+    policy.mostMessagesOfInstance = 1
+    try await TestBackend.with(policy: policy) { backend async throws in
+      for number in 1...40 {
+        let phone = TestPhone(username: "user\(number)")
+        #expect(try await request(backend, phone).status == 200)
+        #expect(try await request(backend, TestPhone(username: "other", app: phone.app)).status == 429)
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 import Foundation
 import MFAFixtures
 import MFAService
+import TestSupport
 import Testing
 
 @Suite("REST")
@@ -67,6 +68,57 @@ struct TransportTests {
     }
   }
 
+  /// A client that sends its body byte by byte, prints the answer, and sends on until the connection is closed.
+  private static let trickle = """
+    import socket, sys, time
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.sendall(sys.argv[2].replace("\\n", "\\r\\n").encode())
+    s.settimeout(0.02)
+    answer = b""
+    while True:
+        s.send(b" ")
+        try:
+            data = s.recv(65536)
+        except TimeoutError:
+            continue
+        if not data:
+            break
+        answer += data
+    print(answer.decode().replace("\\r", ""))
+    try:
+        while True:
+            s.send(b" ")
+            time.sleep(0.02)
+    except OSError:
+        print("closed")
+    """
+
+  @Test("A-171 a body that trickles in gets 408, and the connection is closed", .timeLimit(.minutes(1)))
+  func trickle() async throws {
+    try await TestBackend.with(bodyTime: .milliseconds(300)) { backend in
+      let head = """
+        POST /api/v1/auth/initiate HTTP/1.1
+        Host: localhost
+        Content-Type: application/json
+        Content-Length: 60000
+        X-Attest-Assertion: \(try await backend.gate.assertion(for: .genuine()))
+
+
+        """
+      let run = try await ChildProcess.run(
+        Places.tool("python3"), ["-c", Self.trickle, String(backend.port), head])
+      #expect(run.output.first == "HTTP/1.1 408 Request Timeout", "\(run.output) \(run.errors)")
+      #expect(run.output.contains { $0.lowercased() == "connection: close" })
+      #expect(run.output.contains { $0.contains(#""code":"request_timeout""#) })
+      #expect(run.output.last == "closed")
+      // One that comes at once is answered as ever, however many there are on the connection.
+      for _ in 1...3 {
+        #expect(
+          try await backend.post("/auth/initiate", ["username": "x", "deviceId": "d"], as: .genuine()).status == 200)
+      }
+    }
+  }
+
   @Test("X-052 a refusal has the uniform body, and its request id is the gate's")
   func uniformBody() async throws {
     try await TestBackend.with { backend in
@@ -81,12 +133,51 @@ struct TransportTests {
     }
   }
 
-  @Test("A-172 a body of another type gets 415")
-  func mediaType() async throws {
+  @Test(
+    "A-145 a method that a path has not gets 405, and Allow names those that it has",
+    arguments: [
+      ("PUT", "/auth/initiate", "POST"), ("POST", "/devices/ada", "GET"), ("HEAD", "/auth/mfa/status", "GET"),
+      ("GET", "/auth/mfa/trusted-devices/1", "DELETE"), ("POST", "/openapi.json", "GET"),
+    ])
+  func allow(_ method: String, _ path: String, _ allowed: String) async throws {
+    try await TestBackend.with { backend in
+      let answer = try await backend.send(method, "/api/v1" + path, as: .genuine())
+      #expect(answer.status == 405 && answer.headers["allow"] == allowed, "\(answer.status) \(answer.headers)")
+    }
+  }
+
+  @Test("A-145 every 401 says by WWW-Authenticate what it would need, and the document says that it does")
+  func challenges() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let otp: JSONValue = ["username": "nobody", "otp": "000000"]
+      let bare = try await backend.get("/auth/mfa/status", as: nil)
+      #expect(bare.status == 401 && bare.headers["www-authenticate"] == "AppAttest realm=\"mfa-backend\"")
+      for answer in [
+        try await backend.signIn(phone), try await backend.post("/auth/verify-otp", otp, as: phone.app),
+        try await backend.get("/auth/mfa/status", as: phone.app),
+      ] {
+        #expect(answer.status == 401)
+        #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true, "\(answer["code"] ?? nil)")
+      }
+      let document = try await backend.send("GET", "/api/v1/openapi.json", as: nil)
+      guard case .object(let paths) = document["paths"] else { throw CancellationError() }
+      for (path, item) in paths {
+        guard case .object(let operations) = item else { continue }
+        for operation in operations.values {
+          let field = operation["responses"]?["401"]?["headers"]?["WWW-Authenticate"]
+          #expect(field?["required"] == true, "\(path)")
+        }
+      }
+    }
+  }
+
+  @Test("A-172 a body of another type gets 415", arguments: ["text/plain", "application/json-patch+json"])
+  func mediaType(_ type: String) async throws {
     try await TestBackend.with { backend in
       let answer = try await backend.send(
         "POST", "/api/v1/auth/initiate", text: nil, assertion: try await backend.gate.assertion(for: .genuine()),
-        headers: [("Content-Type", "text/plain")])
+        headers: [("Content-Type", type)])
       #expect(answer.status == 415)
     }
   }
@@ -111,6 +202,7 @@ struct TransportTests {
       #expect(fourth.status == 429)
       #expect(fourth["retryAfter"] == 2)
       #expect(fourth.headers["retry-after"] == "2")
+      #expect(fourth.headers["ratelimit"] == "\"requests\";r=0;t=2")
       #expect(try await backend.challenge(TestPhone()).status == 200)
       backend.clock.advance(by: .seconds(2))
       #expect(try await backend.challenge(phone).status == 200)

@@ -95,6 +95,17 @@ struct TrustTests {
     }
   }
 
+  @Test("A-172 a name of a trusted device that breaks its rule is refused by the name that the field has")
+  func badName() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (_, authenticator) = try await backend.setUp(phone)
+      let answer = try await backend.verifyLogin(
+        authenticator.code(), phone, token: try await backend.pendingToken(phone), ["device_name": "a\nb"])
+      #expect(answer.status == 400 && answer["message"]?.text?.hasPrefix("device_name ") == true)
+    }
+  }
+
   @Test("B-064 a client that merely says that it is trusted is asked for the second factor")
   func flagAlone() async throws {
     try await TestBackend.with { backend in

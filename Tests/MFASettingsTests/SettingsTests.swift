@@ -42,6 +42,11 @@ struct SettingsTests {
     #expect(settings.database == .ephemeral && settings.texting == .nobody && settings.mail == nil)
     #expect(settings.policy.mostDevices == 10 && settings.policy.gracePeriod == .seconds(7 * 86400))
     #expect(settings.policy.allowsBiometricGate && settings.policy.secondFactorFor == "nobody")
+    #expect(settings.limits.messagesPerHour == 3000 && settings.limits.messagesPerHourOfAddress == 30)
+    #expect(settings.limits.messagesPerHourOfKey == 30 && settings.limits.codeRequestsOfAddress?.count == 100)
+    #expect(settings.limits.codeRequestsOfAddress?.period == .seconds(50))
+    #expect(settings.limits.codeRequestsOfKey.count == 20 && settings.limits.codeRequestsOfKey.period == .seconds(40))
+    #expect(settings.limits.requestsOfKey.count == 120 && settings.limits.requestsOfKey.period == .seconds(6))
     #expect(settings.metrics == nil && settings.logLevel == "info" && !settings.logsStatements)
     #expect(settings.gate.keys.hasSuffix("/keys.json") && settings.gate.keys.hasPrefix("/"))
   }
@@ -150,8 +155,76 @@ struct SettingsTests {
     let yaml = Self.least + "email: { smtp: mail, from: a@b.c, user: u }\nsms: { from: \"+1234567890\" }\n"
     #expect(
       try Set(faults(yaml)) == [
-        "mfa.yaml:3:41: email.user: and email.password_file belong together", "mfa.yaml:3:16: email.smtp: is HOST:PORT",
+        "mfa.yaml:3:41: email.user: and email.password_file belong together",
+        "mfa.yaml:3:16: email.smtp: is HOST:PORT, or [ADDRESS]:PORT with one of IPv6",
         "sms.account: is required", "sms.token_file: is required",
+      ])
+  }
+
+  @Test(
+    "a mail server is a name or an address, and one of IPv6 stands in brackets",
+    arguments: [
+      ("mail.example.com:587", "mail.example.com"), ("192.0.2.1:25", "192.0.2.1"), ("[2001:db8::1]:25", "2001:db8::1"),
+      ("2001:db8::1:25", nil), ("[192.0.2.1]:25", nil), ("[::1]", nil), (":25", nil), ("mail:0", nil),
+      ("mail:65536", nil),
+      ("user@mail:25", nil), ("[]:25", nil),
+    ] as [(String, String?)])
+  func mailServer(_ text: String, _ host: String?) throws {
+    let yaml = Self.least + "email: { smtp: \"\(text)\", from: a@b.c }\n"
+    #expect((try? read(yaml).get())?.mail?.host == host)
+  }
+
+  @Test(
+    "the gate's keys come by plain http from this machine alone",
+    arguments: [
+      ("https://gate.example.com/jwks.json", true), ("http://127.0.0.1:6200/jwks.json", true),
+      ("http://localhost/jwks.json", true), ("http://[::1]:6200/jwks.json", true), ("/etc/gate.jwks", true),
+      ("http://gate.example.com/jwks.json", false), ("HTTP://gate.example.com/jwks.json", false),
+      ("http://127.0.0.1@gate.example.com/", false), ("http://127.0.0.1.example.com/", false),
+      ("http://[2001:db8::1]/", false), ("http://localhost.example.com/", false), ("http:///jwks.json", false),
+      ("http://192.0.2.1/", false),
+    ])
+  func plainKeys(_ place: String, _ isTaken: Bool) throws {
+    let yaml = "database: ephemeral\ngate: { jwks: \"\(place)\", issuer: i, audience: a }\n"
+    let fault =
+      "mfa.yaml:2:15: gate.jwks: is https, a file, or http from loopback alone: whoever can change keys on their way says"
+      + " who is who"
+    #expect(try faults(yaml) == (isTaken ? [] : [fault]))
+  }
+
+  @Test("what one address may do can be without a limit, by name and by none", arguments: ["off", "0"])
+  func withoutLimit(_ word: String) throws {
+    let yaml = Self.least + "limits: { per_ip: { messages_per_hour: \(word), code_requests: \(word) } }\n"
+    let limits = try read(yaml).get().limits
+    #expect(limits.messagesPerHourOfAddress == nil && limits.codeRequestsOfAddress == nil)
+    #expect(limits.messagesPerHourOfKey == 30 && limits.messagesPerHour == 3000)
+    let environment = ["MFA_BACKEND_LIMITS__PER_IP__MESSAGES_PER_HOUR": "7"]
+    let flag = SettingFlag("--ip-code-requests", "limits.per_ip.code_requests", "5/1h")
+    let above = try read(yaml, environment: environment, flags: [flag]).get().limits
+    #expect(above.messagesPerHourOfAddress == 7)
+    #expect(above.codeRequestsOfAddress?.count == 5 && above.codeRequestsOfAddress?.period == .seconds(3600))
+  }
+
+  @Test("a limit has its bounds, and only those of addresses can be off")
+  func limitBounds() throws {
+    let yaml =
+      Self.least + """
+        limits:
+          messages_per_hour: off
+          global: 3
+          per_ip: { messages_per_hour: 1000001, code_requests: 0/1s }
+          per_key: { messages_per_hour: 0, code_requests: 5/2d, requests: 120 }
+
+        """
+    #expect(
+      try faults(yaml) == [
+        "mfa.yaml:4:22: limits.messages_per_hour: is a number from 1 to 1000000",
+        "mfa.yaml:5:3: limits.global: unknown key",
+        "mfa.yaml:6:32: limits.per_ip.messages_per_hour: is a number from 1 to 1000000, or off",
+        "mfa.yaml:6:56: limits.per_ip.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m, or off",
+        "mfa.yaml:7:33: limits.per_key.messages_per_hour: is a number from 1 to 1000000",
+        "mfa.yaml:7:51: limits.per_key.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
+        "mfa.yaml:7:67: limits.per_key.requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
       ])
   }
 

@@ -13,11 +13,13 @@ public struct InvalidValue: Error, Sendable, Hashable {
 
 /// The name of an account: 1 to 128 characters, none of them a control character, and no white space at the ends.
 ///
-/// Names that differ in case or in Unicode composition alone are one name.
+/// Names that differ in case or in Unicode composition alone are one name: in any script, and by the full mappings, so
+/// that `ß` and `SS`, or a sigma in the middle and one at the end, are alike too.
 public struct Username: Sendable, Hashable {
   /// As the client wrote it.
   public let text: String
-  /// What is compared and stored: composed (NFC) and in lower case.
+  /// What is compared and stored: composed (NFC), in upper and from there in lower case, and composed again, since the
+  /// lower case of composed text need not be (`J̌` has no character of its own, `ǰ` has).
   public let key: String
 
   public init(_ text: String) throws(InvalidValue) {
@@ -28,7 +30,9 @@ public struct Username: Sendable, Hashable {
       throw InvalidValue(field: "username", rule: "has no control characters, and no white space at its ends")
     }
     self.text = text
-    key = text.precomposedStringWithCanonicalMapping.lowercased()
+    let composed = text.precomposedStringWithCanonicalMapping
+    // The capital ẞ has itself for upper case, and the small one SS: they meet by lower case first.
+    key = composed.lowercased().uppercased().lowercased().precomposedStringWithCanonicalMapping
   }
 
   public static func == (first: Username, second: Username) -> Bool { first.key == second.key }
@@ -51,9 +55,10 @@ public struct DeviceID: Sendable, Hashable {
 public struct DeviceModel: Sendable, Hashable {
   public let text: String
 
-  public init(_ text: String) throws(InvalidValue) {
+  /// - Parameter field: what the client calls it.
+  public init(_ text: String, field: String = "deviceModel") throws(InvalidValue) {
     guard text.count <= 128, text.utf8.count <= 512, text.hasNoControls else {
-      throw InvalidValue(field: "deviceModel", rule: "has at most 128 characters and no control characters")
+      throw InvalidValue(field: field, rule: "has at most 128 characters and no control characters")
     }
     self.text = text
   }
@@ -91,6 +96,9 @@ public struct EmailAddress: Sendable, Hashable {
     }
     self.text = text
   }
+
+  /// What is counted: mailboxes whose names differ in case alone are one in practice (RFC 5321, section 2.4).
+  var key: String { text.lowercased() }
 
   /// What may be shown on a screen: the first character of the name, and the domain.
   public var masked: String {

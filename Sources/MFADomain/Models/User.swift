@@ -68,6 +68,9 @@ public struct Device: Sendable, Hashable {
     self.lastUsed = lastUsed
     self.removedAt = removedAt
   }
+
+  /// Whether a key that Apple attested is bound to it.
+  public var isAttested: Bool { binding != .debugBuild }
 }
 
 /// What ties a device, a session or a trusted device to the app instance that made it.

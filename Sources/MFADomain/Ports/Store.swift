@@ -22,6 +22,9 @@ public struct StoreFault: Error, Sendable, Hashable {
     self.reason = reason
     self.isOverload = isOverload
   }
+
+  /// The database is there, and nobody has made the backend's tables in it.
+  public static let noTables = StoreFault(reason: "it has no tables of the backend's")
 }
 
 /// All records, within a transaction.
@@ -101,6 +104,8 @@ public protocol FactorRecords {
   func replaceBackupCodes(of userID: UUID, with hashes: [[UInt8]]) throws
   /// Uses one up and says whether it was there, unused.
   func spendBackupCode(_ hash: [UInt8], of userID: UUID, at now: Timestamp) throws -> Bool
+  /// Whether it is one of the user's that was used up.
+  func isSpentBackupCode(_ hash: [UInt8], of userID: UUID) throws -> Bool
   func countBackupCodes(of userID: UUID) throws -> Int
   func email(of userID: UUID) throws -> Sealed?
   func saveEmail(_ email: Sealed?, of userID: UUID) throws
@@ -129,9 +134,9 @@ public protocol AuditRecords {
   func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8])?
   func append(_ entry: AuditEntry) throws
   /// Entries with their stored hashes, by number.
-  func auditEntries(after sequence: Int64, account: String?, atMost count: Int) throws -> [(
-    entry: AuditEntry, hash: [UInt8]
-  )]
+  func auditEntries(after sequence: Int64, atMost count: Int) throws -> [(entry: AuditEntry, hash: [UInt8])]
+  /// Those of an account, or of all, the newest first.
+  func auditEntries(before sequence: Int64, account: String?, atMost count: Int) throws -> [AuditEntry]
 }
 
 public protocol KeyRecords {

@@ -26,21 +26,33 @@ struct CodeTarget: Sendable {
 
 /// What counts the messages that one caller has had sent, and those of all.
 struct SendTally: Sendable {
+  enum Kind: String { case address, key }
+
   /// The caller's address and app instance, each with the id of what it will be counted by.
-  let origins: [(subject: String, id: UUID)]
+  let origins: [(kind: Kind, subject: String, id: UUID)]
   let everybody: [UInt8]
   let nobody: [UInt8]
 
   init(_ caller: Caller, _ premises: Premises) {
     let vault = premises.vault
-    var names = ["address:" + caller.identity.clientAddress]
+    var names = [(Kind.address, caller.identity.clientAddress)]
     // All debug builds are one app instance.
-    if caller.identity.binding != .debugBuild { names.append("key:" + caller.identity.subject) }
-    origins = names.map {
-      ("sent:" + Hex.encode(vault.hash($0, as: "origin").prefix(16)), premises.entropy.uuid())
+    if caller.identity.binding != .debugBuild { names.append((.key, caller.identity.subject)) }
+    origins = names.map { kind, name in
+      let hash = vault.hash("\(kind):\(name)", as: "origin")
+      return (kind, "sent:" + Hex.encode(hash.prefix(16)), premises.entropy.uuid())
     }
     everybody = vault.hash("everybody", as: "sent")
     nobody = vault.hash("nobody", as: "sent")
+  }
+}
+
+extension Policy {
+  fileprivate func mostMessages(of kind: SendTally.Kind) -> Int? {
+    switch kind {
+    case .address: mostMessagesOfAddress
+    case .key: mostMessagesOfInstance
+    }
   }
 }
 
@@ -70,11 +82,13 @@ extension CodeRecords {
   ) throws {
     let hourAgo = now.advanced(by: .seconds(-3600))
     let inAll = try countCodes(for: "sent", to: tally.everybody, channel, since: hourAgo)
-    let most = try tally.origins.map { try countCodes(for: $0.subject, to: tally.nobody, channel, since: hourAgo) }
-      .max()
-    if inAll >= policy.mostMessages || (most ?? 0) >= policy.mostMessagesOfCaller {
-      throw Refusal.rateLimited(retryAfter: .seconds(3600))
+    var isOver = inAll >= policy.mostMessages
+    for origin in tally.origins {
+      // One without a limit is counted as well, so that the answer takes as long and a limit set later finds its count.
+      let count = try countCodes(for: origin.subject, to: tally.nobody, channel, since: hourAgo)
+      if let limit = policy.mostMessages(of: origin.kind), count >= limit { isOver = true }
     }
+    if isOver { throw Refusal.rateLimited(retryAfter: .seconds(3600)) }
   }
 
   /// Counts a message, by rows that stand among the codes and that no guess fits. One that is not sent, for want of an
@@ -90,48 +104,80 @@ extension CodeRecords {
   }
 }
 
+extension CodeRecords where Self: AuditRecords {
+  /// What `checkSends` and `checkPace` have against sending a code; it stands in the history then. `nil` if nothing.
+  func refusalOfSending(
+    to target: CodeTarget, for subject: String, account: String, _ tally: SendTally, _ channel: OneTimeCode.Channel,
+    _ policy: Policy, by caller: Caller, at now: Timestamp
+  ) throws -> Refusal? {
+    do {
+      try checkSends(tally, channel, policy, at: now)
+      try checkPace(of: subject, to: target, channel, at: now)
+      return nil
+    } catch let refusal as Refusal {
+      try note(
+        .codeWithheld, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now
+      )
+      return refusal
+    }
+  }
+
+  /// Notes a code that goes out; or, if there is nobody whom it could go to, that it does not. Either is one entry, so
+  /// that the time tells nothing.
+  func noteSend(
+    _ channel: OneTimeCode.Channel, isSent: Bool, by caller: Caller, account: String, _ detail: [String] = [],
+    at now: Timestamp
+  ) throws {
+    try note(
+      isSent ? .codeSent : .codeWithheld, by: caller, account: account,
+      ["channel=\(channel.rawValue)"] + (isSent ? detail : ["reason=no_target"]), at: now)
+  }
+}
+
 extension CodeRecords where Self: BrakeRecords & AuditRecords {
   /// Counts a guess, compares it with the newest code, and does what follows on a right one.
   ///
-  /// `braked` is whom the guess is counted against, if that is not `subject`. All of it belongs in one transaction. What comes back refused has been counted and is to be committed; only what
-  /// `success` throws undoes everything.
-  func judge<Value>(
+  /// `match` gives what a right guess leads to, and `nil` for a wrong one. `braked` is whom the guess is counted against,
+  /// if that is not `subject`. All of it belongs in one transaction. What comes back refused has been counted and is to be
+  /// committed; only what `success` throws undoes everything.
+  func judge<Match, Value>(
     _ channel: OneTimeCode.Channel, for subject: String, braking braked: String? = nil, by caller: Caller,
-    account: String, at now: Timestamp, _ isRight: (OneTimeCode) -> Bool, then success: () throws -> Value
+    account: String, at now: Timestamp, _ match: (OneTimeCode) throws -> Match?, then success: (Match) throws -> Value
   ) throws -> Result<Value, Refusal> {
     let brakedSubject = braked ?? subject
     var brake = try brake(on: brakedSubject) ?? Brake(at: now)
     if let refusal = brake.refusal(at: now) {
-      try note(.codeBraked, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
+      try note(
+        .codeBraked, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now)
       return .failure(refusal)
     }
     brake.count(at: now)
-    guard var code = try newestCode(for: subject, channel), !code.isSpent, code.failures < channel.mostFailures
-    else {
-      return try refuse(.codeInvalid, brake, brakedSubject, channel, by: caller, account: account, at: now)
+    func refuse(_ refusal: Refusal) throws -> Result<Value, Refusal> {
+      try save(brake, on: brakedSubject, account: account)
+      try noteRefusedCode(refusal, channel, by: caller, account: account, at: now)
+      return .failure(refusal)
     }
-    guard now < code.expiresAt else {
-      return try refuse(.codeExpired, brake, brakedSubject, channel, by: caller, account: account, at: now)
-    }
+    guard var code = try newestCode(for: subject, channel) else { return try refuse(.codeInvalid(.noCode)) }
+    guard !code.isSpent else { return try refuse(.codeInvalid(.used)) }
+    guard code.failures < channel.mostFailures else { return try refuse(.codeInvalid(.exhausted)) }
+    guard now < code.expiresAt else { return try refuse(.codeExpired) }
     code.failures += 1
-    guard isRight(code) else {
+    guard let found = try match(code) else {
       try update(code)
-      return try refuse(.codeInvalid, brake, brakedSubject, channel, by: caller, account: account, at: now)
+      return try refuse(.codeInvalid(.wrong))
     }
     code.isSpent = true
     try update(code)
     brake.release(at: now)
     try save(brake, on: brakedSubject, account: account)
     try note(.codeAccepted, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
-    return .success(try success())
+    return .success(try success(found))
   }
 
-  private func refuse<Value>(
-    _ refusal: Refusal, _ brake: Brake, _ subject: String, _ channel: OneTimeCode.Channel, by caller: Caller,
-    account: String, at now: Timestamp
-  ) throws -> Result<Value, Refusal> {
-    try save(brake, on: subject, account: account)
-    try note(.codeRefused, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
-    return .failure(refusal)
+  func noteRefusedCode(
+    _ refusal: Refusal, _ channel: OneTimeCode.Channel, by caller: Caller, account: String, at now: Timestamp
+  ) throws {
+    try note(
+      .codeRefused, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now)
   }
 }

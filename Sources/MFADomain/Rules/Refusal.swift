@@ -4,16 +4,16 @@ internal import ByteCoding
 public enum Refusal: Error, Sendable, Hashable {
   /// The request is not written as it must be.
   case invalid(InvalidValue)
-  /// Signature, challenge, device or user are wrong; which of them is not said.
-  case authenticationFailed
+  /// Signature, challenge, device or user are wrong; which of them is not said to the outside.
+  case authenticationFailed(SignInFault)
   /// No access token came, or one that is not good any more.
   case sessionRequired
   /// The session must first give the second factor.
   case secondFactorRequired
   /// The operation needs a proof that is at most so old (RFC 9470).
   case freshProofRequired(maximumAge: Duration)
-  /// Another app instance is bound to the device or the session.
-  case boundElsewhere
+  /// Another app instance is bound to the device or the session of `account`, the key of its name.
+  case boundElsewhere(account: String)
   /// The session belongs to another user, or has not the right.
   case forbidden
   case deviceNotEnrolled
@@ -23,13 +23,68 @@ public enum Refusal: Error, Sendable, Hashable {
   case noPhoneNumber
   /// There is no such thing, or it is another's.
   case notFound
-  case codeInvalid
+  /// Why is not said to the outside.
+  case codeInvalid(CodeFault)
   case codeExpired
   case rateLimited(retryAfter: Duration)
   case accountLocked(retryAfter: Duration?)
   case alreadyEnabled
   case notEnabled
   case overloaded(retryAfter: Duration)
+}
+
+/// Which step of a sign-in by signature failed.
+public enum SignInFault: String, Sendable, Hashable, CaseIterable {
+  case challengeUnknown = "challenge_unknown"
+  /// It was given for another name or device.
+  case challengeOfAnother = "challenge_of_another"
+  case challengeUsed = "challenge_used"
+  case challengeExpired = "challenge_expired"
+  case challengeExhausted = "challenge_exhausted"
+  /// The caller's attested key is not the one that the challenge or the device is bound to.
+  case attestedKey = "attested_key"
+  case deviceUnknown = "device_unknown"
+  case deviceOfAnother = "device_of_another"
+  /// It signs in by codes.
+  case deviceWithoutKey = "device_without_key"
+  /// It was removed, or got another key, while the signature was checked.
+  case deviceChanged = "device_changed"
+  case signature
+}
+
+/// Why a code is not taken.
+public enum CodeFault: String, Sendable, Hashable, CaseIterable {
+  case noCode = "no_code"
+  case used = "code_used"
+  case exhausted = "code_exhausted"
+  case wrong = "code_wrong"
+}
+
+extension Refusal {
+  /// What the log and the history say of it. The outside is told less.
+  public var cause: String {
+    switch self {
+    case .invalid(let value): "invalid_\(value.field)"
+    case .authenticationFailed(let fault): fault.rawValue
+    case .sessionRequired: "no_session"
+    case .secondFactorRequired: "second_factor"
+    case .freshProofRequired: "proof_too_old"
+    case .boundElsewhere: "attested_key"
+    case .forbidden: "forbidden"
+    case .deviceNotEnrolled: "device_not_enrolled"
+    case .deviceExists: "device_exists"
+    case .tooManyDevices: "too_many_devices"
+    case .noPhoneNumber: "no_phone_number"
+    case .notFound: "not_found"
+    case .codeInvalid(let fault): fault.rawValue
+    case .codeExpired: "code_expired"
+    case .rateLimited: "rate"
+    case .accountLocked: "locked"
+    case .alreadyEnabled: "already_enabled"
+    case .notEnabled: "not_enabled"
+    case .overloaded: "overload"
+    }
+  }
 }
 
 extension Refusal {

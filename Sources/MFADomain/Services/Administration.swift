@@ -26,11 +26,13 @@ public struct Administration: Sendable {
     public let trustedDevices: Int
   }
 
-  public func accounts(after name: String, atMost count: Int, by actor: Actor) async throws -> [Account] {
+  /// Accounts by the keys of their names, after the one of `name` in whatever case it is written. Who asks on after the
+  /// last of each page sees every account that was there from the first page on, and each once.
+  public func accounts(after name: Username?, atMost count: Int, by actor: Actor) async throws -> [Account] {
     let now = premises.clock.now()
     return try await premises.store.read { records in
       try records.admit(actor, premises.policy, at: now)
-      return try records.users(after: name, atMost: max(1, min(count, 200))).map {
+      return try records.users(after: name?.key ?? "", atMost: max(1, min(count, 200))).map {
         try Self.account(of: $0, in: records, at: now)
       }
     }
@@ -108,16 +110,15 @@ public struct Administration: Sendable {
     }
   }
 
-  /// What the history says of the account, or of all.
+  /// What the history says of the account, or of all: the newest first, from before the entry numbered `sequence` on.
   public func history(
-    of username: Username?, after sequence: Int64, atMost count: Int, by actor: Actor
+    of username: Username?, before sequence: Int64?, atMost count: Int, by actor: Actor
   ) async throws -> [AuditEntry] {
     let now = premises.clock.now()
     return try await premises.store.read { records in
       try records.admit(actor, premises.policy, at: now)
       return try records.auditEntries(
-        after: sequence, account: username?.key, atMost: max(1, min(count, 1000))
-      ).map(\.entry)
+        before: sequence ?? .max, account: username?.key, atMost: max(1, min(count, 1000)))
     }
   }
 

@@ -32,7 +32,7 @@ public struct AuditTrail: Sendable {
     var (sequence, previous): (Int64, [UInt8]) = (0, AuditEntry.origin)
     while true {
       let after = sequence
-      let batch = try await store.read { try $0.auditEntries(after: after, account: nil, atMost: Self.batch) }
+      let batch = try await store.read { try $0.auditEntries(after: after, atMost: Self.batch) }
       for (entry, hash) in batch {
         if entry.hash != hash || (known?.sequence == entry.sequence && known?.hash != hash) {
           return Verdict(entries: sequence, lastHash: previous, fault: .changed(sequence: entry.sequence))
@@ -55,7 +55,7 @@ public struct AuditTrail: Sendable {
     var sequence: Int64 = 0
     while true {
       let after = sequence
-      let batch = try await store.read { try $0.auditEntries(after: after, account: nil, atMost: Self.batch) }
+      let batch = try await store.read { try $0.auditEntries(after: after, atMost: Self.batch) }
       for (entry, hash) in batch { try body(entry, hash) }
       guard let last = batch.last, batch.count == Self.batch else { return }
       sequence = last.entry.sequence

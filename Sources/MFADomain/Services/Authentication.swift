@@ -26,16 +26,25 @@ public struct Authentication: Sendable {
       id: premises.entropy.uuid(), username: username.key, deviceID: deviceID, nonce: premises.entropy.bytes(32),
       binding: caller.identity.binding, createdAt: now, expiresAt: now.advanced(by: Challenge.lifetime))
     let code = codes.draft(for: username, caller)
-    let (method, message) = try await premises.store.write { [codes] records in
+    let outcome = try await premises.store.write {
+      [codes] records -> Result<(MFAMethod, OutgoingMessage?), Refusal> in
       let device = try records.device(deviceID)
-      if let device, device.binding != caller.identity.binding { throw Refusal.boundElsewhere }
-      if device?.removedAt != nil { throw Refusal.deviceNotEnrolled }
       let owner = try device.flatMap { try records.user($0.userID) }
+      if let device, device.binding != caller.identity.binding {
+        return .failure(.boundElsewhere(account: owner?.username.key ?? username.key))
+      }
+      if device?.removedAt != nil {
+        try records.note(
+          .challengeRefused, by: caller, account: owner?.username.key,
+          ["device=\(deviceID.text)", "reason=\(Refusal.deviceNotEnrolled.cause)"], at: now)
+        return .failure(.deviceNotEnrolled)
+      }
       try records.insert(challenge)
-      guard let device, owner?.username == username else { return (MFAMethod.secureEnclave, OutgoingMessage?.none) }
-      guard device.method == .smsOTP else { return (device.method, nil) }
-      return (device.method, try codes.sendWithSignIn(code, to: device, in: records, at: now))
+      guard let device, owner?.username == username else { return .success((.secureEnclave, nil)) }
+      guard device.method == .smsOTP else { return .success((device.method, nil)) }
+      return .success((device.method, try codes.sendWithSignIn(code, to: device, in: records, at: now)))
     }
+    let (method, message) = try outcome.get()
     if let message { premises.outbox.send(message) }
     return (method, challenge)
   }
@@ -52,30 +61,37 @@ public struct Authentication: Sendable {
     let asked = try await premises.store.read { records in
       (challenge: try records.challenge(challengeID), device: try records.device(deviceID))
     }
-    let matches =
-      asked.challenge?.username == username.key && asked.challenge?.deviceID == deviceID
-      && asked.challenge?.binding == caller.identity.binding && asked.device?.binding == caller.identity.binding
     let key = asked.device?.publicKey
     // Checked whatever has been found, so that what is missing does not show in the time.
     let isSigned = (key ?? .nobody).verifies(signature, of: asked.challenge?.nonce ?? Self.noNonce)
-    guard matches, isSigned, let key else {
-      try await countFailure(of: challengeID, username, deviceID, by: caller, at: now)
-      throw Refusal.authenticationFailed
+    let fault = Self.fault(asked.challenge, asked.device, username, deviceID, by: caller, isSigned: isSigned)
+    guard fault == nil, let key else {
+      let fault = fault ?? .deviceWithoutKey
+      try await premises.store.write { records in
+        try records.countFailure(ofChallenge: challengeID)
+        try records.noteRefusedSignature(fault.rawValue, username, deviceID, by: caller, at: now)
+      }
+      throw Refusal.authenticationFailed(fault)
     }
     return try await begin(challengeID, username, deviceID, key, trustToken: trustToken, by: caller, at: now)
   }
 
-  private static let noNonce = [UInt8](repeating: 0, count: 32)
-
-  private func countFailure(
-    of challengeID: UUID, _ username: Username, _ deviceID: DeviceID, by caller: Caller, at now: Timestamp
-  ) async throws {
-    try await premises.store.write { records in
-      try records.countFailure(ofChallenge: challengeID)
-      try records.note(
-        .signatureRefused, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)
+  /// What is wrong with an answer, as far as it shows before the challenge is spent.
+  private static func fault(
+    _ challenge: Challenge?, _ device: Device?, _ username: Username, _ deviceID: DeviceID, by caller: Caller,
+    isSigned: Bool
+  ) -> SignInFault? {
+    guard let challenge else { return .challengeUnknown }
+    guard challenge.username == username.key, challenge.deviceID == deviceID else { return .challengeOfAnother }
+    guard let device, device.removedAt == nil else { return .deviceUnknown }
+    guard challenge.binding == caller.identity.binding, device.binding == caller.identity.binding else {
+      return .attestedKey
     }
+    guard device.publicKey != nil else { return .deviceWithoutKey }
+    return isSigned ? nil : .signature
   }
+
+  private static let noNonce = [UInt8](repeating: 0, count: 32)
 
   /// The key may have been replaced since it was read, so it is compared again where nothing changes any more.
   private func begin(
@@ -83,22 +99,49 @@ public struct Authentication: Sendable {
     by caller: Caller, at now: Timestamp
   ) async throws -> SessionTokens {
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: premises.vault) }
-    let (session, user) = try await premises.store.write { [sessions, policy = premises.policy] records in
+    let outcome = try await premises.store.write {
+      [sessions, policy = premises.policy] records -> Result<(Session, User), Refusal> in
+      func refuse(_ refusal: Refusal) throws -> Result<(Session, User), Refusal> {
+        try records.noteRefusedSignature(refusal.cause, username, deviceID, by: caller, at: now)
+        return .failure(refusal)
+      }
       guard var device = try records.device(deviceID), device.removedAt == nil, device.publicKey == key,
-        let user = try records.user(device.userID), user.username == username,
-        try records.spend(challenge: challengeID, at: now)
-      else { throw Refusal.authenticationFailed }
-      guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
+        let user = try records.user(device.userID)
+      else { return try refuse(.authenticationFailed(.deviceChanged)) }
+      guard user.username == username else { return try refuse(.authenticationFailed(.deviceOfAnother)) }
+      guard try records.spend(challenge: challengeID, at: now) else {
+        return try refuse(.authenticationFailed(records.challenge(challengeID).unspendable(at: now)))
+      }
+      guard user.lockedAt == nil else { return try refuse(.accountLocked(retryAfter: nil)) }
       device.lastUsed = now
       try records.save(device)
-      let scope = try records.scope(after: trust, for: user, policy, at: now)
+      let scope = try records.scope(after: trust, for: user, policy, by: caller, at: now)
       // A debug build has no attested key that would vouch for where its own is kept (RFC 8176).
       let method = caller.identity.binding == .debugBuild ? "swk" : "hwk"
       let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: [method])
       try records.insert(session)
       try records.note(.signatureAccepted, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)
-      return (session, user)
+      return .success((session, user))
     }
+    let (session, user) = try outcome.get()
     return try await sessions.tokens(for: session, of: user)
+  }
+}
+
+extension AuditRecords {
+  fileprivate func noteRefusedSignature(
+    _ reason: String, _ username: Username, _ deviceID: DeviceID, by caller: Caller, at now: Timestamp
+  ) throws {
+    try note(
+      .signatureRefused, by: caller, account: username.key, ["device=\(deviceID.text)", "reason=\(reason)"], at: now)
+  }
+}
+
+extension Challenge? {
+  /// Why it cannot be spent at `now`.
+  fileprivate func unspendable(at now: Timestamp) -> SignInFault {
+    guard let challenge = self else { return .challengeUnknown }
+    if challenge.isUsed { return .challengeUsed }
+    return now < challenge.expiresAt ? .challengeExhausted : .challengeExpired
   }
 }

@@ -52,12 +52,16 @@ public struct Authenticator: Sendable {
       guard factor.confirmedAt == nil else { return .failure(.alreadyEnabled) }
       let subject = Brake.secondFactor(of: user.id)
       var brake = try records.brake(on: subject) ?? Brake(at: now)
-      if let refusal = brake.refusal(at: now) { return .failure(refusal) }
+      if let refusal = brake.refusal(at: now) {
+        try records.noteRefusal(.codeBraked, refusal, of: user, by: caller, at: now)
+        return .failure(refusal)
+      }
       brake.count(at: now)
       let secret = try premises.vault.open(factor.secret, for: Self.place(user.id))
       guard let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep) else {
         try records.save(brake, on: subject, account: user.username.key)
-        return .failure(.codeInvalid)
+        try records.noteRefusal(.codeRefused, .codeInvalid(.wrong), of: user, by: caller, at: now)
+        return .failure(.codeInvalid(.wrong))
       }
       brake.release(at: now)
       try records.save(brake, on: subject, account: user.username.key)

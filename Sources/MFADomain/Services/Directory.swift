@@ -12,7 +12,7 @@ public struct Directory: Sendable {
     public let hasPublicKey: Bool
     /// In full for the device's user; masked for the app instance it is bound to.
     public let phoneNumber: String?
-    public let isDebugBuild: Bool
+    public let isAttested: Bool
   }
 
   /// The devices of the caller's own account.
@@ -40,6 +40,6 @@ public struct Directory: Sendable {
     }
     return Status(
       method: device.method, hasPublicKey: device.publicKey != nil,
-      phoneNumber: isOwner ? number?.text : number?.masked, isDebugBuild: device.binding == .debugBuild)
+      phoneNumber: isOwner ? number?.text : number?.masked, isAttested: device.isAttested)
   }
 }

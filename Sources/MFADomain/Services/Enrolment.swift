@@ -46,6 +46,8 @@ public struct Enrolment: Sendable {
   /// the user that was proved lately; a new key for an enrolled one by such a session alone. A device that was removed
   /// comes back as a new one does: that it was once bound to the caller proves nothing, since it may have been removed
   /// because it was lost. Who has no device left needs an operator's code.
+  ///
+  /// What has been done already is answered in the same way and changes nothing: the app may have lost the answer.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
     let phoneNumber = try application.phoneNumber.map {
@@ -56,13 +58,10 @@ public struct Enrolment: Sendable {
       [policy = premises.policy, vault = premises.vault] records -> Result<Device, Refusal> in
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username.key)
-      if let code = application.linkCode, let user, known == nil || known?.isRemoved(from: user) == true {
-        let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
-        if case .failure(let refusal) = judged { return .failure(refusal) }
-        try Self.checkRoom(for: user, policy, in: records)
-      } else {
-        try Self.admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
-      }
+      if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) { return .success(known) }
+      let refusal = try Self.refusal(
+        of: application, enrolling: known, for: user, by: caller, policy, vault, in: records, at: now)
+      if let refusal { return .failure(refusal) }
       let owner = user ?? User(id: newID, username: application.username, createdAt: now)
       if user == nil { try records.insert(owner) }
       let device = Device(
@@ -74,7 +73,8 @@ public struct Enrolment: Sendable {
       let isNew = known == nil || known?.removedAt != nil
       try records.note(
         isNew ? .deviceEnrolled : .deviceReenrolled, by: caller, account: owner.username.key,
-        ["device=\(device.id.text)", "method=\(device.method.rawValue)"], at: now)
+        ["device=\(device.id.text)", "method=\(device.method.rawValue)", "attested=\(device.isAttested)"],
+        at: now)
       _ = try records.append(.deviceEnrolled, to: owner.id, concerning: device.id.text, at: now)
       return .success(device)
     }
@@ -83,14 +83,35 @@ public struct Enrolment: Sendable {
     return device
   }
 
+  /// Why the caller may not enrol the device; `nil` if they may. A refusal leaves its line in the history, so it is to be
+  /// committed.
+  private static func refusal(
+    of application: Application, enrolling known: Device?, for user: User?, by caller: Caller, _ policy: Policy,
+    _ vault: Vault, in records: any Records, at now: Timestamp
+  ) throws -> Refusal? {
+    if let code = application.linkCode, let user, known == nil || known?.isRemoved(from: user) == true {
+      let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
+      if case .failure(let refusal) = judged { return refusal }
+      try checkRoom(for: user, policy, in: records)
+      return nil
+    }
+    do {
+      try admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
+      return nil
+    } catch let refusal as Refusal {
+      try records.note(
+        .enrolmentRefused, by: caller, account: application.username.key,
+        ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"], at: now)
+      return refusal
+    }
+  }
+
   private static func admit(
     _ caller: Caller, enrolling known: Device?, for user: User?, policy: Policy, in records: any Records,
     at now: Timestamp
   ) throws {
-    if let known {
-      guard known.userID == user?.id else { throw Refusal.deviceExists }
-      guard known.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
-    }
+    // Whatever the name: or another app instance could find out by it whose a device is.
+    if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw Refusal.deviceExists }
     guard let user else { return }
     let devices = try records.devices(of: user.id)
     let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
@@ -183,7 +204,9 @@ public struct Enrolment: Sendable {
   ) throws -> (device: Device, user: User) {
     let known = try records.device(deviceID)
     let isBound = known?.binding == caller.identity.binding
-    if mustBeBound, known != nil, !isBound { throw Refusal.boundElsewhere }
+    if mustBeBound, let known, !isBound {
+      throw Refusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
+    }
     if bindingSuffices, isBound, caller.identity.binding != .debugBuild {
       guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.username == username
       else { throw Refusal.deviceNotEnrolled }
@@ -198,6 +221,18 @@ public struct Enrolment: Sendable {
 
   /// What the vault seals a device's number for.
   static func phonePlace(_ deviceID: DeviceID) -> String { "device:\(deviceID.text):phone" }
+}
+
+extension Enrolment.Application {
+  /// Whether `known` is the device that came of it, by the same app instance.
+  fileprivate func isDone(by known: Device, of user: User, for caller: Caller, _ vault: Vault) throws -> Bool {
+    guard known.userID == user.id, known.removedAt == nil, user.lockedAt == nil,
+      known.binding == caller.identity.binding, known.method == method, known.publicKey == publicKey,
+      known.authMethod == authMethod, known.model == model
+    else { return false }
+    return try known.phoneNumber.map { try vault.openText($0, for: Enrolment.phonePlace(known.id)) }
+      == phoneNumber?.text
+  }
 }
 
 extension Device {

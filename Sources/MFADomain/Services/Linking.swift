@@ -38,7 +38,11 @@ public struct Linking: Sendable {
   static func judge(
     _ guess: CodeGuess, for user: User, by caller: Caller, _ vault: Vault, in records: any Records, at now: Timestamp
   ) throws -> Result<Void, Refusal> {
-    if user.lockedAt != nil { return .failure(.accountLocked(retryAfter: nil)) }
+    if user.lockedAt != nil {
+      let refusal = Refusal.accountLocked(retryAfter: nil)
+      try records.noteRefusedCode(refusal, .link, by: caller, account: user.username.key, at: now)
+      return .failure(refusal)
+    }
     func isRight(_ code: OneTimeCode) -> Bool {
       constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
     }
@@ -48,9 +52,10 @@ public struct Linking: Sendable {
     let meant = open.first(where: isRight) ?? open.first
     return try records.judge(
       .link, for: meant?.subject ?? subject(user, .user),
-      braking: "\(subject(user, .user)):\(caller.identity.subject)", by: caller, account: user.username.key, at: now,
-      isRight
+      braking: "\(subject(user, .user)):\(caller.identity.subject)", by: caller, account: user.username.key, at: now
     ) {
+      isRight($0) ? () : nil
+    } then: {
     }
   }
 

@@ -15,15 +15,17 @@ public struct MailedCodes: Sendable {
     let now = premises.clock.now()
     let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
     let tally = SendTally(caller, premises)
-    let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
+    let outcome = try await premises.store.write { [premises] records -> Result<OutgoingMessage?, Refusal> in
       let (_, user) = try records.session(of: caller, scope: .pending, at: now)
       let address = try records.email(of: user.id).map {
         try EmailAddress(premises.vault.openText($0, for: Self.place(user.id)))
       }
       return try Self.draft(
-        code, id, to: address, isConfirmed: true, for: Self.subject(user.id), tally, premises, in: records, at: now)
+        code, id, to: address, isConfirmed: true, for: Self.subject(user.id), user, tally, premises, by: caller,
+        in: records,
+        at: now)
     }
-    if let message { premises.outbox.send(message) }
+    if let message = try outcome.get() { premises.outbox.send(message) }
   }
 
   /// Sends a code to an address that the user wants to have codes at. That makes another second factor, so where there is
@@ -32,16 +34,17 @@ public struct MailedCodes: Sendable {
     let now = premises.clock.now()
     let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
     let tally = SendTally(caller, premises)
-    let message = try await premises.store.write { [premises] records -> OutgoingMessage? in
+    let outcome = try await premises.store.write { [premises] records -> Result<OutgoingMessage?, Refusal> in
       let (session, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
       guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
         throw Refusal.secondFactorRequired
       }
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try Self.draft(
-        code, id, to: address, isConfirmed: false, for: subject, tally, premises, in: records, at: now)
+        code, id, to: address, isConfirmed: false, for: subject, user, tally, premises, by: caller, in: records, at: now
+      )
     }
-    if let message { premises.outbox.send(message) }
+    if let message = try outcome.get() { premises.outbox.send(message) }
   }
 
   /// Takes the address for the user's own, for the code that went there.
@@ -55,7 +58,7 @@ public struct MailedCodes: Sendable {
       }
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try records.judge(.email, for: subject, by: caller, account: user.username.key, at: now) { code in
-        constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash)
+        constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash) ? () : nil
       } then: {
         try records.saveEmail(premises.vault.seal(address.text, for: Self.place(user.id)), of: user.id)
         try records.note(.emailConfirmed, by: caller, account: user.username.key, at: now)
@@ -67,25 +70,30 @@ public struct MailedCodes: Sendable {
   }
 
   private static func confirmation(of address: EmailAddress, _ userID: UUID, _ vault: Vault) -> String {
-    "\(subject(userID)):\(Hex.encode(vault.hash(address.text, as: "address").prefix(16)))"
+    "\(subject(userID)):\(Hex.encode(vault.hash(address.key, as: "address").prefix(16)))"
   }
 
   private static func draft(
     _ code: String, _ id: UUID, to address: EmailAddress?, isConfirmed: Bool, for subject: String,
-    _ tally: SendTally, _ premises: Premises, in records: any Records, at now: Timestamp
-  ) throws -> OutgoingMessage? {
+    _ user: User, _ tally: SendTally, _ premises: Premises, by caller: Caller, in records: any Records,
+    at now: Timestamp
+  ) throws -> Result<OutgoingMessage?, Refusal> {
     let vault = premises.vault
     let target =
-      address.map { CodeTarget($0.text, isConfirmed: isConfirmed, in: vault) }
+      address.map { CodeTarget($0.key, isConfirmed: isConfirmed, in: vault) }
       ?? CodeTarget(standingIn: vault.hash(subject, as: "no target"))
-    try records.checkSends(tally, .email, premises.policy, at: now)
-    try records.checkPace(of: subject, to: target, .email, at: now)
+    let account = user.username.key
+    let refusal = try records.refusalOfSending(
+      to: target, for: subject, account: account, tally, .email, premises.policy, by: caller, at: now)
+    if let refusal { return .failure(refusal) }
     try records.countSend(tally, .email, at: now)
     try records.insert(
       OneTimeCode(
         id: id, subject: subject, channel: .email,
         hash: address == nil ? target.hash : TextedCodes.hash(code, of: id, in: vault), target: target.hash,
         createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
-    return address.map { OutgoingMessage(destination: .email($0), code: code, lifetime: OneTimeCode.lifetime) }
+    try records.noteSend(.email, isSent: address != nil, by: caller, account: account, at: now)
+    return .success(
+      address.map { OutgoingMessage(destination: .email($0), code: code, lifetime: OneTimeCode.lifetime) })
   }
 }

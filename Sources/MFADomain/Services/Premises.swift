@@ -32,8 +32,11 @@ public struct Policy: Sendable, Hashable {
   public var mostDevices = 10
   /// How old a proof may be for an operation that cannot be undone.
   public var freshProof = Duration.seconds(300)
-  /// Messages within an hour that one address, and one app instance, may have sent, by each channel.
-  public var mostMessagesOfCaller = 30
+  /// Messages within an hour that one address may have sent, by each channel; `nil` for as many as the others allow,
+  /// where everybody comes from one address.
+  public var mostMessagesOfAddress: Int? = 30
+  /// Messages within an hour that one app instance may have sent, by each channel.
+  public var mostMessagesOfInstance = 30
   /// Messages within an hour to all users together, by each channel.
   public var mostMessages = 3000
   /// Whom the text of a code names for autofill.

@@ -57,16 +57,22 @@ public struct PushApproval: Sendable {
     _ id: UUID, approves: Bool, number: Int, _ signature: [UInt8], by caller: Caller
   ) async throws -> PushChallenge.State {
     let now = premises.clock.now()
-    let (state, userID) = try await premises.store.write { records in
+    let outcome = try await premises.store.write { records -> Result<(PushChallenge.State, UUID), Refusal> in
       let (session, user) = try records.session(of: caller, at: now)
-      guard var push = try records.push(id), push.userID == user.id, push.state == .pending, now < push.expiresAt,
-        try records.isOfAnotherDevice(push, than: session)
-      else { throw Refusal.notFound }
+      func refuse(_ reason: String, _ refusal: Refusal) throws -> Result<(PushChallenge.State, UUID), Refusal> {
+        try records.note(
+          .pushRefused, by: caller, account: user.username.key, ["push=\(id)", "reason=\(reason)"], at: now)
+        return .failure(refusal)
+      }
+      guard var push = try records.push(id), push.userID == user.id else { return .failure(.notFound) }
+      guard push.state == .pending else { return try refuse("answered", .notFound) }
+      guard now < push.expiresAt else { return try refuse("expired", .notFound) }
+      guard try records.isOfAnotherDevice(push, than: session) else { return try refuse("own_device", .notFound) }
       let device = try session.deviceID.flatMap { try records.device($0) }
       let signed = PushChallenge.signedBytes(
         id: id, userID: user.id, nonce: push.nonce, approves: approves, number: number)
       guard let device, device.removedAt == nil, let key = device.publicKey, key.verifies(signature, of: signed) else {
-        throw Refusal.authenticationFailed
+        return try refuse(SignInFault.signature.rawValue, .authenticationFailed(.signature))
       }
       push.state = approves && number == push.number ? .approved : .denied
       push.answeredAt = now
@@ -75,8 +81,9 @@ public struct PushApproval: Sendable {
       try records.note(
         push.state == .approved ? .pushApproved : .pushDenied, by: caller, account: user.username.key, ["push=\(id)"],
         at: now)
-      return (push.state, user.id)
+      return .success((push.state, user.id))
     }
+    let (state, userID) = try outcome.get()
     premises.bell.ring(for: userID)
     return state
   }

@@ -79,7 +79,7 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
     let subject = Brake.secondFactor(of: user.id)
     var brake = try brake(on: subject) ?? Brake(at: now)
     if let refusal = brake.refusal(at: now) {
-      try note(.codeBraked, by: caller, account: user.username.key, ["factor=second"], at: now)
+      try noteRefusal(.codeBraked, refusal, of: user, by: caller, at: now)
       return .failure(refusal)
     }
     brake.count(at: now)
@@ -91,10 +91,17 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
       try note(
         used == .backup ? .backupCodeSpent : .codeAccepted, by: caller, account: account, ["factor=\(used.rawValue)"],
         at: now)
-    case .failure: try note(.codeRefused, by: caller, account: account, ["factor=second"], at: now)
+    case .failure(let refusal): try noteRefusal(.codeRefused, refusal, of: user, by: caller, at: now)
     }
     try save(brake, on: subject, account: account)
     return judged
+  }
+
+  /// Notes that a guess at the second factor was not taken, or not looked at.
+  func noteRefusal(
+    _ event: AuditEvent, _ refusal: Refusal, of user: User, by caller: Caller, at now: Timestamp
+  ) throws {
+    try note(event, by: caller, account: user.username.key, ["factor=second", "reason=\(refusal.cause)"], at: now)
   }
 
   private func compare(
@@ -114,7 +121,7 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
       code.failures < code.channel.mostFailures
     {
       let isRight = constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
-      if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid) }
+      if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid(.wrong)) }
       code.failures += 1
       code.isSpent = isRight
       try update(code)
@@ -125,7 +132,21 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
     {
       return .success(.backup)
     }
-    return .failure(.codeInvalid)
+    return .failure(.codeInvalid(try wasUsed(guess, factor, secret, of: user, vault, at: now) ? .used : .wrong))
+  }
+
+  /// Whether a guess that is not taken would have been before: for the history. All is looked at whatever is found, so
+  /// that a used code and a wrong one take the same time.
+  private func wasUsed(
+    _ guess: CodeGuess, _ factor: TOTPFactor, _ secret: [UInt8], of user: User, _ vault: Vault, at now: Timestamp
+  ) throws -> Bool {
+    let ofAuthenticator = factor.parameters.matchingStep(guess.text, secret, at: now, after: -1) != nil
+    let mailed = try newestCode(for: MailedCodes.subject(user.id), .email)
+    let ofMail =
+      mailed.map { $0.isSpent && constantTimeEqual(TextedCodes.hash(guess.text, of: $0.id, in: vault), $0.hash) }
+      ?? false
+    let ofPaper = try isSpentBackupCode(Authenticator.hash(guess.text, of: user.id, vault), of: user.id)
+    return ofAuthenticator || ofMail || ofPaper
   }
 }
 

@@ -72,7 +72,9 @@ extension SessionRecords where Self: UserRecords {
     guard let proof = caller.session, let session = try self.session(proof.sessionID), session.isLive(at: now),
       session.userID == proof.userID, let user = try self.user(session.userID)
     else { throw Refusal.sessionRequired }
-    guard session.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
+    guard session.binding == caller.identity.binding else {
+      throw Refusal.boundElsewhere(account: user.username.key)
+    }
     guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
     guard session.scope.reaches(scope) else { throw Refusal.secondFactorRequired }
     return (session, user)
@@ -101,27 +103,28 @@ extension Sessions {
     guard let token = RefreshToken(text, in: premises.vault) else { throw Refusal.sessionRequired }
     let outcome = try await premises.store.write {
       [policy = premises.policy] records -> Result<(Session, User), Refusal> in
-      guard var session = try records.session(token.session), session.isLive(at: now),
-        let user = try records.user(session.userID)
-      else { return .failure(.sessionRequired) }
-      guard session.binding == caller.identity.binding else { return .failure(.boundElsewhere) }
-      guard user.lockedAt == nil else { return .failure(.accountLocked(retryAfter: nil)) }
+      guard var session = try records.session(token.session), let user = try records.user(session.userID) else {
+        return .failure(.sessionRequired)
+      }
+      let account = user.username.key
+      func refuse(_ reason: String, _ refusal: Refusal) throws -> Result<(Session, User), Refusal> {
+        try records.note(
+          .refreshRefused, by: caller, account: account, ["session=\(session.id)", "reason=\(reason)"], at: now)
+        return .failure(refusal)
+      }
+      guard session.isLive(at: now) else { return try refuse("session_ended", .sessionRequired) }
+      guard session.binding == caller.identity.binding else { return .failure(.boundElsewhere(account: account)) }
+      guard user.lockedAt == nil else { return try refuse("locked", .accountLocked(retryAfter: nil)) }
       if token.generation == session.generation {
-        session.generation += 1
-        session.rotatedAt = now
-        // The time of grace may have run out since the sign-in.
-        if session.scope == .full, policy.blocks(user, at: now), try records.totp(of: user.id)?.confirmedAt == nil {
-          session.scope = .setup
-        }
-        try records.update(session)
-        try records.note(.sessionRefreshed, by: caller, account: user.username.key, ["session=\(session.id)"], at: now)
+        try records.renew(&session, of: user, policy, at: now)
+        try records.note(.sessionRefreshed, by: caller, account: account, ["session=\(session.id)"], at: now)
         return .success((session, user))
       }
       if token.generation == session.generation - 1, now.since(session.rotatedAt) <= Self.grace {
         return .success((session, user))
       }
       try records.revoke(&session, at: now)
-      try records.note(.refreshReused, by: caller, account: user.username.key, ["session=\(session.id)"], at: now)
+      try records.note(.refreshReused, by: caller, account: account, ["session=\(session.id)"], at: now)
       return .failure(.sessionRequired)
     }
     if case .failure = outcome { await ring(for: token.session) }
@@ -136,11 +139,12 @@ extension Sessions {
     guard let id else { throw Refusal.sessionRequired }
     try await premises.store.write { records in
       guard var session = try records.session(id), session.isLive(at: now) else { return }
-      guard session.binding == caller.identity.binding else { throw Refusal.boundElsewhere }
+      let account = try records.user(session.userID)?.username.key
+      guard session.binding == caller.identity.binding else {
+        throw Refusal.boundElsewhere(account: account ?? "")
+      }
       try records.revoke(&session, at: now)
-      let user = try records.user(session.userID)
-      try records.note(
-        .sessionRevoked, by: caller, account: user?.username.key, ["session=\(session.id)"], at: now)
+      try records.note(.sessionRevoked, by: caller, account: account, ["session=\(session.id)"], at: now)
     }
     await ring(for: id)
   }
@@ -148,6 +152,18 @@ extension Sessions {
   private func ring(for id: UUID) async {
     let session = try? await premises.store.read { try $0.session(id) }
     if let session { premises.bell.ring(for: session.userID) }
+  }
+}
+
+extension SessionRecords where Self: FactorRecords {
+  /// Gives `session` its next refresh token. The user's time of grace may have run out since the sign-in.
+  fileprivate func renew(_ session: inout Session, of user: User, _ policy: Policy, at now: Timestamp) throws {
+    session.generation += 1
+    session.rotatedAt = now
+    if session.scope == .full, policy.blocks(user, at: now), try totp(of: user.id)?.confirmedAt == nil {
+      session.scope = .setup
+    }
+    try update(session)
   }
 }
 

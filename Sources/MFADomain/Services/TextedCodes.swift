@@ -20,6 +20,8 @@ public struct TextedCodes: Sendable {
     /// What stands for a number in the counts of who has none.
     let noTarget: [UInt8]
     let tally: SendTally
+    let account: String
+    let caller: Caller
   }
 
   func draft(for username: Username, _ caller: Caller) -> Draft {
@@ -28,7 +30,8 @@ public struct TextedCodes: Sendable {
     let subject = Self.subject(username, caller)
     return Draft(
       subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: premises.vault),
-      noTarget: premises.vault.hash(subject, as: "no target"), tally: SendTally(caller, premises))
+      noTarget: premises.vault.hash(subject, as: "no target"), tally: SendTally(caller, premises),
+      account: username.key, caller: caller)
   }
 
   /// An account as one app instance sees it. What another instance does about the same account has no effect on it.
@@ -48,10 +51,9 @@ public struct TextedCodes: Sendable {
   func sendWithSignIn(
     _ draft: Draft, to device: Device, in records: any Records, at now: Timestamp
   ) throws -> OutgoingMessage? {
-    do {
-      return try send(draft, to: device, isClaimed: false, in: records, at: now)
-    } catch Refusal.rateLimited {
-      return nil
+    switch try send(draft, to: device, isClaimed: false, in: records, at: now) {
+    case .success(let message): message
+    case .failure: nil
     }
   }
 
@@ -62,38 +64,45 @@ public struct TextedCodes: Sendable {
   public func request(for username: Username, by caller: Caller) async throws {
     let now = premises.clock.now()
     let draft = draft(for: username, caller)
-    let message = try await premises.store.write { records in
+    let outcome = try await premises.store.write { records -> Result<OutgoingMessage?, Refusal> in
       if var last = try records.newestCode(for: draft.subject, .sms), !last.isClaimed, last.isOpen(at: now),
         now < last.createdAt.advanced(by: OneTimeCode.resendInterval)
       {
         last.isClaimed = true
         try records.update(last)
-        return OutgoingMessage?.none
+        return .success(nil)
       }
       let owner = try Self.owner(of: username, by: caller, in: records)
       return try send(draft, to: owner?.device, isClaimed: true, in: records, at: now)
     }
-    if let message { premises.outbox.send(message) }
+    if let message = try outcome.get() { premises.outbox.send(message) }
   }
 
+  /// A refusal leaves its line in the history, so it is to be committed.
   private func send(
     _ draft: Draft, to device: Device?, isClaimed: Bool, in records: any Records, at now: Timestamp
-  ) throws -> OutgoingMessage? {
+  ) throws -> Result<OutgoingMessage?, Refusal> {
     let number = try device.flatMap { try self.number(of: $0) }
     let target = number.map {
       CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: premises.vault)
     }
-    try records.checkSends(draft.tally, .sms, premises.policy, at: now)
-    try records.checkPace(of: draft.subject, to: target ?? CodeTarget(standingIn: draft.noTarget), .sms, at: now)
+    let refusal = try records.refusalOfSending(
+      to: target ?? CodeTarget(standingIn: draft.noTarget), for: draft.subject, account: draft.account, draft.tally,
+      .sms,
+      premises.policy, by: draft.caller, at: now)
+    if let refusal { return .failure(refusal) }
     try records.countSend(draft.tally, .sms, at: now)
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
         target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime),
         isClaimed: isClaimed))
-    return number.map {
-      OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime)
-    }
+    try records.noteSend(
+      .sms, isSent: number != nil, by: draft.caller, account: draft.account,
+      device.map { ["device=\($0.id.text)"] } ?? [],
+      at: now)
+    return .success(
+      number.map { OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime) })
   }
 
   private func number(of device: Device) throws -> PhoneNumber? {
@@ -124,16 +133,21 @@ public struct TextedCodes: Sendable {
     let outcome = try await premises.store.write {
       [premises, sessions] records -> Result<(Session, User), Refusal> in
       let owner = try Self.owner(of: username, by: caller, in: records)
-      if let owner, owner.user.lockedAt != nil { return .failure(.accountLocked(retryAfter: nil)) }
+      if let owner, owner.user.lockedAt != nil {
+        let refusal = Refusal.accountLocked(retryAfter: nil)
+        try records.noteRefusedCode(refusal, .sms, by: caller, account: username.key, at: now)
+        return .failure(refusal)
+      }
       let asked = try records.newestCode(for: subject, .sms)
       return try records.judge(.sms, for: subject, by: caller, account: username.key, at: now) { code in
-        constantTimeEqual(Self.hash(guess, of: code.id, in: premises.vault), code.hash)
-      } then: {
-        guard let user = owner?.user, var device = try self.device(of: user, by: caller, reachedBy: asked, in: records)
-        else { throw Refusal.codeInvalid }
+        guard constantTimeEqual(Self.hash(guess, of: code.id, in: premises.vault), code.hash), let user = owner?.user
+        else { return nil }
+        return try self.device(of: user, by: caller, reachedBy: asked, in: records).map { (user: user, device: $0) }
+      } then: { (owner: (user: User, device: Device)) in
+        var (user, device) = owner
         device.lastUsed = now
         try records.save(device)
-        let scope = try records.scope(after: trust, for: user, premises.policy, at: now)
+        let scope = try records.scope(after: trust, for: user, premises.policy, by: caller, at: now)
         let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["sms"])
         try records.insert(session)
         return (session, user)

@@ -11,20 +11,25 @@ struct TrustProof: Sendable {
   }
 }
 
-extension FactorRecords where Self: TrustRecords {
+extension FactorRecords where Self: TrustRecords & AuditRecords {
   /// How far a first factor brings `user`: to the end if there is no second and need not be one, or if the device is
   /// trusted to do without.
   func scope(
-    after proof: TrustProof?, for user: User, _ policy: Policy, at now: Timestamp
+    after proof: TrustProof?, for user: User, _ policy: Policy, by caller: Caller, at now: Timestamp
   ) throws -> Session.Scope {
     guard try totp(of: user.id)?.confirmedAt != nil else { return policy.blocks(user, at: now) ? .setup : .full }
-    guard let proof, proof.binding != .debugBuild,
+    guard let proof else { return .pending }
+    guard proof.binding != .debugBuild,
       var device = try trustedDevices(of: user.id, at: now).first(where: {
         $0.binding == proof.binding && constantTimeEqual($0.tokenHash, proof.tokenHash)
       })
-    else { return .pending }
+    else {
+      try note(.trustRefused, by: caller, account: user.username.key, at: now)
+      return .pending
+    }
     device.lastUsedAt = now
     try update(device)
+    try note(.trustUsed, by: caller, account: user.username.key, ["trusted=\(device.id)"], at: now)
     return .full
   }
 }

@@ -8,6 +8,9 @@ struct AdministrationController {
 
   var operations: [Operation] { [users, lock, unlock, reset, removeDevice, history] }
 
+  /// Accounts or entries in one answer.
+  private static let page = 100
+
   private static let ofAdmins: [RefusalCode] = [
     .invalidRequest, .sessionRequired, .boundElsewhere, .accountLocked, .forbidden, .secondFactorRequired,
     .freshProofRequired, .notFound,
@@ -15,12 +18,14 @@ struct AdministrationController {
 
   private var users: Operation {
     Operation(
-      "admin.users", .get, "/admin/users", "Accounts by name, at most a hundred.", access: .admin,
+      "admin.users", .get, "/admin/users", "Accounts by name, a hundred at a time.", access: .admin,
       refusals: Self.ofAdmins
     ) { (request: AccountsRequest, caller) in
       let accounts = try await administration.accounts(
-        after: request.after ?? "", atMost: 100, by: .session(caller))
-      return AccountList(users: accounts.map(AccountList.Entry.init))
+        after: request.after.map { try Username($0) }, atMost: Self.page, by: .session(caller))
+      return AccountList(
+        users: accounts.map(AccountList.Entry.init),
+        next: accounts.count < Self.page ? nil : accounts.last?.user.username.text)
     }
   }
 
@@ -68,12 +73,14 @@ struct AdministrationController {
 
   private var history: Operation {
     Operation(
-      "admin.history", .get, "/admin/users/{username}/history", "What the history says of an account.",
+      "admin.history", .get, "/admin/users/{username}/history",
+      "What the history says of an account, the newest first, a hundred at a time.",
       access: .admin, refusals: Self.ofAdmins
     ) { (request: HistoryRequest, caller) in
       let entries = try await administration.history(
-        of: Username(request.username), after: request.after ?? 0, atMost: 100, by: .session(caller))
-      return History(entries: entries.map(History.Entry.init))
+        of: Username(request.username), before: request.before, atMost: Self.page, by: .session(caller))
+      return History(
+        entries: entries.map(History.Entry.init), next: entries.count < Self.page ? nil : entries.last?.sequence)
     }
   }
 }

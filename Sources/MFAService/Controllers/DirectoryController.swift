@@ -27,7 +27,8 @@ struct DirectoryController {
       let status = try await directory.status(of: DeviceID(request.deviceId), for: caller)
       return DeviceStatus(
         deviceId: request.deviceId, enrolled: status != nil, method: status?.method.rawValue,
-        hasPublicKey: status?.hasPublicKey ?? false, phoneNumber: status?.phoneNumber)
+        hasPublicKey: status?.hasPublicKey ?? false, phoneNumber: status?.phoneNumber,
+        attested: status?.isAttested ?? false)
     }
   }
 }
@@ -36,7 +37,8 @@ extension DeviceList.Entry {
   fileprivate init(_ device: Device) {
     self.init(
       deviceId: device.id.text, deviceModel: device.model.text, method: device.method.rawValue,
-      enrolledAt: device.enrolledAt.wire, lastUsed: device.lastUsed?.wire)
+      enrolledAt: device.enrolledAt.wire, lastUsed: device.lastUsed?.wire,
+      attested: device.isAttested)
   }
 }
 

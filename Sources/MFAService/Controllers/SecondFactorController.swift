@@ -33,7 +33,7 @@ struct SecondFactorController {
         }
         return method
       }
-      let name = try DeviceModel(request.device_name ?? "").text
+      let name = try DeviceModel(request.device_name ?? "", field: "device_name").text
       let description = SecondFactor.Description(name: name, userAgent: caller.userAgent)
       let (tokens, trustToken) = try await secondFactor.verify(
         request.code, method: method, trusting: request.trust_device == true ? description : nil, by: caller)

@@ -14,7 +14,8 @@ struct OpenAPIDocument {
           (
             "description",
             .string(
-              "Devices, challenges, codes and trust, behind the gate. Every path works without /api/v1 as well.")
+              "Devices, challenges, codes and trust, behind the gate. Every path works without /api/v1 as well. "
+                + "Another method than a path has gets 405, with Allow.")
           ),
         ])
       ),
@@ -87,12 +88,37 @@ struct OpenAPIDocument {
       (
         String(status),
         JSONDocument.object([
-          ("description", .string(words.joined(separator: ", "))),
+          ("description", .string(words.joined(separator: ", "))), ("headers", headers(of: status)),
           ("content", content(.object([("$ref", .string("#/components/schemas/Error"))]))),
         ])
       )
     }
     return .object([success] + refusals)
+  }
+
+  /// The header fields that a refusal has beside those of every answer.
+  private static func headers(of status: Int) -> JSONDocument {
+    let (text, number) = (JSONSchema.text, JSONSchema.integer(minimum: 1))
+    let fields: [(String, isRequired: Bool, summary: String, schema: JSONSchema)] =
+      switch status {
+      case 401: [("WWW-Authenticate", true, "What the request would need (RFC 9110, section 11.6.1).", text)]
+      case 423, 503: [("Retry-After", false, "Seconds.", number)]
+      case 429:
+        [
+          ("Retry-After", true, "Seconds.", number),
+          ("RateLimit", true, "What there was too much of, and for how many seconds (t).", text),
+        ]
+      default: []
+      }
+    return .object(
+      fields.map { name, isRequired, summary, schema in
+        (
+          name,
+          .object([
+            ("description", .string(summary)), ("required", .bool(isRequired)), ("schema", JSONDocument(schema)),
+          ])
+        )
+      })
   }
 
   private var components: JSONDocument {
@@ -129,7 +155,7 @@ extension Operation {
   /// Its own refusals, and those that every operation has.
   var allRefusals: [RefusalCode] {
     var all = refusals + [.notAttested, .notFound, .rateLimited, .unavailable]
-    if method == .post { all += [.invalidRequest, .payloadTooLarge, .unsupportedMediaType] }
+    if method == .post { all += [.invalidRequest, .requestTimeout, .payloadTooLarge, .unsupportedMediaType] }
     if access != .attested { all.append(.sessionRequired) }
     return all
   }

@@ -15,7 +15,7 @@ struct OpenRPCDocument {
             Self.method($0.name, $0.summary, $0.requestSchema, JSONDocument($0.responseSchema), $0.allRefusals)
           } + [
             Self.method(
-              "session.attach", "Makes the requests that follow, and the notices, those of a session.",
+              AttachRequest.method, "Makes the requests that follow, and the notices, those of a session.",
               AttachRequest.schema, .object([("type", .string("object"))]), [.sessionRequired, .boundElsewhere])
           ])
       ),

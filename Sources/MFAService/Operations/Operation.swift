@@ -109,6 +109,7 @@ public enum RequestFault: Error, Sendable, Hashable {
   case fieldMissing(String)
   case fieldOfWrongType(String)
   case bodyTooLarge
+  case bodyTooSlow
   case notJSON
   case unknownOperation
   case methodNotAllowed([String])

@@ -18,6 +18,6 @@ extension OperationRegistry {
         + PushController(approval: PushApproval(premises)).operations
         + NoticeController(notices: Notices(premises)).operations
         + AdministrationController(administration: Administration(premises)).operations,
-      clock: premises.clock, logger: logger, paces: paces)
+      premises: premises, logger: logger, paces: paces)
   }
 }

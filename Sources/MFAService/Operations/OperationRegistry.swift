@@ -10,13 +10,15 @@ public struct OperationRegistry: Sendable {
   private let byName: [String: Operation]
   private let paces: PaceKeeper
   private let clock: WallClock
+  private let refusals: RefusedAccess
   private let logger: Logger
 
-  public init(_ operations: [Operation], clock: WallClock, logger: Logger, paces: PaceLimits = PaceLimits()) {
+  public init(_ operations: [Operation], premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits()) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    self.paces = PaceKeeper(limits: paces, clock: clock)
-    self.clock = clock
+    clock = premises.clock
+    self.paces = PaceKeeper(limits: paces, clock: premises.clock)
+    refusals = RefusedAccess(premises)
     self.logger = logger
   }
 
@@ -44,11 +46,25 @@ public struct OperationRegistry: Sendable {
       Self.count(operation, "done", since: start)
       return .success(answer)
     } catch {
+      let error = await kept(error, of: operation.name, by: caller)
       let refusal = PublicRefusal(error)
       let isFault = refusal.code == .internalError || refusal.code == .unavailable
-      log(isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code, isFault ? error : nil)
+      log(
+        isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code,
+        reason: (error as? Refusal)?.cause ?? (isFault ? "\(error)" : nil))
       Self.count(operation, refusal.code.rawValue, since: start)
       return .failure(refusal)
+    }
+  }
+
+  /// `error`, once the history has what it is to have of it; else why it has not.
+  func kept(_ error: any Error, of operation: String, by caller: Caller) async -> any Error {
+    guard let refusal = error as? Refusal else { return error }
+    do {
+      try await refusals.note(refusal, of: operation, by: caller)
+      return refusal
+    } catch {
+      return error
     }
   }
 
@@ -69,13 +85,13 @@ public struct OperationRegistry: Sendable {
 
   private func log(
     _ level: Logger.Level, _ message: Logger.Message, _ operation: Operation, _ caller: Caller, code: RefusalCode?,
-    _ error: (any Error)? = nil
+    reason: String? = nil
   ) {
     var metadata: Logger.Metadata = [
       "request_id": "\(caller.requestID)", "operation": "\(operation.name)", "key": "\(caller.identity.subject)",
     ]
     if let code { metadata["code"] = "\(code.rawValue)" }
-    if let error { metadata["reason"] = "\(error)" }
+    if let reason { metadata["reason"] = "\(reason)" }
     logger.log(level: level, message, metadata: metadata)
   }
 }

@@ -6,8 +6,9 @@ internal import MFADomain
 public struct PaceLimits: Sendable, Hashable {
   public var brisk = Bucket(size: 120, perSecond: 20)
   public var slow = Bucket(size: 20, perSecond: 0.5)
-  /// The slow calls of all app instances behind one address, which may be a household or a company.
-  public var slowOfAddress = Bucket(size: 100, perSecond: 2)
+  /// The slow calls of all app instances behind one address, which may be a household or a company; `nil` for no limit,
+  /// where everybody comes from one address.
+  public var slowOfAddress: Bucket? = Bucket(size: 100, perSecond: 2)
 
   public struct Bucket: Sendable, Hashable {
     public var size: Double
@@ -61,7 +62,7 @@ final class PaceKeeper: Sendable {
       if levels.count >= Self.mostBuckets { Self.forgetFull(&levels, limits, at: now) }
       var wait: Duration?
       for key in keys {
-        let bucket = Self.bucket(key.kind, limits)
+        guard let bucket = Self.bucket(key.kind, limits) else { continue }
         let tokens = Self.tokens(in: levels[key] ?? Level(tokens: bucket.size, at: now), bucket, at: now)
         levels[key] = Level(tokens: tokens, at: now)
         if tokens < 1 { wait = max(wait ?? .zero, .seconds((1 - tokens) / bucket.perSecond)) }
@@ -72,7 +73,7 @@ final class PaceKeeper: Sendable {
     }
   }
 
-  private static func bucket(_ kind: Kind, _ limits: PaceLimits) -> PaceLimits.Bucket {
+  private static func bucket(_ kind: Kind, _ limits: PaceLimits) -> PaceLimits.Bucket? {
     switch kind {
     case .brisk: limits.brisk
     case .slow: limits.slow
@@ -87,7 +88,7 @@ final class PaceKeeper: Sendable {
 
   private static func forgetFull(_ levels: inout [Key: Level], _ limits: PaceLimits, at now: Timestamp) {
     levels = levels.filter { key, level in
-      let bucket = bucket(key.kind, limits)
+      guard let bucket = bucket(key.kind, limits) else { return false }
       return tokens(in: level, bucket, at: now) < bucket.size
     }
   }

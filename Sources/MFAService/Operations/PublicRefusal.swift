@@ -5,6 +5,7 @@ internal import MFADomain
 public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case notAttested = "not_attested"
   case invalidRequest = "invalid_request"
+  case requestTimeout = "request_timeout"
   case payloadTooLarge = "payload_too_large"
   case unsupportedMediaType = "unsupported_media_type"
   case notFound = "not_found"
@@ -35,6 +36,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .secondFactorRequired, .boundElsewhere, .forbidden: 403
     case .notFound, .deviceNotEnrolled: 404
     case .methodNotAllowed: 405
+    case .requestTimeout: 408
     case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled: 409
     case .codeExpired: 410
     case .payloadTooLarge: 413
@@ -53,15 +55,49 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   public let text: String
   /// How long to wait, in whole seconds.
   public let retryAfter: Int?
-  /// The value of `WWW-Authenticate`.
+  /// The value of `WWW-Authenticate`. Every 401 has one (RFC 9110, section 15.5.2).
   public let authenticate: String?
+  /// The methods that there are, where another one was used.
+  public let allowed: [String]
+  /// What there was too much of, for `rateLimited`.
+  public let limit: Limit
 
-  init(_ code: RefusalCode, _ text: String, retryAfter: Duration? = nil, authenticate: String? = nil) {
+  public enum Limit: String, Sendable, Hashable {
+    /// Guesses at a code, or codes to be sent.
+    case codes
+    /// Requests, of whatever kind.
+    case requests
+  }
+
+  init(
+    _ code: RefusalCode, _ text: String, retryAfter: Duration? = nil, authenticate: String? = nil,
+    allowed: [String] = [], limit: Limit = .codes
+  ) {
     self.code = code
     self.text = text
     // Rounded up, so that who waits as long has waited long enough.
     self.retryAfter = retryAfter.map { max(1, Int($0.components.seconds) + ($0.components.attoseconds > 0 ? 1 : 0)) }
-    self.authenticate = authenticate
+    self.authenticate = authenticate ?? (code.status == 401 ? Self.challenge(code) : nil)
+    self.allowed = allowed
+    self.limit = limit
+  }
+
+  /// What a request would need that got no further: the gate's identity, or a session.
+  private static func challenge(_ code: RefusalCode) -> String {
+    (code == .notAttested ? "AppAttest" : "Bearer") + " realm=\"mfa-backend\""
+  }
+
+  /// The header fields that go with it.
+  var fields: [(name: String, value: String)] {
+    var fields: [(name: String, value: String)] = []
+    if let retryAfter {
+      fields.append(("Retry-After", String(retryAfter)))
+      // draft-ietf-httpapi-ratelimit-headers: nothing is left, and more comes after so many seconds.
+      if code == .rateLimited { fields.append(("RateLimit", "\"\(limit.rawValue)\";r=0;t=\(retryAfter)")) }
+    }
+    if let authenticate { fields.append(("WWW-Authenticate", authenticate)) }
+    if !allowed.isEmpty { fields.append(("Allow", allowed.joined(separator: ", "))) }
+    return fields
   }
 
   /// What `error` is to the outside. What is not foreseen is a fault of ours, of which the outside learns nothing.
@@ -114,12 +150,14 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .malformedJSON: self.init(.invalidRequest, "The body is not JSON")
     case .fieldMissing(let field): self.init(.invalidRequest, "\(field) is required")
     case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has another type")
+    case .bodyTooSlow: self.init(.requestTimeout, "The body took too long")
     case .bodyTooLarge: self.init(.payloadTooLarge, "The body is too large")
     case .notJSON: self.init(.unsupportedMediaType, "The body must be application/json")
     case .unknownOperation: self.init(.notFound, "Not found")
-    case .methodNotAllowed: self.init(.methodNotAllowed, "Method not allowed")
+    case .methodNotAllowed(let methods): self.init(.methodNotAllowed, "Method not allowed", allowed: methods)
     case .tooFast(let wait):
-      self.init(.rateLimited, "Too many attempts. Please wait before trying again.", retryAfter: wait)
+      self.init(
+        .rateLimited, "Too many attempts. Please wait before trying again.", retryAfter: wait, limit: .requests)
     }
   }
 }

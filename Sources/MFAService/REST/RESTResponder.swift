@@ -21,7 +21,8 @@ struct RESTResponder: HTTPResponder {
   func respond(to request: Request, context: Context) async throws -> Response {
     let requestID = callers.requestID(of: request.headers)
     do throws(PublicRefusal) {
-      if request.method == .get, let document = documents.document(at: request.uri.path) {
+      if let document = documents.document(at: request.uri.path) {
+        guard request.method == .get else { throw PublicRefusal(RequestFault.methodNotAllowed(["GET"])) }
         return Self.response(.ok, document, requestID)
       }
       return Self.response(.ok, try await answer(request, requestID), requestID)
@@ -44,13 +45,14 @@ struct RESTResponder: HTTPResponder {
   }
 
   private static func body(of request: Request) async throws -> [UInt8] {
-    if let type = request.headers[.contentType], !type.lowercased().hasPrefix("application/json") {
-      throw RequestFault.notJSON
-    }
+    let type = request.headers[.contentType]?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
+    if let type, type.lowercased() != "application/json" { throw RequestFault.notJSON }
     do {
       return Array(try await request.body.collect(upTo: largestBody).readableBytesView)
     } catch is NIOTooManyBytesError {
       throw RequestFault.bodyTooLarge
+    } catch is RequestBodyDeadline.Passed {
+      throw RequestFault.bodyTooSlow
     }
   }
 
@@ -67,8 +69,11 @@ struct RESTResponder: HTTPResponder {
 
   static func response(refusing refusal: PublicRefusal, _ requestID: String) -> Response {
     var headers: HTTPFields = [:]
-    if let seconds = refusal.retryAfter { headers[.retryAfter] = String(seconds) }
-    if let authenticate = refusal.authenticate { headers[.wwwAuthenticate] = authenticate }
+    // RFC 9110, section 15.5.9.
+    if refusal.code == .requestTimeout { headers[.connection] = "close" }
+    for field in refusal.fields {
+      if let name = HTTPField.Name(field.name) { headers[name] = field.value }
+    }
     return response(
       HTTPResponse.Status(code: refusal.code.status), refusal.body(requestID: requestID), requestID, headers)
   }

@@ -23,15 +23,15 @@ final class SocketConversation: Sendable {
   private let limits: SocketLimits
   private let clock: WallClock
   private let state: Guarded<State>
-  private let send: @Sendable ([UInt8]) async throws -> Void
+  private let send: @Sendable ([UInt8]) throws -> Void
   private let sessionDidChange: @Sendable (SessionProof) -> Void
 
   /// - Parameters:
-  ///   - send: writes one text message.
+  ///   - send: has one text message written, without waiting for that.
   ///   - sessionDidChange: called when a session has been attached, so that its notices are listened to.
   init(
     caller: Caller, registry: OperationRegistry, tokens: AccessTokens, notices: Notices, limits: SocketLimits,
-    clock: WallClock, send: @escaping @Sendable ([UInt8]) async throws -> Void,
+    clock: WallClock, send: @escaping @Sendable ([UInt8]) throws -> Void,
     sessionDidChange: @escaping @Sendable (SessionProof) -> Void
   ) {
     self.caller = caller
@@ -72,10 +72,10 @@ final class SocketConversation: Sendable {
   func end() { state.withLock { $0.inFlight -= 1 } }
 
   /// Refuses a request that came while too many were unanswered.
-  func refuseAsBusy(_ text: [UInt8]) async throws {
+  func refuseAsBusy(_ text: [UInt8]) throws {
     guard let id = (try? RPCRequest(text))?.id else { return }
     let error = RPCError.refused(PublicRefusal(RequestFault.tooFast(retryAfter: .seconds(1))))
-    try await send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
+    try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
   }
 
   /// Carries out one request and answers it.
@@ -84,7 +84,7 @@ final class SocketConversation: Sendable {
     do throws(RPCError) {
       request = try RPCRequest(text)
     } catch {
-      return try await send(RPCAnswer.failure(error, id: .null, requestID: caller.requestID))
+      return try send(RPCAnswer.failure(error, id: .null, requestID: caller.requestID))
     }
     let outcome: Result<[UInt8], RPCError>
     do throws(RPCError) {
@@ -94,15 +94,15 @@ final class SocketConversation: Sendable {
     }
     guard let id = request.id else { return }
     switch outcome {
-    case .success(let result): try await send(RPCAnswer.success(result, id: id))
-    case .failure(let error): try await send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
+    case .success(let result): try send(RPCAnswer.success(result, id: id))
+    case .failure(let error): try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
     }
   }
 
   private func perform(_ request: RPCRequest, _ text: [UInt8]) async throws(RPCError) -> [UInt8] {
     let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
     do {
-      if request.method == "session.attach" { return try await attach(input) }
+      if request.method == AttachRequest.method { return try await attach(input) }
       guard let operation = registry.operation(named: request.method) else { throw RPCError.unknownMethod }
       return try await registry.run(operation, input, for: caller.with(session))
     } catch let error as RPCError {
@@ -116,7 +116,11 @@ final class SocketConversation: Sendable {
   private func attach(_ input: OperationInput) async throws -> [UInt8] {
     let request = try input.decode(as: AttachRequest.self)
     guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw Refusal.sessionRequired }
-    try await notices.admit(caller.with(proof))
+    do {
+      try await notices.admit(caller.with(proof))
+    } catch {
+      throw await registry.kept(error, of: AttachRequest.method, by: caller.with(proof))
+    }
     state.withLock { state in
       if state.session?.userID != proof.userID { state.toldUpTo = nil }
       state.session = proof
@@ -133,11 +137,11 @@ final class SocketConversation: Sendable {
     let toldUpTo = state.withLock { $0.toldUpTo }
     let news = try await notices.news(for: proof, after: toldUpTo)
     for notice in news.notices {
-      try await send(try RPCAnswer.notification("notice", NoticeEntry(notice)))
+      try send(try RPCAnswer.notification("notice", NoticeEntry(notice)))
     }
     let told = state.withLock { $0.toldPushes }
     for push in news.pushes where !told.contains(push.id) {
-      try await send(try RPCAnswer.notification("push.challenge", PushEntry(push)))
+      try send(try RPCAnswer.notification("push.challenge", PushEntry(push)))
     }
     state.withLock { state in
       state.toldUpTo = max(state.toldUpTo ?? 0, news.upTo)

@@ -13,29 +13,59 @@ struct SocketSession {
   func run() async {
     do {
       try await channel.executeThenClose { inbound, outbound in
-        let close = await converse(inbound, outbound)
-        if let close { try? await outbound.write(Self.frame(closing: close)) }
-        outbound.finish()
+        let backlog = SocketBacklog(limit: service.limits.largestBacklog)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask { try await backlog.write(to: outbound) }
+          let (close, deadline) = await converse(inbound, backlog)
+          defer { deadline.cancel() }
+          try await say(close, backlog, in: &group)
+        }
       }
     } catch {
       service.logger.debug("socket ended", metadata: ["request_id": "\(caller.requestID)", "reason": "\(error)"])
     }
   }
 
+  /// Writes what waits, and why the server closes. It is over when the client's machine has it all, or when the deadline
+  /// closes the channel. A client that has let too much wait is not waited for again.
+  private func say(
+    _ close: SocketClose?, _ backlog: SocketBacklog, in writing: inout ThrowingTaskGroup<Void, any Error>
+  ) async throws {
+    if close == .tooSlow { writing.cancelAll() }
+    backlog.finish()
+    do { try await writing.waitForAll() } catch  where close == .tooSlow {}
+    guard let close else { return }
+    try await channel.channel.writeAndFlush(Self.frame(closing: close))
+  }
+
+  /// Closes the channel after a while, so that no client can keep a socket that is over by not reading.
+  private func closeLater() -> Scheduled<Void> {
+    let (channel, logger, requestID) = (channel.channel, service.logger, caller.requestID)
+    return channel.eventLoop.scheduleTask(in: TimeAmount(service.limits.closeTime)) {
+      logger.notice("socket cut off: its client does not read", metadata: ["request_id": "\(requestID)"])
+      channel.close(promise: nil)
+    }
+  }
+
+  /// Talks until one side ends it. From then on the time runs for what is left to be written.
   private func converse(
-    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
-  ) async -> SocketClose? {
+    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: SocketBacklog
+  ) async -> (SocketClose?, deadline: Scheduled<Void>) {
     let (changes, changed) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     let listening = Listening(bell: service.premises.bell) { changed.yield() }
     let conversation = SocketConversation(
       caller: caller, registry: service.registry, tokens: service.tokens, notices: Notices(service.premises),
       limits: service.limits, clock: service.premises.clock,
-      send: { try await outbound.write(Self.frame(text: $0)) },
+      send: { try backlog.add(Self.frame(text: $0)) },
       sessionDidChange: { listening.listen(to: $0.userID) })
     if let session = caller.session { listening.listen(to: session.userID) }
     defer { listening.leave() }
     return await withTaskGroup(of: SocketClose?.self) { group in
-      group.addTask { await read(inbound, outbound, conversation) }
+      group.addTask { await read(inbound, backlog, conversation) }
+      group.addTask {
+        await backlog.overflow()
+        return .tooSlow
+      }
       group.addTask { await watch(changes, conversation) }
       group.addTask {
         // Other processes write to the same database, and ring no bell here.
@@ -50,8 +80,9 @@ struct SocketSession {
         return .goingAway
       }
       let close = await group.next() ?? nil
+      let deadline = closeLater()
       group.cancelAll()
-      return close
+      return (close, deadline)
     }
   }
 
@@ -60,6 +91,8 @@ struct SocketSession {
     for await _ in changes {
       do {
         guard try await conversation.tellNotices() else { return .sessionEnded }
+      } catch is SocketBacklog.Full {
+        return .tooSlow
       } catch is StoreFault {
         // The next change, or the next interval, tries again.
       } catch {
@@ -70,8 +103,8 @@ struct SocketSession {
   }
 
   private func read(
-    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>,
-    _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>, _ conversation: SocketConversation
+    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: SocketBacklog,
+    _ conversation: SocketConversation
   ) async -> SocketClose? {
     await withTaskGroup(of: Void.self) { requests in
       do {
@@ -81,7 +114,7 @@ struct SocketSession {
           case .text:
             let text = Array(frame.unmaskedData.readableBytesView)
             guard conversation.begin() else {
-              try await conversation.refuseAsBusy(text)
+              try conversation.refuseAsBusy(text)
               continue
             }
             requests.addTask {
@@ -89,19 +122,19 @@ struct SocketSession {
               conversation.end()
             }
           case .ping:
-            try await outbound.write(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData))
+            try backlog.add(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData))
           case .pong: break
           case .connectionClose:
-            try await outbound.write(Self.frame(echoing: frame))
+            try backlog.add(Self.frame(echoing: frame))
             return nil
           default: return .notText
           }
         }
         return nil
-      } catch is NIOWebSocketFrameAggregator.Error {
-        return .tooBig
+      } catch is SocketBacklog.Full {
+        return .tooSlow
       } catch {
-        return nil
+        return SocketClose(faultOfFrames: error)
       }
     }
   }

@@ -32,6 +32,8 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
 
   let responder: HTTPChannelHandler.Responder
   let service: SocketService
+  /// How long the body of a request may take to arrive.
+  let bodyTime: Duration
 
   struct Value: ServerChildChannelValue {
     let channel: any Channel
@@ -47,7 +49,8 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     channel.eventLoop.makeCompletedFuture {
       let configuration = NIOUpgradableHTTPServerPipelineConfiguration(
         upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
-          upgraders: [upgrader()], notUpgradingCompletionHandler: { Self.serveHTTP($0, logger) }))
+          upgraders: [upgrader()], notUpgradingCompletionHandler: { [bodyTime] in Self.serveHTTP($0, bodyTime, logger) }
+        ))
       let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
         configuration: configuration)
       return Value(channel: channel, upgrade: upgrade)
@@ -82,7 +85,8 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   private func upgrader() -> NIOTypedWebSocketServerUpgrader<Outcome> {
     let admitted = Guarded<Caller?>(nil)
     return NIOTypedWebSocketServerUpgrader(
-      maxFrameSize: service.limits.largestMessage,
+      // Faults of the frames end a session with our own codes.
+      maxFrameSize: service.limits.largestMessage, enableAutomaticErrorHandling: false,
       shouldUpgrade: { channel, head in
         channel.eventLoop.makeFutureWithTask {
           do throws(UpgradeRefusal) {
@@ -108,7 +112,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     let largest = service.limits.largestMessage
     try channel.pipeline.syncOperations.addHandler(
       NIOWebSocketFrameAggregator(
-        minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64, maxAccumulatedFrameSize: largest))
+        minNonFinalFragmentSize: 0, maxAccumulatedFrameCount: 64, maxAccumulatedFrameSize: largest))
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
@@ -135,11 +139,14 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       ? ["Sec-WebSocket-Protocol": subprotocol] : [:]
   }
 
-  private static func serveHTTP(_ channel: any Channel, _ logger: Logger) -> EventLoopFuture<Outcome> {
+  private static func serveHTTP(
+    _ channel: any Channel, _ bodyTime: Duration, _ logger: Logger
+  ) -> EventLoopFuture<Outcome> {
     channel.eventLoop.makeCompletedFuture {
       try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: false))
       try channel.pipeline.syncOperations.addHandler(
         HTTPConnectionStateHandler(idleTimeout: .seconds(90), logger: logger))
+      try channel.pipeline.syncOperations.addHandler(RequestBodyDeadline(bodyTime))
       return .http(
         try NIOAsyncChannel(
           wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true)))

@@ -13,8 +13,7 @@ struct UpgradeRefusal: Error {
       "Content-Type": "application/json", "Content-Length": String(body.count), "Cache-Control": "no-store",
       "X-Request-Id": requestID, "Connection": "close",
     ]
-    if let seconds = refusal.retryAfter { fields.add(name: "Retry-After", value: String(seconds)) }
-    if let authenticate = refusal.authenticate { fields.add(name: "WWW-Authenticate", value: authenticate) }
+    for field in refusal.fields { fields.add(name: field.name, value: field.value) }
     let head = HTTPResponseHead(
       version: .http1_1, status: HTTPResponseStatus(statusCode: refusal.code.status), headers: fields)
     channel.write(HTTPServerResponsePart.head(head), promise: nil)

@@ -10,10 +10,16 @@ public final class PostgresMFAStore: Store {
   private let reader: PostgresDatabase
 
   /// Connects to what `url` names (`postgres://…`, as libpq takes it), and brings its tables up to date.
-  public init(url: String, mostWaiting: Int = 4096, trace: StatementTrace? = nil) throws(StoreFault) {
+  ///
+  /// - Parameter makesTables: whether an empty database gets its tables; otherwise it is `StoreFault.noTables`.
+  public init(
+    url: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
+  ) throws(StoreFault) {
     let database = PostgresDatabase(url: url, trace: trace)
     do {
-      try database.migrate()
+      try database.migrate(makesTables: makesTables)
+    } catch let fault as StoreFault {
+      throw fault
     } catch {
       throw StoreFault(error)
     }
@@ -70,15 +76,19 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   }
 
   /// Makes what tables there are not yet; of several servers that start at once, one does.
-  func migrate() throws {
+  func migrate(makesTables: Bool) throws {
     try transaction { sql in
+      let isMade =
+        try sql.rows("SELECT to_regclass('schema_version')::text AS name", []).first
+        .flatMap { try $0.optional("name", $0.text) } != nil
+      guard isMade || makesTables else { throw StoreFault.noTables }
       try sql.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", [])
       let found = try sql.rows("SELECT MAX(version) AS version FROM schema_version", [])
       let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
       let versions = Schema.postgres.versions
       guard current <= versions.count else { throw StoreFault(reason: "the database was written by a newer version") }
-      for (index, statements) in versions.enumerated().dropFirst(current) {
-        for statement in statements { try sql.run(statement, []) }
+      for (index, step) in versions.enumerated().dropFirst(current) {
+        try step.take(in: sql)
         try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
       }
     }

@@ -49,6 +49,13 @@ extension SQLRecords: FactorRecords {
       [.time(now), .uuid(userID), .blob(hash)]) == 1
   }
 
+  func isSpentBackupCode(_ hash: [UInt8], of userID: UUID) throws -> Bool {
+    try !sql.rows(
+      "SELECT 1 AS found FROM backup_codes WHERE user_id = ? AND hash = ? AND used_at IS NOT NULL",
+      [.uuid(userID), .blob(hash)]
+    ).isEmpty
+  }
+
   func countBackupCodes(of userID: UUID) throws -> Int {
     try sql.rows(
       "SELECT COUNT(*) AS count FROM backup_codes WHERE user_id = ? AND used_at IS NULL", [.uuid(userID)]

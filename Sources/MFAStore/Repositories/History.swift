@@ -57,20 +57,25 @@ extension SQLRecords: AuditRecords {
       ])
   }
 
-  func auditEntries(
-    after sequence: Int64, account: String?, atMost count: Int
-  ) throws -> [(entry: AuditEntry, hash: [UInt8])] {
+  func auditEntries(after sequence: Int64, atMost count: Int) throws -> [(entry: AuditEntry, hash: [UInt8])] {
+    try sql.rows(
+      "SELECT * FROM audit WHERE sequence > ? ORDER BY sequence LIMIT ?", [.integer(sequence), .integer(count)]
+    ).map { (try Self.auditEntry($0), try $0.blob("hash")) }
+  }
+
+  func auditEntries(before sequence: Int64, account: String?, atMost count: Int) throws -> [AuditEntry] {
     let condition = account == nil ? "" : " AND account = ?"
     return try sql.rows(
-      "SELECT * FROM audit WHERE sequence > ?\(condition) ORDER BY sequence LIMIT ?",
+      "SELECT * FROM audit WHERE sequence < ?\(condition) ORDER BY sequence DESC LIMIT ?",
       [.integer(sequence)] + (account.map { [.text($0)] } ?? []) + [.integer(count)]
-    ).map { row in
-      let entry = AuditEntry(
-        sequence: try row.integer("sequence"), at: try row.time("at"), requestID: try row.text("request_id"),
-        actor: try row.text("actor"), account: try row.optional("account", row.text), event: try row.text("event"),
-        detail: try row.text("detail"), previous: try row.blob("previous"))
-      return (entry, try row.blob("hash"))
-    }
+    ).map(Self.auditEntry)
+  }
+
+  private static func auditEntry(_ row: SQLRow) throws -> AuditEntry {
+    AuditEntry(
+      sequence: try row.integer("sequence"), at: try row.time("at"), requestID: try row.text("request_id"),
+      actor: try row.text("actor"), account: try row.optional("account", row.text), event: try row.text("event"),
+      detail: try row.text("detail"), previous: try row.blob("previous"))
   }
 }
 

@@ -31,6 +31,24 @@ extension SQLRecords: UserRecords {
       .map(Self.user)
   }
 
+  /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one that has
+  /// the key already keeps it, or else the one that comes first; the other is there for an operator.
+  func renewNameKeys() throws {
+    var last = ""
+    while true {
+      let users = try sql.rows(
+        "SELECT id, name_key, username FROM users WHERE name_key > ? ORDER BY name_key LIMIT 1000", [.text(last)])
+      for row in users {
+        let key = try Username(row.text("username")).key
+        last = try row.text("name_key")
+        // By their bytes: texts that differ in composition alone are equal as such.
+        guard Array(key.utf8) != Array(last.utf8), try user(named: key) == nil else { continue }
+        try sql.run("UPDATE users SET name_key = ? WHERE id = ?", [.text(key), .text(row.text("id"))])
+      }
+      if users.count < 1000 { return }
+    }
+  }
+
   private static func user(_ row: SQLRow) throws -> User {
     User(
       id: try row.uuid("id"), username: try Username(row.text("username")), createdAt: try row.time("created_at"),

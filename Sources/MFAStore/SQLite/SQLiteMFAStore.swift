@@ -11,8 +11,10 @@ public final class SQLiteMFAStore: Store {
   private let trace: StatementTrace?
 
   /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
+  ///
+  /// - Parameter makesTables: whether an empty database gets its tables; otherwise it is `StoreFault.noTables`.
   public convenience init(
-    path: String, mostWaiting: Int = 4096, trace: StatementTrace? = nil
+    path: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
   ) throws(StoreFault) {
     do {
       try Self.createPrivately(path)
@@ -20,7 +22,7 @@ public final class SQLiteMFAStore: Store {
       configuration.busyMode = .timeout(2)
       configuration.label = "mfa.store"
       let pool = try DatabasePool(path: path, configuration: configuration)
-      try self.init(writer: pool, mostWaiting: mostWaiting, trace: trace)
+      try self.init(writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace)
       // GRDB sets NORMAL when it turns WAL on, and NORMAL loses commits with the power.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     } catch let fault as StoreFault {
@@ -35,22 +37,21 @@ public final class SQLiteMFAStore: Store {
     mostWaiting: Int = 4096, trace: StatementTrace? = nil
   ) throws(StoreFault) -> SQLiteMFAStore {
     do {
-      return try SQLiteMFAStore(writer: try DatabaseQueue(), mostWaiting: mostWaiting, trace: trace)
+      return try SQLiteMFAStore(writer: try DatabaseQueue(), makesTables: true, mostWaiting: mostWaiting, trace: trace)
     } catch {
       throw StoreFault(error)
     }
   }
 
-  private init(writer: any DatabaseWriter, mostWaiting: Int, trace: StatementTrace?) throws {
+  private init(writer: any DatabaseWriter, makesTables: Bool, mostWaiting: Int, trace: StatementTrace?) throws {
     var migrator = DatabaseMigrator()
-    for (index, statements) in Schema.sqlite.versions.enumerated() {
-      migrator.registerMigration("\(index + 1)") { db in
-        for statement in statements { try db.execute(sql: statement) }
-      }
+    for (index, step) in Schema.sqlite.versions.enumerated() {
+      migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
     }
     guard try writer.read({ try !migrator.hasBeenSuperseded($0) }) else {
       throw StoreFault(reason: "the database was written by a newer version")
     }
+    if !makesTables, try writer.read({ try migrator.appliedIdentifiers($0).isEmpty }) { throw StoreFault.noTables }
     try migrator.migrate(writer)
     self.writer = writer
     self.trace = trace

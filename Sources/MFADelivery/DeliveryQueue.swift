@@ -1,0 +1,94 @@
+internal import Logging
+internal import MFADomain
+internal import Metrics
+
+/// What waits for one provider.
+final class DeliveryQueue: Sendable {
+  private struct Waiting: Sendable {
+    let message: OutgoingMessage
+    /// When the code is of no use any more.
+    let end: ContinuousClock.Instant
+  }
+
+  /// What became of a message.
+  private enum Outcome: String {
+    case sent
+    /// The provider refused it for good, or once too often.
+    case failed
+    /// Its code had expired before anybody took it.
+    case expired
+    /// Too many waited, or nobody is configured to take it.
+    case dropped
+    /// It still waited when the process ended.
+    case lost
+  }
+
+  private let kind: String
+  private let provider: (any MessageProvider)?
+  private let pace: QueuedOutbox.Pace
+  private let logger: Logger
+  private let queue: AsyncStream<Waiting>
+  private let entrance: AsyncStream<Waiting>.Continuation
+
+  init(kind: String, provider: (any MessageProvider)?, pace: QueuedOutbox.Pace, logger: Logger) {
+    self.kind = kind
+    self.provider = provider
+    self.pace = pace
+    self.logger = logger
+    (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(pace.capacity))
+  }
+
+  func send(_ message: OutgoingMessage) {
+    guard provider != nil else { return tell(.dropped, .error, ["reason": "no provider is configured"]) }
+    switch entrance.yield(Waiting(message: message, end: .now + message.lifetime)) {
+    case .dropped: tell(.dropped, .error, ["reason": "too many wait"])
+    case .terminated: tell(.lost, .warning, ["reason": "stopping"])
+    default: break
+    }
+  }
+
+  /// Takes no further messages; `run` ends with the last one that waits.
+  func close() { entrance.finish() }
+
+  /// Delivers what comes until `close`, or until the task is cancelled: what then waits is lost.
+  func run() async {
+    await withTaskGroup(of: Void.self) { group in
+      var running = 0
+      for await waiting in queue {
+        if running == max(1, pace.mostAtOnce) {
+          await group.next()
+          running -= 1
+        }
+        group.addTask { await self.deliver(waiting) }
+        running += 1
+      }
+    }
+  }
+
+  private func deliver(_ waiting: Waiting) async {
+    guard let provider else { return }
+    var wait = pace.pause
+    for attempt in 1...max(1, pace.attempts) {
+      guard !Task.isCancelled else { return tell(.lost, .warning, ["reason": "stopping"]) }
+      guard .now < waiting.end else { return tell(.expired, .warning, ["attempts": "\(attempt - 1)"]) }
+      do throws(DeliveryFailure) {
+        try await provider.deliver(waiting.message)
+        return tell(.sent, .info, ["attempt": "\(attempt)"])
+      } catch {
+        let metadata: Logger.Metadata = ["attempt": "\(attempt)", "reason": "\(error.reason)"]
+        if !error.isTemporary || attempt == pace.attempts { return tell(.failed, .error, metadata) }
+        logger.notice("message not taken", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first })
+        try? await Task.sleep(for: wait)
+        wait *= 2
+      }
+    }
+  }
+
+  /// Logs and counts what became of a message: neither its code nor where it went to.
+  private func tell(_ outcome: Outcome, _ level: Logger.Level, _ metadata: Logger.Metadata) {
+    logger.log(
+      level: level, "message \(outcome.rawValue)", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first }
+    )
+    Counter(label: "mfa_messages_total", dimensions: [("kind", kind), ("outcome", outcome.rawValue)]).increment()
+  }
+}

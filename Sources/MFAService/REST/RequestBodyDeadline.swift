@@ -1,0 +1,54 @@
+internal import NIOCore
+internal import NIOHTTPTypes
+
+/// Gives each request's body a time to arrive in, from the end of its head: one that comes byte by byte is never idle.
+///
+/// Whoever reads the body gets `Passed` then, and the connection is closed once there was time for an answer. How long the
+/// answer itself takes is not limited.
+final class RequestBodyDeadline: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+
+  struct Passed: Error {}
+
+  /// How long the answer may take to its client.
+  private static let farewell = TimeAmount.seconds(2)
+
+  private let limit: TimeAmount
+  private var timer: Scheduled<Void>?
+
+  init(_ limit: Duration) { self.limit = TimeAmount(limit) }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head:
+      let this = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+      timer = context.eventLoop.scheduleTask(in: limit) {
+        let (handler, context) = this.value
+        handler.pass(context)
+      }
+    case .body: break
+    case .end: cancel()
+    }
+    context.fireChannelRead(data)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    cancel()
+    context.fireChannelInactive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { cancel() }
+
+  private func pass(_ context: ChannelHandlerContext) {
+    timer = nil
+    context.fireErrorCaught(Passed())
+    let channel = context.channel
+    context.eventLoop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
+  }
+
+  private func cancel() {
+    timer?.cancel()
+    timer = nil
+  }
+}

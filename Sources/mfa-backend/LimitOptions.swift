@@ -1,0 +1,53 @@
+internal import ArgumentParser
+internal import MFADomain
+internal import MFAService
+internal import MFASettings
+
+/// What callers may have.
+struct LimitOptions: ParsableArguments {
+  @Option(name: .customLong("messages-per-hour"), help: "Messages to all users together, by SMS and by e-mail each.")
+  var messages: String?
+
+  @Option(name: .customLong("ip-messages-per-hour"), help: "Messages that one address has sent, or off.")
+  var messagesOfAddress: String?
+
+  @Option(
+    name: .customLong("ip-code-requests"),
+    help: "Requests of one address that send or guess codes, as 100/50s: 100 at once, and 100 again over 50 s; or off.")
+  var codeRequestsOfAddress: String?
+
+  @Option(name: .customLong("key-messages-per-hour"), help: "Messages that one app instance has sent.")
+  var messagesOfKey: String?
+
+  @Option(name: .customLong("key-code-requests"), help: "Requests of one app instance that send or guess codes.")
+  var codeRequestsOfKey: String?
+
+  @Option(name: .customLong("key-requests"), help: "Other requests of one app instance.")
+  var requestsOfKey: String?
+
+  var flags: [SettingFlag] {
+    [
+      SettingFlag("--messages-per-hour", "limits.messages_per_hour", messages),
+      SettingFlag("--ip-messages-per-hour", "limits.per_ip.messages_per_hour", messagesOfAddress),
+      SettingFlag("--ip-code-requests", "limits.per_ip.code_requests", codeRequestsOfAddress),
+      SettingFlag("--key-messages-per-hour", "limits.per_key.messages_per_hour", messagesOfKey),
+      SettingFlag("--key-code-requests", "limits.per_key.code_requests", codeRequestsOfKey),
+      SettingFlag("--key-requests", "limits.per_key.requests", requestsOfKey),
+    ].compactMap(\.self)
+  }
+}
+
+extension PaceLimits {
+  init(_ limits: BackendSettings.Limits) {
+    self.init()
+    brisk = Bucket(limits.requestsOfKey)
+    slow = Bucket(limits.codeRequestsOfKey)
+    slowOfAddress = limits.codeRequestsOfAddress.map(Bucket.init)
+  }
+}
+
+extension PaceLimits.Bucket {
+  fileprivate init(_ rate: BackendSettings.Rate) {
+    self.init(size: Double(rate.count), perSecond: Double(rate.count) / (rate.period / .seconds(1)))
+  }
+}

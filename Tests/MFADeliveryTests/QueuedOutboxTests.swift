@@ -1,0 +1,147 @@
+import Locking
+import Logging
+import MFADelivery
+import MFADomain
+import MFAFixtures
+import ServiceLifecycle
+import Testing
+
+@Suite("What waits for delivery", .serialized, .timeLimit(.minutes(2)))
+struct QueuedOutboxTests {
+  /// Takes messages once it is open. Until then whoever hands one over waits.
+  private final class Counter: MessageProvider {
+    private struct State {
+      var isOpen: Bool
+      var inside = 0
+      var mostInside = 0
+      var codes: [String] = []
+    }
+
+    private let state: Guarded<State>
+
+    init(isOpen: Bool) { state = Guarded(State(isOpen: isOpen)) }
+
+    var codes: [String] { state.withLock { $0.codes } }
+    var mostInside: Int { state.withLock { $0.mostInside } }
+
+    func open() { state.withLock { $0.isOpen = true } }
+
+    func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure) {
+      state.withLock { state in
+        state.inside += 1
+        state.mostInside = max(state.mostInside, state.inside)
+      }
+      defer { state.withLock { $0.inside -= 1 } }
+      while !state.withLock({ $0.isOpen }) {
+        if Task.isCancelled { throw DeliveryFailure(reason: "cancelled", isTemporary: true) }
+        await Task.yield()
+      }
+      state.withLock { $0.codes.append(message.code) }
+    }
+
+    /// Waits until `count` are handed over at once.
+    func hold(_ count: Int) async { while state.withLock({ $0.inside }) < count { await Task.yield() } }
+
+    /// Waits until `count` were taken.
+    func take(_ count: Int) async { while codes.count < count { await Task.yield() } }
+  }
+
+  private func sms(_ code: String, lifetime: Duration = .seconds(300)) throws -> OutgoingMessage {
+    OutgoingMessage(destination: .phone(try PhoneNumber("+1234567890")), code: code, lifetime: lifetime)
+  }
+
+  private func mail(_ code: String) throws -> OutgoingMessage {
+    OutgoingMessage(
+      destination: .email(try EmailAddress("ada@example.org")), code: code, lifetime: .seconds(300))
+  }
+
+  private static let silent = Logger(label: "outbox") { _ in SwiftLogNoOpLogHandler() }
+
+  /// Calls `body` while the outbox runs.
+  private func running(_ outbox: QueuedOutbox, _ body: () async throws -> Void) async throws {
+    let task = Task { try await outbox.run() }
+    let result: Result<Void, any Error>
+    do { result = .success(try await body()) } catch { result = .failure(error) }
+    task.cancel()
+    try? await task.value
+    try result.get()
+  }
+
+  @Test("X-030 a mail server that hangs holds no SMS up")
+  func separate() async throws {
+    let (phone, email) = (Counter(isOpen: true), Counter(isOpen: false))
+    let outbox = QueuedOutbox(phone: phone, email: email, logger: Self.silent)
+    try await running(outbox) {
+      for number in 0..<10 { outbox.send(try mail("\(number)")) }
+      await email.hold(1)
+      outbox.send(try sms("042042"))
+      await phone.take(1)
+      #expect(email.codes.isEmpty)
+    }
+  }
+
+  @Test("a provider is given four messages at the same time, and no more")
+  func several() async throws {
+    let phone = Counter(isOpen: false)
+    let outbox = QueuedOutbox(phone: phone, email: nil, logger: Self.silent)
+    try await running(outbox) {
+      for number in 0..<10 { outbox.send(try sms("\(number)")) }
+      await phone.hold(4)
+      phone.open()
+      await phone.take(10)
+      #expect(phone.mostInside == 4)
+    }
+  }
+
+  @Test("a code that has expired while it waited is not sent, and the log says so without it")
+  func expired() async throws {
+    let phone = Counter(isOpen: false)
+    let log = CapturedLog()
+    var pace = QueuedOutbox.Pace()
+    pace.mostAtOnce = 1
+    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    try await running(outbox) {
+      outbox.send(try sms("111111"))
+      outbox.send(try sms("222222", lifetime: .zero))
+      outbox.send(try sms("333333"))
+      await phone.hold(1)
+      phone.open()
+      await phone.take(2)
+      #expect(phone.codes == ["111111", "333333"])
+      let expired = log.lines.filter { $0.message == "message expired" }
+      #expect(expired.count == 1 && expired.first?.metadata["kind"] == "sms")
+      #expect(!log.lines.contains { "\($0)".contains("222222") || "\($0)".contains("1234567890") })
+    }
+  }
+
+  @Test("what waits when the order to stop comes is still sent")
+  func drained() async throws {
+    let phone = Counter(isOpen: false)
+    let outbox = QueuedOutbox(phone: phone, email: nil, logger: Self.silent)
+    let group = ServiceGroup(services: [outbox], logger: Self.silent)
+    let running = Task { try await group.run() }
+    for number in 0..<6 { outbox.send(try sms("\(number)")) }
+    await phone.hold(4)
+    await group.triggerGracefulShutdown()
+    phone.open()
+    try await running.value
+    #expect(phone.codes.count == 6)
+  }
+
+  @Test("a provider that hangs does not keep the outbox from stopping, and the log tells what was lost")
+  func bounded() async throws {
+    let phone = Counter(isOpen: false)
+    let log = CapturedLog()
+    var pace = QueuedOutbox.Pace()
+    pace.patience = .milliseconds(50)
+    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    let group = ServiceGroup(services: [outbox], logger: Self.silent)
+    let running = Task { try await group.run() }
+    for number in 0..<6 { outbox.send(try sms("\(number)")) }
+    await phone.hold(4)
+    await group.triggerGracefulShutdown()
+    try await running.value
+    #expect(phone.codes.isEmpty)
+    #expect(log.lines.filter { $0.message == "message lost" }.count == 6)
+  }
+}
