@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Transport
 
@@ -64,7 +65,7 @@ extension EngineTests {
       let idle = try gate.connect()
       // One binary message of 8 MiB.
       let frame = [0x82, 127, 0, 0, 0, 0, 0, 0x80, 0, 0] + [UInt8](repeating: 7, count: 8 << 20)
-      let sending = Task.detached { try backend.send(frame) }
+      let sending = Aside { try backend.send(frame) }
       let start = try client.readSome()
       let draining = Task { await gate.engine.drain(timeout: .seconds(30)) }
       #expect(try idle.readToEnd() == [])  // Draining has begun.

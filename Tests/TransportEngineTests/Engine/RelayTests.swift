@@ -240,10 +240,10 @@ extension EngineTests {
       client.sendEnd()
       _ = try backend.readToEnd()
       let message = fromServer(2, [UInt8](repeating: 7, count: 60_000))
-      let talking = Task.detached { while (try? backend.send(message)) != nil {} }
+      let talking = Aside { while (try? backend.send(message)) != nil {} }
       if reads { _ = try? client.readToEnd() }
       #expect(await gate.record.next().end == .lost(.client, "the connection was closed"))
-      await talking.value
+      try await talking.value
       _ = client
     }
 
@@ -354,7 +354,7 @@ extension EngineTests {
       let (client, backend) = try gate.open(through: listener)
       let payload = (0..<(Sanitizer.isOn ? 2 << 20 : 8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 11) }
       let frame = fromServer(2, payload)
-      let sender = Task.detached { try backend.send(frame) }
+      let sender = Aside { try backend.send(frame) }
       var received: [UInt8] = []
       while received.count < frame.count { received += try client.readSome(1000 + received.count / 8) }
       #expect(received == frame)

@@ -3,6 +3,7 @@ import COpenSSL
 import Glibc
 import SimulatedDevice
 import Locking
+import TestSupport
 import Testing
 import Transport
 
@@ -242,7 +243,7 @@ extension EngineTests {
       }
       let (client, backend) = try outer.open(through: listener)
       let up = FrameTrackerTests.frame(2, Array(repeating: 5, count: 200_000), mask: FrameTrackerTests.mask)
-      let sender = Task.detached { try client.send(up) }
+      let sender = Aside { try client.send(up) }
       #expect(try backend.read(up.count) == up)
       try backend.send(FrameTrackerTests.frame(8, [0x03, 0xE8]))
       backend.sendEnd()
@@ -260,7 +261,7 @@ extension EngineTests {
       let engine = try ClientEngine()
       let connection = try await engine.connect(
         host: "127.0.0.1", port: gate.engine.address.port, tls: try files.client())
-      let backend = Task.detached {
+      let backend = Aside {
         let backend = try listener.accept()
         let head = try backend.readHead()
         let key = head.split(separator: "\r\n").first { $0.hasPrefix("Sec-WebSocket-Key: ") }?.dropFirst(19) ?? ""
