@@ -341,7 +341,7 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
 }
 
-// `scripts/test --sanitize core`: the tests of what threads share, and what they need.
+// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they need.
 if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
   var needed: Set = [
     "AttestGateTests", "GateServiceTests", "JSONLogTests", "LockingTests", "PrometheusTests", "SQLiteStoreTests",

@@ -42,6 +42,15 @@ struct StatusTests {
     }
   }
 
+  @Test("of a gate that is too old to say whether its files hold what it serves can be read")
+  func older() throws {
+    let said = #"{"name":"server","subject":"CN=a","ends_at":"2027-01-01T00:00:00Z","seconds_left":5"#
+    for (end, isServed) in [("}", true), (#","file_served":true}"#, true), (#","file_served":false}"#, false)] {
+      let state = try JSONDecoder().decode(GateStatus.CertificateState.self, from: Data((said + end).utf8))
+      #expect(state.isFileServed == isServed && state.secondsLeft == 5)
+    }
+  }
+
   @Test("is told by sallyport status: 0 if ready, 1 if not, 69 if there is no gate")
   func command() async throws {
     try await SeeingBench.serving { bench in

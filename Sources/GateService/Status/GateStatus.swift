@@ -134,6 +134,16 @@ public struct GateStatus: Codable, Sendable, Hashable {
       (self.name, self.subject, self.endsAt, self.secondsLeft) = (name, subject, endsAt, secondsLeft)
       self.isFileServed = isFileServed
     }
+
+    public init(from decoder: any Decoder) throws {
+      let fields = try decoder.container(keyedBy: CodingKeys.self)
+      name = try fields.decode(String.self, forKey: .name)
+      subject = try fields.decode(String.self, forKey: .subject)
+      endsAt = try fields.decode(String.self, forKey: .endsAt)
+      secondsLeft = try fields.decode(Int64.self, forKey: .secondsLeft)
+      // A gate that was not restarted after an upgrade may be too old to say it.
+      isFileServed = try fields.decodeIfPresent(Bool.self, forKey: .isFileServed) ?? true
+    }
   }
 
   public struct Store: Codable, Sendable, Hashable {
