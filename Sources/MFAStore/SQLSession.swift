@@ -17,29 +17,35 @@ enum SQLValue: Sendable, Hashable {
 
 /// One row of an answer, read by the names of its columns.
 struct SQLRow {
-  let columns: [String: SQLValue]
+  /// One array for all rows of an answer. A row has a dozen columns at most, among which a name is found sooner than it
+  /// is hashed.
+  let columns: [String]
+  /// As many as columns.
+  let values: [SQLValue]
+
+  private subscript(column: String) -> SQLValue? { columns.firstIndex(of: column).map { values[$0] } }
 
   struct Unreadable: Error {
     let column: String
   }
 
   func integer(_ column: String) throws -> Int64 {
-    guard case .integer(let value) = columns[column] else { throw Unreadable(column: column) }
+    guard case .integer(let value) = self[column] else { throw Unreadable(column: column) }
     return value
   }
 
   func text(_ column: String) throws -> String {
-    guard case .text(let value) = columns[column] else { throw Unreadable(column: column) }
+    guard case .text(let value) = self[column] else { throw Unreadable(column: column) }
     return value
   }
 
   func blob(_ column: String) throws -> [UInt8] {
-    guard case .blob(let value) = columns[column] else { throw Unreadable(column: column) }
+    guard case .blob(let value) = self[column] else { throw Unreadable(column: column) }
     return value
   }
 
   /// `nil` for NULL.
   func optional<Value>(_ column: String, _ read: (String) throws -> Value) throws -> Value? {
-    if case .null = columns[column] { nil } else { try read(column) }
+    if case .null = self[column] { nil } else { try read(column) }
   }
 }

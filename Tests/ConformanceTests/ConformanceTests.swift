@@ -28,39 +28,38 @@ struct ConformanceTests {
     defer { backend.kill() }
     let port = try await CaseRunner.port(of: backend)
     let cases = kind == .echo ? CaseRunner.cases : CaseRunner.quickCases
-    let direct = try await CaseRunner.score(["drive", "ws://127.0.0.1:\(port)"] + cases)
-    try await GateProcess.serving(CaseRunner.openPlan(before: port)) { gate in
+    let direct: Asking = { try await CaseRunner.score(["drive", "ws://127.0.0.1:\(port)"] + $0) }
+    let score = try await GateProcess.serving(CaseRunner.openPlan(before: port)) { gate in
       let wrap = try await TLSWrap(to: gate)
       defer { wrap.process.kill() }
-      let through: @Sendable ([String]) async throws -> Score = {
-        try await CaseRunner.score(["drive", "ws://127.0.0.1:\(wrap.port)"] + $0)
-      }
-      let again: @Sendable ([String]) async throws -> Score = {
-        try await CaseRunner.score(["drive", "ws://127.0.0.1:\(port)"] + $0)
-      }
-      try await expect(through(cases), toBe: direct, again: through, again, "a server, \(kind)")
+      let through: Asking = { try await CaseRunner.score(["drive", "ws://127.0.0.1:\(wrap.port)"] + $0) }
+      return try await compare("a server, \(kind)", in: cases, through: through, direct: direct)
     }
     // A good server does well, and one that does not is told apart.
-    #expect(direct.values.contains { $0.verdict == "FAILED" } == (kind == .faulty))
+    #expect(score.values.contains { $0.verdict == "FAILED" } == (kind == .faulty))
   }
 
   @Test("a client scores as without it")
   func client() async throws {
-    let direct = try await clientScore { (["client", "ws://127.0.0.1:\($0)"], nil) }
-    try await Places.withTemporaryFolder { folder in
-      let through = try await clientScore { port in
-        let gate = try await GateProcess(CaseRunner.openPlan(before: port), in: folder + "/gate")
-        return (["client", "wss://localhost:\(gate.port)", gate.folder.tlsAuthorityPath], gate)
-      }
-      try await expect(through, toBe: direct, again: nil, nil, "a client")
+    let direct: Asking = { cases in
+      try await clientScore(in: cases) { (["client", "ws://127.0.0.1:\($0)"], nil) }
     }
+    let through: Asking = { cases in
+      try await Places.withTemporaryFolder { folder in
+        try await clientScore(in: cases) { port in
+          let gate = try await GateProcess(CaseRunner.openPlan(before: port), in: folder + "/gate")
+          return (["client", "wss://localhost:\(gate.port)", gate.folder.tlsAuthorityPath], gate)
+        }
+      }
+    }
+    _ = try await compare("a client", in: CaseRunner.quickCases, through: through, direct: direct)
   }
 
   /// The score of a client that is started as `way` says for the port of the cases.
   private func clientScore(
-    _ way: (Int) async throws -> (arguments: [String], gate: GateProcess?)
+    in cases: [String], _ way: (Int) async throws -> (arguments: [String], gate: GateProcess?)
   ) async throws -> Score {
-    let server = try CaseRunner.start(["serve"] + CaseRunner.quickCases)
+    let server = try CaseRunner.start(["serve"] + cases)
     defer { server.kill() }
     let (arguments, gate) = try await way(CaseRunner.port(of: server))
     defer { gate?.process.kill() }
@@ -70,22 +69,28 @@ struct ConformanceTests {
     return try CaseRunner.score(of: await server.output.all(within: .seconds(60)))
   }
 
+  private typealias Asking = @Sendable (_ cases: [String]) async throws -> Score
+
   /// Cases that come out differently are asked again, each way: some judge by time, and other programs run here.
-  private func expect(
-    _ score: Score, toBe direct: Score, again: (@Sendable ([String]) async throws -> Score)?,
-    _ directAgain: (@Sendable ([String]) async throws -> Score)?, _ what: String
-  ) async throws {
-    #expect(direct.count >= 200 && Set(score.keys) == Set(direct.keys))
-    var differences = direct.keys.filter { direct[$0] != score[$0] }.sorted()
-    print("ConformanceTests: \(what): \(direct.count) cases, \(differences.count) to ask again: \(differences)")
-    if let again, let directAgain, !differences.isEmpty {
-      let (one, other) = (try await again(differences), try await directAgain(differences))
+  ///
+  /// - Returns: the score without the gate.
+  private func compare(
+    _ what: String, in cases: [String], through: Asking, direct: Asking
+  ) async throws -> Score {
+    let (without, with) = (try await direct(cases), try await through(cases))
+    #expect(without.count >= 200 && Set(with.keys) == Set(without.keys))
+    var differences = without.keys.filter { without[$0] != with[$0] }.sorted()
+    print("ConformanceTests: \(what): \(without.count) cases, \(differences.count) to ask again: \(differences)")
+    if !differences.isEmpty {
+      let (one, other) = (try await through(differences), try await direct(differences))
       differences = differences.filter { one[$0] != other[$0] }
     }
-    let counts = Dictionary(direct.values.map { ($0.verdict, 1) }, uniquingKeysWith: +)
+    let counts = Dictionary(without.values.map { ($0.verdict, 1) }, uniquingKeysWith: +)
     print("ConformanceTests: \(what): \(counts.sorted { $0.key < $1.key })")
     for name in differences {
-      Issue.record("\(what): \(name) is \(String(describing: score[name])), not \(String(describing: direct[name]))")
+      let (one, other) = (String(describing: with[name]), String(describing: without[name]))
+      Issue.record("\(what): \(name) is \(one), not \(other)")
     }
+    return without
   }
 }

@@ -184,14 +184,11 @@ final class PostgresResult {
   func rows() throws -> [SQLRow] {
     let columns = try (0..<PQnfields(handle)).map { column in
       guard let name = PQfname(handle, column) else { throw SQLRow.Unreadable(column: "\(column)") }
-      return (name: String(cString: name), type: PQftype(handle, column))
+      return String(cString: name)
     }
+    let types = columns.indices.map { PQftype(handle, Int32($0)) }
     return try (0..<PQntuples(handle)).map { row in
-      var values: [String: SQLValue] = [:]
-      for (index, column) in columns.enumerated() {
-        values[column.name] = try value(row, Int32(index), column.type)
-      }
-      return SQLRow(columns: values)
+      SQLRow(columns: columns, values: try columns.indices.map { try value(row, Int32($0), types[$0]) })
     }
   }
 

@@ -12,11 +12,9 @@ struct SQLiteSession: SQLSession {
 
   func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] {
     let statement = try db.cachedStatement(sql: sql)
-    return try Row.fetchAll(statement, arguments: StatementArguments(arguments.map(\.databaseValue))).map { row in
-      SQLRow(
-        columns: Dictionary(
-          row.map { ($0, SQLValue($1)) }, uniquingKeysWith: { first, _ in first }))
-    }
+    let columns = statement.columnNames
+    let cursor = try Row.fetchCursor(statement, arguments: StatementArguments(arguments.map(\.databaseValue)))
+    return try Array(cursor.map { SQLRow(columns: columns, values: $0.databaseValues.map(SQLValue.init)) })
   }
 }
 
