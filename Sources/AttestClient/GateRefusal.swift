@@ -6,7 +6,7 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public let status: Int
   /// `nil` if what answered is not a gate, or did not say.
   public let code: RefusalCode?
-  /// The reply's text, to be shown to a person: at most 500 characters, without line breaks at its ends.
+  /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control character.
   public let text: String
   /// The gate's name for the request, to be found in its log.
   public let requestID: String?
@@ -19,12 +19,17 @@ public struct GateRefusal: Error, Sendable, Hashable {
   }
 
   /// The refusal in any answer other than the hoped-for one, of a refused upgrade too.
+  ///
+  /// Whoever answered is not known to be a gate: nothing of the refusal can steer a terminal that it is written to.
   public init(_ response: HTTPResponse) {
     let text = String(decoding: response.body, as: UTF8.self)
     status = response.status
-    code = response.value(of: Self.codeHeader).map { RefusalCode($0) }
-    self.text = String(text.prefix(500).drop(while: \.isWhitespace).trimmingSuffix(while: \.isWhitespace))
-    requestID = response.value(of: "X-Request-Id")
+    code = response.value(of: Self.codeHeader).map { RefusalCode($0.withoutControls) }
+    self.text =
+      String(
+        text.prefix(500).drop(while: \.isWhitespace).trimmingSuffix(while: \.isWhitespace)
+      ).withoutControls
+    requestID = response.value(of: "X-Request-Id")?.withoutControls
   }
 }
 
@@ -53,6 +58,14 @@ public struct RefusalCode: RawRepresentable, Sendable, Hashable {
   /// Whether a fresh challenge may be all that was missing.
   public var asksForFreshChallenge: Bool {
     [.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed].contains(self)
+  }
+}
+
+extension String {
+  fileprivate var withoutControls: String {
+    var scalars = String.UnicodeScalarView()
+    for scalar in unicodeScalars { scalars.append(scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar) }
+    return String(scalars)
   }
 }
 

@@ -70,27 +70,42 @@ public final class GateMetrics: Sendable {
   }
 
   private func registerReloadState() {
-    registry.values("sallyport_config_last_reload_successful", "Whether the last attempt succeeded.") {
-      [lastReload] in [Sample(lastReload.withLock(\.fault) == nil ? 1 : 0)]
+    registry.values(
+      "sallyport_config_last_reload_successful",
+      "Whether what was last read of the configuration, and of changed certificates, is what is served."
+    ) {
+      [lastReload] in [Sample(lastReload.withLock(\.isCurrent) ? 1 : 0)]
     }
-    registry.values("sallyport_config_last_reload_success_timestamp_seconds", "When an attempt last succeeded.") {
+    registry.values(
+      "sallyport_config_last_reload_success_timestamp_seconds", "When the configuration was last read with success."
+    ) {
       [lastReload] in [Sample(Double(lastReload.withLock(\.lastSuccess).seconds))]
     }
   }
 
-  /// The configuration, or a certificate, was read anew or was to be.
+  /// The configuration, with all the files that it names, was read anew or was to be.
   public func reloaded(_ outcome: ReloadOutcome) {
+    count(outcome)
     switch outcome {
-    case .done:
-      reloads.counter("done").add()
-      lastReload.withLock { $0 = ReloadState(lastSuccess: .now()) }
-    case .refused(let reason):
-      reloads.counter("refused").add()
-      lastReload.withLock { $0.fault = reason }
+    case .done: lastReload.withLock { $0 = ReloadState(lastSuccess: .now()) }
+    case .refused(let reason): lastReload.withLock { $0.fault = reason }
     }
   }
 
-  /// How the last attempt to read the configuration or a certificate ended.
+  /// Changed certificates were read anew or were to be. A configuration that was refused stays refused.
+  public func renewedCertificates(_ outcome: ReloadOutcome) {
+    count(outcome)
+    switch outcome {
+    case .done: lastReload.withLock { $0.certificateFault = nil }
+    case .refused(let reason): lastReload.withLock { $0.certificateFault = reason }
+    }
+  }
+
+  private func count(_ outcome: ReloadOutcome) {
+    if case .done = outcome { reloads.counter("done").add() } else { reloads.counter("refused").add() }
+  }
+
+  /// How the last attempts to read the configuration and changed certificates ended.
   public var reloadState: ReloadState { lastReload.withLock(\.self) }
 
   /// For the rules and the registrar.
@@ -135,7 +150,12 @@ extension GateMetrics {
 
 /// How attempts to read the configuration or a certificate ended.
 public struct ReloadState: Sendable, Hashable {
+  /// Of the configuration.
   public let lastSuccess: Timestamp
-  /// Why the last attempt failed; `nil` if it did not.
+  /// Why the last attempt to read the configuration failed; `nil` if it did not.
   public var fault: String?
+  /// Why the certificates that have changed since cannot be served; `nil` if they are, or if none has.
+  public var certificateFault: String?
+
+  public var isCurrent: Bool { fault == nil && certificateFault == nil }
 }

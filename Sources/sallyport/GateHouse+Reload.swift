@@ -125,12 +125,12 @@ extension GateHouse {
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
       logger.notice("new certificate served", metadata: ["file": "\(generation.assembly.settings.tls.certificateFile)"])
-      memory.metrics.reloaded(.done(needingRestart: []))
+      memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       logger.error(
         "the changed certificate cannot be used: the old one stays",
         metadata: ["fault": "\(Self.onOneLine(error.plainLines))"])
-      memory.metrics.reloaded(.refused(error.plainLines))
+      memory.metrics.renewedCertificates(.refused(error.plainLines))
     }
   }
 }

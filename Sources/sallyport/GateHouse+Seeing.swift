@@ -59,7 +59,8 @@ extension GateHouse {
           open: traffic.sessions, connections: traffic.connections,
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
-        activity: activity, refusals: refusals, certificates: certificateStates(at: now), store: storeState,
+        activity: activity, refusals: refusals, certificates: certificateStates(at: now),
+        certificateFault: memory.metrics.reloadState.certificateFault, store: storeState,
         configuration: configurationState)
     }
   }

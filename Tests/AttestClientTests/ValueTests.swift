@@ -38,6 +38,17 @@ struct GateMessageTests {
     #expect("\(refusal)" == "403 rp_id_mismatch: rpIdHash does not match bundleId")
   }
 
+  @Test("what a refusal says cannot steer the terminal that shows it")
+  func steeringRefusal() {
+    let said = "a\u{1B}]0;b\u{7}\u{9B}2Jc\nd"
+    let refusal = GateRefusal(HTTPResponse(status: 403, body: Array(said.utf8)))
+    #expect(refusal.text == "a\u{FFFD}]0;b\u{FFFD}\u{FFFD}2Jc\u{FFFD}d")
+    let named = GateRefusal(
+      HTTPResponse(
+        status: 403, headers: [HTTPField("X-Attest-Error", "\u{9B}2J"), HTTPField("X-Request-Id", "\u{85}")]))
+    #expect(named.code?.rawValue == "\u{FFFD}2J" && named.requestID == "\u{FFFD}")
+  }
+
   @Test("a refusal of something that is no gate is read, too, and bounded")
   func strangeRefusal() {
     let refusal = GateRefusal(HTTPResponse(status: 502, body: [UInt8](repeating: 0xFF, count: 100_000)))

@@ -155,6 +155,44 @@ struct ReloadTests {
     }
   }
 
+  @Test("A renewed certificate does not make a configuration good that was refused, nor the other way round")
+  func twoFaults() async throws {
+    try await serving { bench in
+      func told() async throws -> (status: GateStatus, isCurrent: Bool) {
+        let answer = try await bench.ask("GET", "/v1/status")
+        let metrics = try await bench.ask("GET", "/metrics").text
+        return (
+          try #require(AdminJSON.value(GateStatus.self, in: answer.body)),
+          metrics.contains("\nsallyport_config_last_reload_successful 1\n")
+        )
+      }
+      try rewrite(bench) { $0 + "sesion: { max_message: 1KiB }\n" }
+      #expect(try await reload(bench).status == 78)
+      try await renew(bench)
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      let renewed = try await told()
+      #expect(renewed.status.configuration.fault?.contains("sesion") == true && !renewed.isCurrent)
+      #expect(renewed.status.certificateFault == nil)
+
+      try "no key".write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
+      _ = try await bench.gate.process.errors.first("the refusal") {
+        $0.contains("the changed certificate cannot be used")
+      }
+      let both = try await told()
+      #expect(both.status.configuration.fault?.contains("sesion") == true)
+      #expect(both.status.certificateFault?.isEmpty == false && !both.isCurrent)
+      let lines = try await sallyport(["status"] + bench.config).output
+      for row in ["  not taken ", "  not reloaded "] { #expect(lines.contains { $0.hasPrefix(row) }, "\(lines)") }
+      #expect(try await bench.ask("GET", "/status").text.contains("A changed certificate cannot be used"))
+
+      try rewrite(bench) { $0.replacingOccurrences(of: "sesion", with: "session") }
+      try await renew(bench)
+      #expect(try await reload(bench).status == 0)
+      let mended = try await told()
+      #expect(mended.isCurrent && mended.status.configuration.current && mended.status.certificateFault == nil)
+    }
+  }
+
   @Test("What operators are told is the certificate that is served, and that its file holds another one")
   func toldOfServed() async throws {
     try await serving { bench in

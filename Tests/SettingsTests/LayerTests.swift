@@ -55,6 +55,16 @@ struct LayerTests {
     #expect((listen.proxies == nil) == (headers == "off"))
   }
 
+  @Test(
+    "A range of IPv4 in IPv6's form is the range of IPv4",
+    arguments: [("::ffff:192.0.2.7", 32), ("::ffff:192.0.2.0/120", 24), ("::ffff:0:0/96", 0)])
+  func mappedProxies(_ text: String, _ length: Int) throws {
+    let listen = try Workspace().load(yaml: "listen: { trusted_proxies: ['\(text)'] }").listen
+    #expect(listen.trustedProxies.map(\.bytes.count) == [4] && listen.trustedProxies.map(\.length) == [length])
+    #expect(
+      try Workspace().load(yaml: "listen: { trusted_proxies: ['::/0'] }").listen.trustedProxies[0].bytes.count == 16)
+  }
+
   @Test("A variable reaches into a list, and adds to its end")
   func listsFromVariables() throws {
     let workspace = try Workspace()

@@ -58,24 +58,25 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
       "age_seconds": .integer, "address": .string,
     ], ["key": .string, "app": .string])
 
-  private static let statusContent = JSONContent.members([
-    "version": .string, "ready": .truth, "checks": .list(of: .check),
-    "enforcement": ["enum": ["enforce", "monitor", "off"]], "address": .string, "started_at": .instant,
-    "uptime_seconds": .integer,
-    "sessions": .members(["open": .count, "connections": .count, "newest": .list(of: .session)]),
-    "traffic": .members(["bytes_from_clients": .count, "bytes_from_upstreams": .count]),
-    "activity": .members([
-      "last_minute": AnswerSchema.counts.reference, "last_hour": AnswerSchema.counts.reference,
-      "minutes": .list(of: .counts),
-    ]),
-    "refusals": .list(.members(["code": .string, "status": .string, "last_hour": .count, "total": .count])),
-    "certificates": .list(
-      .members([
-        "name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer, "file_served": .truth,
-      ])),
-    "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
-    "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
-  ])
+  private static let statusContent = JSONContent.members(
+    [
+      "version": .string, "ready": .truth, "checks": .list(of: .check),
+      "enforcement": ["enum": ["enforce", "monitor", "off"]], "address": .string, "started_at": .instant,
+      "uptime_seconds": .integer,
+      "sessions": .members(["open": .count, "connections": .count, "newest": .list(of: .session)]),
+      "traffic": .members(["bytes_from_clients": .count, "bytes_from_upstreams": .count]),
+      "activity": .members([
+        "last_minute": AnswerSchema.counts.reference, "last_hour": AnswerSchema.counts.reference,
+        "minutes": .list(of: .counts),
+      ]),
+      "refusals": .list(.members(["code": .string, "status": .string, "last_hour": .count, "total": .count])),
+      "certificates": .list(
+        .members([
+          "name": .string, "subject": .string, "ends_at": .instant, "seconds_left": .integer, "file_served": .truth,
+        ])),
+      "store": .members(["place": .string, "healthy": .truth, "detail": .string]),
+      "configuration": .members(["current": .truth, "loaded_at": .instant], ["fault": .string]),
+    ], ["certificate_fault": .string])
 }
 
 extension JSONContent {

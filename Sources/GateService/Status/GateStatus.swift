@@ -18,12 +18,15 @@ public struct GateStatus: Codable, Sendable, Hashable {
   /// The most frequent of the last hour first.
   public var refusals: [Refusal]
   public var certificates: [CertificateState]
+  /// Why the certificates that have changed cannot be served: a line for each fault; absent if there is none.
+  public var certificateFault: String?
   public var store: Store
   public var configuration: Configuration
 
   enum CodingKeys: String, CodingKey {
     case version, ready, checks, enforcement, address, sessions, traffic, activity, refusals, certificates, store
     case configuration
+    case certificateFault = "certificate_fault"
     case startedAt = "started_at"
     case uptimeSeconds = "uptime_seconds"
   }
@@ -31,12 +34,13 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
     uptimeSeconds: Int64, sessions: Sessions, traffic: Traffic, activity: Activity, refusals: [Refusal],
-    certificates: [CertificateState], store: Store, configuration: Configuration
+    certificates: [CertificateState], certificateFault: String? = nil, store: Store, configuration: Configuration
   ) {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
     (self.address, self.startedAt, self.uptimeSeconds) = (address, startedAt, uptimeSeconds)
     (self.sessions, self.traffic, self.activity, self.refusals) = (sessions, traffic, activity, refusals)
-    (self.certificates, self.store, self.configuration) = (certificates, store, configuration)
+    (self.certificates, self.certificateFault) = (certificates, certificateFault)
+    (self.store, self.configuration) = (store, configuration)
   }
 
   public struct Check: Codable, Sendable, Hashable {

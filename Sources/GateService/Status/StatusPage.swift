@@ -58,9 +58,16 @@ struct StatusPage {
         #"<section class="notice warn">The gate only watches<p>Whoever would be refused is let through as nobody.</p></section>"#
       default: .nothing
       }
-    guard let fault = status.configuration.fault else { return open }
     return """
-      \(open)<section class="notice warn">The configuration was not reloaded: the one before is served
+      \(open)\(refused("The configuration was not reloaded: the one before is served", status.configuration.fault))\
+      \(refused("A changed certificate cannot be used: the one before is served", status.certificateFault))
+      """
+  }
+
+  private func refused(_ what: String, _ fault: String?) -> HTML {
+    guard let fault else { return .nothing }
+    return """
+      <section class="notice warn">\(what)
       \(fault.split(whereSeparator: \.isNewline).map { "<p>\(String($0))</p>" as HTML })</section>
       """
   }

@@ -17,7 +17,7 @@ extension Kind where Value == GateSettings.AddressRange {
       guard let first = parts.first, let bytes = NetworkName.bytes(of: first) else {
         throw Misfit("\(Misfit.quoted(text)) is neither an IP address nor a range of them")
       }
-      guard parts.count == 2 else { return GateSettings.AddressRange(bytes: bytes, length: bytes.count * 8) }
+      guard parts.count == 2 else { return .unmapped(bytes, bytes.count * 8) }
       guard let length = Digits.value(of: parts[1]), length <= bytes.count * 8 else {
         throw Misfit("\(Misfit.quoted(text)) has no length of a prefix, 0 to \(bytes.count * 8)")
       }
@@ -26,8 +26,20 @@ extension Kind where Value == GateSettings.AddressRange {
         throw Misfit(
           "\(Misfit.quoted(text)) has bits behind its prefix", suggestion: NetworkName.text(of: prefix) + "/\(length)")
       }
-      return GateSettings.AddressRange(bytes: bytes, length: length)
+      return .unmapped(bytes, length)
     }
+  }
+}
+
+extension GateSettings.AddressRange {
+  /// The range, of IPv4 if that is what it stands for in IPv6 (`::ffff:192.0.2.0/120`; RFC 4291, section 2.5.5.2): the
+  /// gate takes whoever comes so for the IPv4 address that he has.
+  fileprivate static func unmapped(_ bytes: [UInt8], _ length: Int) -> Self {
+    let mapping = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
+    guard bytes.count == 16, length >= 96, bytes.starts(with: mapping) else {
+      return Self(bytes: bytes, length: length)
+    }
+    return Self(bytes: Array(bytes[12...]), length: length - 96)
   }
 }
 

@@ -80,12 +80,16 @@ struct StatusText {
     rows += status.certificates.filter { !$0.isFileServed }.map {
       ("NOT SERVED", "what the files of \($0.name) hold now: the certificate before it is served on")
     }
+    rows += Self.lines(of: status.certificateFault, under: "not taken")
     rows.append(("store at", status.store.place))
-    rows.append(
-      ("configuration", "loaded \(status.configuration.loadedAt)"))
-    let faults = status.configuration.fault?.split(whereSeparator: \.isNewline) ?? []
-    rows += faults.enumerated().map { ($0 == 0 ? "not reloaded" : "", String($1)) }
+    rows.append(("configuration", "loaded \(status.configuration.loadedAt)"))
+    rows += Self.lines(of: status.configuration.fault, under: "not reloaded")
     return rows
+  }
+
+  private static func lines(of fault: String?, under name: String) -> [(String, String)] {
+    let lines = fault?.split(whereSeparator: \.isNewline) ?? []
+    return lines.enumerated().map { ($0 == 0 ? name : "", String($1)) }
   }
 
   private static func text(_ counts: GateStatus.Counts) -> String {
