@@ -24,6 +24,7 @@ public struct Administration: Sendable {
     public let secondFactorSince: Timestamp?
     public let backupCodesRemaining: Int
     public let trustedDevices: Int
+    public let securityKeys: Int
   }
 
   /// Accounts by the keys of their names, after the one of `name` in whatever case it is written. Who asks on after the
@@ -43,7 +44,8 @@ public struct Administration: Sendable {
       user: user, devices: try records.devices(of: user.id),
       secondFactorSince: try records.secondFactorSince(of: user.id),
       backupCodesRemaining: try records.countBackupCodes(of: user.id),
-      trustedDevices: try records.trustedDevices(of: user.id, at: now).count)
+      trustedDevices: try records.trustedDevices(of: user.id, at: now).count,
+      securityKeys: try records.securityKeys(of: user.id).count)
   }
 
   /// Refuses everything that the account asks for, and ends its sessions, until it is unlocked.
