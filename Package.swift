@@ -249,6 +249,7 @@ let package = Package(
 )
 
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "Metrics", package: "swift-metrics")
@@ -278,7 +279,7 @@ if !gateOnly && !fuzzing {
   ]
   package.targets += [
     target("MFAWire"),
-    target("MFADomain", ["ByteCoding", "Locking", crypto]),
+    target("MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
     target("MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
     target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
     target("MFADelivery", ["MFADomain", "ByteCoding", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
@@ -303,8 +304,8 @@ if !gateOnly && !fuzzing {
     support(
       "MFAFixtures",
       [
-        "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "Locking", "TestSupport", crypto,
-        jwtKit, httpClient, logging,
+        "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "CBOR", "Locking", "TestSupport",
+        crypto, cryptoExtras, jwtKit, httpClient, logging,
       ] + nio),
     program(
       "mfa-bench", in: "MFABenchmark",
@@ -313,7 +314,7 @@ if !gateOnly && !fuzzing {
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests("MFASettingsTests", ["MFASettings"]),
-    tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", crypto]),
+    tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", crypto]),
     tests(
       "MFAServiceTests",
       [

@@ -27,6 +27,18 @@ extension CBORValue {
     self = try parser.value(depth: 0)
     guard parser.isAtEnd else { throw .trailingBytes(offset: parser.offset) }
   }
+
+  /// The data item that `bytes` begins with, as strictly read, and how many bytes it takes: for structures that put
+  /// something behind it, as WebAuthn's authenticator data does. The bytes behind count against `limits.bytes` too, and
+  /// are not looked at.
+  public static func first(
+    in bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits()
+  ) throws(CBORError) -> (value: CBORValue, count: Int) {
+    guard bytes.count <= limits.bytes else { throw .tooLong(bytes.count, limit: limits.bytes) }
+    var parser = CBORParser(bytes: Array(bytes), limits: limits)
+    let value = try parser.value(depth: 0)
+    return (value, parser.offset)
+  }
 }
 
 /// The keys of a map, as they are encoded.

@@ -33,6 +33,14 @@ public struct BackendSettings: Sendable, Hashable {
     public let sender: String
   }
 
+  /// Whom security keys sign for.
+  public struct WebAuthn: Sendable, Hashable {
+    public let relyingParty: String
+    public let origins: [String]
+    /// `required`, `preferred` or `discouraged`.
+    public let userVerification: String
+  }
+
   public struct Policy: Sendable, Hashable {
     /// `nobody`, `admins` or `everyone`.
     public let secondFactorFor: String
@@ -63,6 +71,8 @@ public struct BackendSettings: Sendable, Hashable {
   public let texting: Texting
   public let mail: Mail?
   public let domain: String
+  /// `nil` where security keys are off.
+  public let webAuthn: WebAuthn?
   public let policy: Policy
   public let limits: Limits
   public let metrics: ListenPlace?

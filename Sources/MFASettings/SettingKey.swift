@@ -63,6 +63,14 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey("email.from", .text, "The address that e-mail comes from."),
     SettingKey("domain", .text, default: "localhost", "Whom a telephone's autofill fills codes in for."),
     SettingKey(
+      "webauthn.rp_id", .text, "The domain that security keys are registered for. Without it they are off."),
+    SettingKey(
+      "webauthn.origins", .text,
+      "Where keys may be used: web origins and Android apps, a comma between; https://RP_ID where nothing is given."),
+    SettingKey(
+      "webauthn.user_verification", .choice(["required", "preferred", "discouraged"]), default: "preferred",
+      "Whether a key must verify its user by a PIN or a finger."),
+    SettingKey(
       "policy.second_factor_for", .choice(["nobody", "admins", "everyone"]), default: "nobody",
       "Who must set a second factor up."),
     SettingKey(

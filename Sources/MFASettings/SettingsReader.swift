@@ -59,11 +59,12 @@ private struct SettingsSheet {
     let gate = self.gate()
     let texting = self.texting()
     let mail = self.mail()
+    let webAuthn = self.webAuthn()
     let metrics = given("metrics.listen") == nil ? nil : place("metrics.listen")
     guard let listen, let database, let gate, let texting else { return nil }
     return BackendSettings(
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
-      policy: policy, limits: limits, metrics: metrics, logLevel: value("log.level"),
+      webAuthn: webAuthn, policy: policy, limits: limits, metrics: metrics, logLevel: value("log.level"),
       logsStatements: value("log.sql") == "on")
   }
 
@@ -149,6 +150,26 @@ private struct SettingsSheet {
     return BackendSettings.Mail(
       host: place.host, port: place.port, authorityFile: given("email.ca_file"), user: given("email.user"),
       passwordFile: given("email.password_file"), sender: sender)
+  }
+
+  private mutating func webAuthn() -> BackendSettings.WebAuthn? {
+    guard let party = given("webauthn.rp_id") else {
+      if given("webauthn.origins") != nil { _ = required("webauthn.rp_id") }
+      return nil
+    }
+    guard WebOrigin.isDomain(party) else {
+      refuse("webauthn.rp_id", "is a domain in small letters, without scheme and port, as example.com")
+      return nil
+    }
+    let origins = given("webauthn.origins")?.split { $0 == "," || $0 == " " }.map(String.init) ?? ["https://\(party)"]
+    for origin in origins where !WebOrigin.isAllowed(origin, for: party) {
+      refuse(
+        "webauthn.origins",
+        "\(origin): is https://HOST or https://HOST:PORT with a host that is \(party) or below it, "
+          + "or android:apk-key-hash:HASH")
+    }
+    return BackendSettings.WebAuthn(
+      relyingParty: party, origins: origins, userVerification: value("webauthn.user_verification"))
   }
 
   /// What was given has been looked at, and the defaults are of their kind: the values behind `??` are never taken.

@@ -30,7 +30,7 @@ struct Schema {
   var versions: [Step] {
     [
       Step(accounts + sessions + codes + factors + history), Step(identities),
-      Step { try SQLRecords(sql: $0).renewNameKeys() },
+      Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
     ]
   }
 
@@ -128,6 +128,25 @@ struct Schema {
     [
       "CREATE TABLE gate_identities (id TEXT NOT NULL PRIMARY KEY, expires_at BIGINT NOT NULL)",
       "CREATE INDEX gate_identities_by_end ON gate_identities (expires_at)",
+    ]
+  }
+
+  private var securityKeys: [String] {
+    [
+      """
+      CREATE TABLE security_keys (
+        id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+        credential_id \(blob) NOT NULL UNIQUE, public_key \(blob) NOT NULL, signature_count BIGINT NOT NULL,
+        backup_eligible BIGINT NOT NULL, backed_up BIGINT NOT NULL, transports TEXT NOT NULL, name TEXT NOT NULL,
+        created_at BIGINT NOT NULL, last_used_at BIGINT)
+      """,
+      "CREATE INDEX security_keys_by_user ON security_keys (user_id)",
+      """
+      CREATE TABLE key_challenges (
+        session_id TEXT NOT NULL, ceremony TEXT NOT NULL, nonce \(blob) NOT NULL, expires_at BIGINT NOT NULL,
+        used BIGINT NOT NULL, PRIMARY KEY (session_id, ceremony))
+      """,
+      "CREATE INDEX key_challenges_by_end ON key_challenges (expires_at)",
     ]
   }
 

@@ -19,10 +19,11 @@ public struct AccountList: WireValue {
     public var mfaEnabled: Bool
     public var backupCodesRemaining: Int
     public var trustedDevices: Int
+    public var securityKeys: Int
 
     public init(
       username: String, createdAt: String, locked: Bool, admin: Bool, devices: [String], mfaEnabled: Bool,
-      backupCodesRemaining: Int, trustedDevices: Int
+      backupCodesRemaining: Int, trustedDevices: Int, securityKeys: Int
     ) {
       self.username = username
       self.createdAt = createdAt
@@ -32,12 +33,14 @@ public struct AccountList: WireValue {
       self.mfaEnabled = mfaEnabled
       self.backupCodesRemaining = backupCodesRemaining
       self.trustedDevices = trustedDevices
+      self.securityKeys = securityKeys
     }
 
     public static let schema = JSONSchema.object([
       .required("username", .text), .required("createdAt", .time), .required("locked", .boolean),
       .required("admin", .boolean), .required("devices", .array(.text)), .required("mfaEnabled", .boolean),
       .required("backupCodesRemaining", .integer(minimum: 0)), .required("trustedDevices", .integer(minimum: 0)),
+      .required("securityKeys", .integer(minimum: 0)),
     ])
   }
 

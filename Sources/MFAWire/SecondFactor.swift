@@ -29,6 +29,7 @@ public struct MFAStatus: WireValue {
   @Nullable public var enrolled_at: String?
   public var backup_codes_remaining: Int
   public var trusted_devices_count: Int
+  public var security_keys_count: Int
   public var required: Bool
   @Nullable public var required_at: String?
   @Nullable public var grace_period_end: String?
@@ -39,14 +40,15 @@ public struct MFAStatus: WireValue {
   public var policy: Policy
 
   public init(
-    enabled: Bool, enrolledAt: String?, backupCodesRemaining: Int, trustedDevicesCount: Int, required: Bool,
-    requiredAt: String?, gracePeriodEnd: String?, inGracePeriod: Bool, challengeRequired: Bool, deviceTrusted: Bool,
-    methods: [String], policy: Policy
+    enabled: Bool, enrolledAt: String?, backupCodesRemaining: Int, trustedDevicesCount: Int, securityKeysCount: Int,
+    required: Bool, requiredAt: String?, gracePeriodEnd: String?, inGracePeriod: Bool, challengeRequired: Bool,
+    deviceTrusted: Bool, methods: [String], policy: Policy
   ) {
     self.enabled = enabled
     enrolled_at = enrolledAt
     backup_codes_remaining = backupCodesRemaining
     trusted_devices_count = trustedDevicesCount
+    security_keys_count = securityKeysCount
     self.required = required
     required_at = requiredAt
     grace_period_end = gracePeriodEnd
@@ -60,11 +62,13 @@ public struct MFAStatus: WireValue {
   public static let schema = JSONSchema.object([
     .required("enabled", .boolean), .required("enrolled_at", .nullable(.time)),
     .required("backup_codes_remaining", .integer(minimum: 0)),
-    .required("trusted_devices_count", .integer(minimum: 0)), .required("required", .boolean),
+    .required("trusted_devices_count", .integer(minimum: 0)),
+    .required("security_keys_count", .integer(minimum: 0)), .required("required", .boolean),
     .required("required_at", .nullable(.time)), .required("grace_period_end", .nullable(.time)),
     .required("in_grace_period", .boolean),
     .required("challenge_required", .boolean, "Whether this session must still give the second factor."),
-    .required("device_trusted", .boolean), .required("methods", .array(.oneOf(["totp", "email", "backup_code"]))),
+    .required("device_trusted", .boolean),
+    .required("methods", .array(.oneOf(["totp", "email", "backup_code", "webauthn"]))),
     .required("policy", Policy.schema),
   ])
 }

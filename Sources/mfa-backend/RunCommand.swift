@@ -57,6 +57,8 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var delivery: DeliveryOptions
 
+  @OptionGroup var webAuthn: WebAuthnOptions
+
   @OptionGroup var limits: LimitOptions
 
   private var flags: [SettingFlag] {
@@ -66,7 +68,7 @@ struct RunCommand: AsyncParsableCommand {
       SettingFlag("--audience", "gate.audience", audience), SettingFlag("--metrics", "metrics.listen", metrics),
       SettingFlag("--log-level", "log.level", logLevel),
       SettingFlag("--log-sql", "log.sql", logsStatements ? "on" : nil),
-    ].compactMap(\.self) + delivery.flags + limits.flags
+    ].compactMap(\.self) + delivery.flags + webAuthn.flags + limits.flags
   }
 
   func run() async throws {
@@ -153,6 +155,7 @@ extension Policy {
     gracePeriod = settings.policy.gracePeriod
     allowsBiometricGate = settings.policy.allowsBiometricGate
     mostDevices = settings.policy.mostDevices
+    relyingParty = settings.webAuthn.map(RelyingParty.init)
     mostMessages = settings.limits.messagesPerHour
     mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
     mostMessagesOfInstance = settings.limits.messagesPerHourOfKey

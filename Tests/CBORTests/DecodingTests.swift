@@ -44,6 +44,20 @@ struct DecodingTests {
     #expect(CBORValue.float(.nan).encoded == [0xF9, 0x7E, 0x00])
   }
 
+  @Test("The first item of several is read, with its length, as strictly as one alone", arguments: examples)
+  func readsFirst(_ example: (encoding: String, value: CBORValue)) throws {
+    let bytes = try #require(Hex.decode(example.encoding))
+    let found = try CBORValue.first(in: bytes + [0xFF, 0x00])
+    #expect(found.value == example.value && found.count == bytes.count)
+    // From the middle of other bytes, too.
+    #expect(try CBORValue.first(in: ([0xFF] + bytes)[1...]).count == bytes.count)
+    for length in 0..<bytes.count { #expect(throws: CBORError.self) { try CBORValue.first(in: bytes[..<length]) } }
+    #expect(throws: CBORError.notShortest(offset: 0)) { try CBORValue.first(in: [0x18, 0x17]) }
+    #expect(throws: CBORError.tooLong(3, limit: 2)) {
+      try CBORValue.first(in: [0, 0, 0], limits: CBORLimits(bytes: 2))
+    }
+  }
+
   static let refusals: [(String, CBORError)] = [
     ("", .truncated(offset: 0)),
     // Longer than necessary: numbers, negative numbers, strings, arrays, maps, tags, floats.

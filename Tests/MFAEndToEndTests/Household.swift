@@ -25,7 +25,7 @@ struct Household: Sendable {
       let gate = try await GateProcess(plan, in: folder + "/gate")
       defer { gate.process.kill() }
       let backend = try await BackendProcess([
-        "--ephemeral", "--sms-sink", "log", "--listen", "unix:" + socket,
+        "--ephemeral", "--sms-sink", "log", "--webauthn-rp-id", "localhost", "--listen", "unix:" + socket,
         "--gate-jwks", gate.baseURL + "/.well-known/sallyport/jwks.json", "--gate-ca", gate.folder.tlsAuthorityPath,
         "--gate-issuer", "https://gate.test", "--audience", "mfa",
       ])

@@ -36,7 +36,7 @@ struct SchemathesisTests {
     "A-140 it holds against what Schemathesis asks: no 500, no status, type or body that is not described",
     .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
   func schemathesis() async throws {
-    try await TestBackend.with { backend in
+    try await TestBackend.with(policy: .withSecurityKeys()) { backend in
       let phone = TestPhone()
       let (token, _) = try await backend.setUp(phone)
       try await Places.withTemporaryFolder { folder in

@@ -124,8 +124,8 @@ struct SecondFactorTests {
       #expect(
         answer.json == [
           "enabled": true, "enrolled_at": "2026-01-01T00:00:00Z", "backup_codes_remaining": 10,
-          "trusted_devices_count": 0, "required": false, "required_at": nil, "grace_period_end": nil,
-          "in_grace_period": false, "challenge_required": true, "device_trusted": false,
+          "trusted_devices_count": 0, "security_keys_count": 0, "required": false, "required_at": nil,
+          "grace_period_end": nil, "in_grace_period": false, "challenge_required": true, "device_trusted": false,
           "methods": ["totp", "backup_code"], "policy": ["biometric_gate": true],
         ])
     }

@@ -34,11 +34,7 @@ public struct DevicePublicKey: Sendable, Hashable {
 
   private static func readings(of signature: [UInt8]) -> [P256.Signing.ECDSASignature] {
     var readings: [P256.Signing.ECDSASignature] = []
-    if signature.count >= 8, signature[0] == 0x30, Int(signature[1]) == signature.count - 2,
-      let reading = try? P256.Signing.ECDSASignature(derRepresentation: signature)
-    {
-      readings.append(reading)
-    }
+    if let reading = P256.Signing.ECDSASignature(strictDER: signature) { readings.append(reading) }
     if signature.count == 64, let reading = try? P256.Signing.ECDSASignature(rawRepresentation: signature) {
       readings.append(reading)
     }
@@ -58,4 +54,14 @@ public struct DevicePublicKey: Sendable, Hashable {
   public static let nobody = DevicePublicKey(unchecked: Array(P256.Signing.PrivateKey().publicKey.x963Representation))
 
   private init(unchecked point: [UInt8]) { self.point = point }
+}
+
+extension P256.Signing.ECDSASignature {
+  /// Reads DER (X9.62) that has nothing behind it.
+  init?(strictDER bytes: [UInt8]) {
+    guard bytes.count >= 8, bytes[0] == 0x30, Int(bytes[1]) == bytes.count - 2,
+      let signature = try? P256.Signing.ECDSASignature(derRepresentation: bytes)
+    else { return nil }
+    self = signature
+  }
 }

@@ -61,6 +61,13 @@ public struct Session: Sendable, Hashable {
   }
 
   public func isLive(at now: Timestamp) -> Bool { revokedAt == nil && now < expiresAt }
+
+  /// Makes it a full one, for a second factor that tokens call `reference` (RFC 8176).
+  mutating func prove(_ reference: String, at now: Timestamp) {
+    scope = .full
+    authenticatedAt = now
+    methods += [reference, "mfa"].filter { !methods.contains($0) }
+  }
 }
 
 /// What a verified access token says. That the session still lives is asked of the store, in the operation.

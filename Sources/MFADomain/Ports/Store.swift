@@ -30,6 +30,7 @@ public struct StoreFault: Error, Sendable, Hashable {
 /// All records, within a transaction.
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
+  & SecurityKeyRecords
 
 /// Which of the gate's identities have been used.
 public protocol IdentityRecords {
@@ -109,6 +110,24 @@ public protocol FactorRecords {
   func countBackupCodes(of userID: UUID) throws -> Int
   func email(of userID: UUID) throws -> Sealed?
   func saveEmail(_ email: Sealed?, of userID: UUID) throws
+}
+
+public protocol SecurityKeyRecords {
+  func insert(_ key: SecurityKey) throws
+  /// Writes what can change: the count, the backup state, the name and the last use.
+  func update(_ key: SecurityKey) throws
+  /// The one with this credential, whosever it is.
+  func securityKey(_ credentialID: CredentialID) throws -> SecurityKey?
+  /// The user's, by age.
+  func securityKeys(of userID: UUID) throws -> [SecurityKey]
+  func removeSecurityKey(_ id: UUID, of userID: UUID) throws -> Bool
+  func removeSecurityKeys(of userID: UUID) throws
+  /// Keeps it in place of the older one that its session has for its ceremony.
+  func save(_ challenge: KeyChallenge) throws
+  func keyChallenge(_ ceremony: KeyChallenge.Ceremony, of sessionID: UUID) throws -> KeyChallenge?
+  /// Uses it up and says whether it was there to use: open at `now`, and the newest. Of two callers, one gets `true`.
+  func spend(_ challenge: KeyChallenge, at now: Timestamp) throws -> Bool
+  func removeKeyChallenges(expiredBefore instant: Timestamp) throws
 }
 
 public protocol TrustRecords {

@@ -31,6 +31,15 @@ public enum Refusal: Error, Sendable, Hashable {
   case alreadyEnabled
   case notEnabled
   case overloaded(retryAfter: Duration)
+  /// The operator has not turned security keys on.
+  case securityKeysOff
+  /// A security key's answer to a sign-in is not taken. Why is not said to the outside.
+  case securityKeyRefused(WebAuthnFault)
+  /// A security key is not registered. The user's own client is told why.
+  case registrationRefused(WebAuthnFault)
+  /// The credential is registered already, by whomever.
+  case securityKeyExists
+  case tooManySecurityKeys(limit: Int)
 }
 
 /// Which step of a sign-in by signature failed.
@@ -83,6 +92,10 @@ extension Refusal {
     case .alreadyEnabled: "already_enabled"
     case .notEnabled: "not_enabled"
     case .overloaded: "overload"
+    case .securityKeysOff: "security_keys_off"
+    case .securityKeyRefused(let fault), .registrationRefused(let fault): fault.rawValue
+    case .securityKeyExists: "credential_known"
+    case .tooManySecurityKeys: "too_many_keys"
     }
   }
 }

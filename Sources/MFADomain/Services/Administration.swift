@@ -24,6 +24,7 @@ public struct Administration: Sendable {
     public let secondFactorSince: Timestamp?
     public let backupCodesRemaining: Int
     public let trustedDevices: Int
+    public let securityKeys: Int
   }
 
   /// Accounts by the keys of their names, after the one of `name` in whatever case it is written. Who asks on after the
@@ -41,9 +42,10 @@ public struct Administration: Sendable {
   private static func account(of user: User, in records: any Records, at now: Timestamp) throws -> Account {
     Account(
       user: user, devices: try records.devices(of: user.id),
-      secondFactorSince: try records.totp(of: user.id)?.confirmedAt,
+      secondFactorSince: try records.secondFactorSince(of: user.id),
       backupCodesRemaining: try records.countBackupCodes(of: user.id),
-      trustedDevices: try records.trustedDevices(of: user.id, at: now).count)
+      trustedDevices: try records.trustedDevices(of: user.id, at: now).count,
+      securityKeys: try records.securityKeys(of: user.id).count)
   }
 
   /// Refuses everything that the account asks for, and ends its sessions, until it is unlocked.
@@ -74,6 +76,7 @@ public struct Administration: Sendable {
     let vault = premises.vault
     try await change(username, by: actor, .factorReset, .mfaDisabled) { user, records, now in
       try records.removeTOTP(of: user.id)
+      try records.removeSecurityKeys(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)

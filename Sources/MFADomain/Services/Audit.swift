@@ -25,6 +25,13 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case emailConfirmed = "email.confirmed"
   case backupCodesMade = "backup_codes.made"
   case backupCodeSpent = "backup_code.spent"
+  case securityKeyRegistered = "security_key.registered"
+  case securityKeyRenamed = "security_key.renamed"
+  case securityKeyRemoved = "security_key.removed"
+  case securityKeyAccepted = "security_key.accepted"
+  case securityKeyRefused = "security_key.refused"
+  /// A right signature whose count did not grow.
+  case securityKeyCloned = "security_key.clone_suspected"
   case deviceTrusted = "device.trusted"
   case trustRevoked = "trust.revoked"
   case trustUsed = "trust.used"

@@ -24,9 +24,10 @@ public struct Authenticator: Sendable {
     let secret = premises.entropy.bytes(parameters.secretLength)
     let codes = BackupCode.makeAll(premises.entropy)
     let username = try await premises.store.write { [premises] records in
-      let (_, user) = try records.freshSession(
+      let (session, user) = try records.freshSession(
         of: caller, scope: .setup, maximumAge: premises.policy.freshProof, at: now)
       guard try records.totp(of: user.id)?.confirmedAt == nil else { throw Refusal.alreadyEnabled }
+      try records.admitToFactors(session)
       try records.save(
         TOTPFactor(
           userID: user.id, secret: premises.vault.seal(secret, for: Self.place(user.id)), parameters: parameters,
@@ -50,6 +51,7 @@ public struct Authenticator: Sendable {
       var (session, user) = try records.session(of: caller, scope: .setup, at: now)
       guard var factor = try records.totp(of: user.id) else { return .failure(.notEnabled) }
       guard factor.confirmedAt == nil else { return .failure(.alreadyEnabled) }
+      try records.admitToFactors(session)
       let subject = Brake.secondFactor(of: user.id)
       var brake = try records.brake(on: subject) ?? Brake(at: now)
       if let refusal = brake.refusal(at: now) {
@@ -68,9 +70,7 @@ public struct Authenticator: Sendable {
       factor.lastStep = step
       factor.confirmedAt = now
       try records.save(factor)
-      session.authenticatedAt = now
-      session.scope = .full
-      session.methods += ["otp", "mfa"].filter { !session.methods.contains($0) }
+      session.prove(SecondFactorMethod.totp.reference, at: now)
       try records.update(session)
       try records.note(.totpConfirmed, by: caller, account: user.username.key, at: now)
       _ = try records.append(.mfaEnabled, to: user.id, concerning: nil, at: now)
@@ -79,13 +79,15 @@ public struct Authenticator: Sendable {
     premises.bell.ring(for: try outcome.get())
   }
 
-  /// Takes the authenticator, the codes on paper, the address for codes by e-mail and all trust away, for a code.
+  /// Takes the authenticator, the codes on paper, the address for codes by e-mail, all security keys and all trust away,
+  /// for a code.
   public func disable(_ code: String, by caller: Caller) async throws {
     let now = premises.clock.now()
     let userID = try await withCode(code, by: caller) { user, records in
       try records.removeTOTP(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
+      try records.removeSecurityKeys(of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
       try records.note(.totpRemoved, by: caller, account: user.username.key, at: now)
       _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)

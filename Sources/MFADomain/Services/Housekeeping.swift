@@ -23,6 +23,7 @@ public struct Housekeeping: Sendable {
       // The counts of an hour are made of them.
       try records.removeCodes(createdBefore: now.advanced(by: .seconds(-7200)))
       try records.removePushes(createdBefore: now.advanced(by: .seconds(-7200)))
+      try records.removeKeyChallenges(expiredBefore: now)
       try records.removeSessions(expiredBefore: now)
       try records.removeTrustedDevices(expiredBefore: now)
       try records.removeBrakes(idleSince: now.advanced(by: Self.failuresKept * -1))

@@ -36,9 +36,7 @@ public struct MailedCodes: Sendable {
     let tally = SendTally(caller, premises)
     let outcome = try await premises.store.write { [premises] records -> Result<OutgoingMessage?, Refusal> in
       let (session, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
-      guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
-        throw Refusal.secondFactorRequired
-      }
+      try records.admitToFactors(session)
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try Self.draft(
         code, id, to: address, isConfirmed: false, for: subject, user, tally, premises, by: caller, in: records, at: now
@@ -53,9 +51,7 @@ public struct MailedCodes: Sendable {
     let guess = try CodeGuess(code)
     let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
       let (session, user) = try records.session(of: caller, at: now)
-      guard try session.methods.contains("mfa") || records.totp(of: user.id)?.confirmedAt == nil else {
-        return .failure(.secondFactorRequired)
-      }
+      try records.admitToFactors(session)
       let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try records.judge(.email, for: subject, by: caller, account: user.username.key, at: now) { code in
         constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash) ? () : nil

@@ -51,6 +51,8 @@ public struct Policy: Sendable, Hashable {
   public var gracePeriod = Duration.seconds(7 * 86400)
   /// Whether a client may put its biometric gate in front of the code.
   public var allowsBiometricGate = true
+  /// Whom security keys sign for; `nil` where they are off.
+  public var relyingParty: RelyingParty?
 
   public init() {}
 

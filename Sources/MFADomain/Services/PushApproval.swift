@@ -92,9 +92,7 @@ public struct PushApproval: Sendable {
     guard var session = try records.session(id), session.isLive(at: now), session.scope != .setup else {
       throw Refusal.notFound
     }
-    session.scope = .full
-    session.authenticatedAt = now
-    session.methods += ["mca", "mfa"].filter { !session.methods.contains($0) }
+    session.prove("mca", at: now)
     try records.update(session)
   }
 

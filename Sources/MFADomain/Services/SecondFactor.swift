@@ -36,9 +36,7 @@ public struct SecondFactor: Sendable {
       var (session, user) = try records.session(of: caller, scope: .pending, at: now)
       let judged = try records.judgeSecondFactor(guess, method: method, of: user, by: caller, premises.vault, at: now)
       guard case .success(let used) = judged else { return judged.map { _ in (session, user) } }
-      session.scope = .full
-      session.authenticatedAt = now
-      session.methods += [used.reference, "mfa"].filter { !session.methods.contains($0) }
+      session.prove(used.reference, at: now)
       try records.update(session)
       if let trustToken, let description, caller.identity.binding != .debugBuild {
         try Self.trust(description, trustToken, user, caller, premises.vault, in: records, at: now)
@@ -50,7 +48,8 @@ public struct SecondFactor: Sendable {
     return (try await sessions.tokens(for: session, of: user), isTrusted ? trustToken : nil)
   }
 
-  private static func trust(
+  /// Trusts the caller's app instance from now on, by a token that it keeps.
+  static func trust(
     _ description: Description, _ token: String, _ user: User, _ caller: Caller, _ vault: Vault,
     in records: any Records, at now: Timestamp
   ) throws {

@@ -155,12 +155,12 @@ extension Sessions {
   }
 }
 
-extension SessionRecords where Self: FactorRecords {
+extension SessionRecords where Self: FactorRecords & SecurityKeyRecords {
   /// Gives `session` its next refresh token. The user's time of grace may have run out since the sign-in.
   fileprivate func renew(_ session: inout Session, of user: User, _ policy: Policy, at now: Timestamp) throws {
     session.generation += 1
     session.rotatedAt = now
-    if session.scope == .full, policy.blocks(user, at: now), try totp(of: user.id)?.confirmedAt == nil {
+    if session.scope == .full, policy.blocks(user, at: now), try secondFactorSince(of: user.id) == nil {
       session.scope = .setup
     }
     try update(session)

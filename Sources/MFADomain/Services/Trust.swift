@@ -10,6 +10,7 @@ public struct Trust: Sendable {
     public let enabledAt: Timestamp?
     public let backupCodesRemaining: Int
     public let trustedDevices: Int
+    public let securityKeys: Int
     /// Whether the calling session must still give the second factor.
     public let isChallengeRequired: Bool
     /// Whether this app instance is trusted.
@@ -24,15 +25,20 @@ public struct Trust: Sendable {
     let now = premises.clock.now()
     return try await premises.store.read { [policy = premises.policy] records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
-      let enabledAt = try records.totp(of: user.id)?.confirmedAt
+      let hasAuthenticator = try records.totp(of: user.id)?.confirmedAt != nil
+      let keys = try records.securityKeys(of: user.id)
       let trusted = try records.trustedDevices(of: user.id, at: now)
-      let codes = enabledAt == nil ? 0 : try records.countBackupCodes(of: user.id)
+      let codes = hasAuthenticator ? try records.countBackupCodes(of: user.id) : 0
       let hasEmail = try records.email(of: user.id) != nil
+      // Codes by e-mail and on paper belong to the authenticator.
+      let byCode: [SecondFactorMethod] = [.totp] + (hasEmail ? [.email] : []) + (codes > 0 ? [.backup] : [])
+      let byKey: [SecondFactorMethod] = keys.isEmpty || policy.relyingParty == nil ? [] : [.securityKey]
       return Status(
-        enabledAt: enabledAt, backupCodesRemaining: codes, trustedDevices: trusted.count,
+        enabledAt: try records.secondFactorSince(of: user.id), backupCodesRemaining: codes,
+        trustedDevices: trusted.count, securityKeys: keys.count,
         isChallengeRequired: session.scope == .pending,
         isDeviceTrusted: trusted.contains { $0.binding == session.binding },
-        methods: enabledAt == nil ? [] : [.totp] + (hasEmail ? [.email] : []) + (codes > 0 ? [.backup] : []),
+        methods: (hasAuthenticator ? byCode : []) + byKey,
         requirement: policy.requirement(for: user, at: now), allowsBiometricGate: policy.allowsBiometricGate)
     }
   }

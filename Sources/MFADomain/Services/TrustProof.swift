@@ -11,13 +11,13 @@ struct TrustProof: Sendable {
   }
 }
 
-extension FactorRecords where Self: TrustRecords & AuditRecords {
+extension FactorRecords where Self: SecurityKeyRecords & TrustRecords & AuditRecords {
   /// How far a first factor brings `user`: to the end if there is no second and need not be one, or if the device is
   /// trusted to do without.
   func scope(
     after proof: TrustProof?, for user: User, _ policy: Policy, by caller: Caller, at now: Timestamp
   ) throws -> Session.Scope {
-    guard try totp(of: user.id)?.confirmedAt != nil else { return policy.blocks(user, at: now) ? .setup : .full }
+    guard try secondFactorSince(of: user.id) != nil else { return policy.blocks(user, at: now) ? .setup : .full }
     guard let proof else { return .pending }
     guard proof.binding != .debugBuild,
       var device = try trustedDevices(of: user.id, at: now).first(where: {

@@ -91,7 +91,7 @@ extension AccountList.Entry {
       username: account.user.username.text, createdAt: account.user.createdAt.wire,
       locked: account.user.lockedAt != nil, admin: account.user.isAdmin, devices: account.devices.map(\.id.text),
       mfaEnabled: account.secondFactorSince != nil, backupCodesRemaining: account.backupCodesRemaining,
-      trustedDevices: account.trustedDevices)
+      trustedDevices: account.trustedDevices, securityKeys: account.securityKeys)
   }
 }
 

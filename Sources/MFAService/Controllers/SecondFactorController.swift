@@ -28,7 +28,7 @@ struct SecondFactorController {
       refusals: Self.ofBearers + [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .notEnabled]
     ) { (request: VerifyMFARequest, caller) in
       let method = try request.method.map { text throws(InvalidValue) in
-        guard let method = SecondFactorMethod(rawValue: text) else {
+        guard let method = SecondFactorMethod(rawValue: text), method != .securityKey else {
           throw InvalidValue(field: "method", rule: "is totp, email or backup_code")
         }
         return method
@@ -37,9 +37,7 @@ struct SecondFactorController {
       let description = SecondFactor.Description(name: name, userAgent: caller.userAgent)
       let (tokens, trustToken) = try await secondFactor.verify(
         request.code, method: method, trusting: request.trust_device == true ? description : nil, by: caller)
-      return VerifyMFAResponse(
-        message: "MFA verification successful", userID: tokens.userID.uuidString.lowercased(), token: tokens.access,
-        refreshToken: tokens.refresh, expiresIn: Int(tokens.lifetime.components.seconds), trustToken: trustToken)
+      return VerifyMFAResponse(tokens, trustToken: trustToken)
     }
   }
 
@@ -74,11 +72,20 @@ struct SecondFactorController {
   }
 }
 
+extension VerifyMFAResponse {
+  init(_ tokens: SessionTokens, trustToken: String?) {
+    self.init(
+      message: "MFA verification successful", userID: tokens.userID.uuidString.lowercased(), token: tokens.access,
+      refreshToken: tokens.refresh, expiresIn: Int(tokens.lifetime.components.seconds), trustToken: trustToken)
+  }
+}
+
 extension MFAStatus {
   fileprivate init(_ status: Trust.Status) {
     self.init(
       enabled: status.enabledAt != nil, enrolledAt: status.enabledAt?.wire,
       backupCodesRemaining: status.backupCodesRemaining, trustedDevicesCount: status.trustedDevices,
+      securityKeysCount: status.securityKeys,
       required: status.requirement != nil, requiredAt: status.requirement?.since.wire,
       gracePeriodEnd: status.requirement?.graceEnds.wire, inGracePeriod: status.requirement?.isInGrace ?? false,
       challengeRequired: status.isChallengeRequired, deviceTrusted: status.isDeviceTrusted,

@@ -14,6 +14,7 @@ extension OperationRegistry {
           secondFactor: SecondFactor(premises), codes: MailedCodes(premises), trust: Trust(premises)
         ).operations
         + AuthenticatorController(authenticator: Authenticator(premises), codes: MailedCodes(premises)).operations
+        + SecurityKeyController(keys: SecurityKeys(premises), proof: SecurityKeyProof(premises)).operations
         + SessionController(sessions: Sessions(premises)).operations
         + PushController(approval: PushApproval(premises)).operations
         + NoticeController(notices: Notices(premises)).operations

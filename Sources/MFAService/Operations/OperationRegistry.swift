@@ -48,7 +48,9 @@ public struct OperationRegistry: Sendable {
     } catch {
       let error = await kept(error, of: operation.name, by: caller)
       let refusal = PublicRefusal(error)
-      let isFault = refusal.code == .internalError || refusal.code == .unavailable
+      // That an operator has turned something off is no fault.
+      let isFault =
+        (refusal.code == .internalError || refusal.code == .unavailable) && error as? Refusal != .securityKeysOff
       log(
         isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code,
         reason: (error as? Refusal)?.cause ?? (isFault ? "\(error)" : nil))

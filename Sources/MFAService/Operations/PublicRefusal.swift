@@ -26,6 +26,8 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case accountLocked = "account_locked"
   case alreadyEnabled = "already_enabled"
   case notEnabled = "not_enabled"
+  case securityKeyExists = "key_exists"
+  case tooManySecurityKeys = "too_many_keys"
   case unavailable
   case internalError = "internal_error"
 
@@ -37,7 +39,9 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .notFound, .deviceNotEnrolled: 404
     case .methodNotAllowed: 405
     case .requestTimeout: 408
-    case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled: 409
+    case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled, .securityKeyExists,
+      .tooManySecurityKeys:
+      409
     case .codeExpired: 410
     case .payloadTooLarge: 413
     case .unsupportedMediaType: 415
@@ -115,7 +119,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   init(_ refusal: Refusal) {
     switch refusal {
     case .invalid(let value): self.init(.invalidRequest, "\(value.field) \(value.rule)")
-    case .authenticationFailed: self.init(.authenticationFailed, "Authentication failed")
+    case .authenticationFailed, .securityKeyRefused: self.init(.authenticationFailed, "Authentication failed")
     case .sessionRequired:
       self.init(.sessionRequired, "A valid access token is required", authenticate: "Bearer error=\"invalid_token\"")
     case .secondFactorRequired: self.init(.secondFactorRequired, "MFA verification required")
@@ -141,6 +145,38 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .alreadyEnabled: self.init(.alreadyEnabled, "MFA is already enabled for this account")
     case .notEnabled: self.init(.notEnabled, "MFA is not enabled for this account")
     case .overloaded(let wait): self.init(.unavailable, "Service temporarily unavailable", retryAfter: wait)
+    case .securityKeysOff: self.init(.unavailable, "Security keys are not turned on here")
+    case .registrationRefused(let fault):
+      self.init(.invalidRequest, "The security key was not registered: \(Self.text(of: fault))")
+    case .securityKeyExists: self.init(.securityKeyExists, "This security key is registered already")
+    case .tooManySecurityKeys(let limit):
+      self.init(.tooManySecurityKeys, "An account has at most \(limit) security keys")
+    }
+  }
+
+  /// What is wrong with a registration, for who writes the client.
+  private static func text(of fault: WebAuthnFault) -> String {
+    switch fault {
+    case .clientData: "clientDataJSON is not the client data of a browser or an app"
+    case .type: "clientDataJSON is of another ceremony"
+    case .challengeUnknown: "ask for options first, in this session, and answer the newest"
+    case .challengeUsed: "the challenge has been used; ask for options again"
+    case .challengeExpired: "the challenge has expired; ask for options again"
+    case .challenge: "clientDataJSON has another challenge than the options"
+    case .origin: "the origin is none of those that the server is set up for"
+    case .crossOrigin: "it was made in a frame of another site"
+    case .authenticatorData: "authData is not laid out as it must be"
+    case .extensions: "the extensions in authData are malformed"
+    case .relyingParty: "it was made for another relying party"
+    case .userPresence: "nobody touched the key"
+    case .userVerification: "the key did not verify its user, by a PIN or a finger"
+    case .backupState: "its backup flags contradict each other"
+    case .attestedCredential: "authData holds no credential"
+    case .credentialID: "the credential's id is too long, or another one than id and rawId say"
+    case .publicKey: "the public key is malformed, or too short or too long"
+    case .algorithm: "the public key is of an algorithm that was not asked for"
+    case .attestation: "the attestation is malformed, or its signature is wrong"
+    case .credentialUnknown, .userHandle, .signature, .signatureCount: "it does not belong to this account"
     }
   }
 

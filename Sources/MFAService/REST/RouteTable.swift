@@ -40,9 +40,12 @@ struct RouteTable: Sendable {
     _ method: String, _ path: String, query: [(name: String, value: String)] = []
   ) throws(RequestFault) -> Match {
     guard let segments = Self.segments(of: path) else { throw .unknownOperation }
-    let candidates = routes.compactMap { route in
+    let all = routes.compactMap { route in
       Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
     }
+    // A path that is written out stands before one with a field in its place (OpenAPI 3.1, "Path Templating Matching").
+    let least = all.map(\.fields.count).min()
+    let candidates = all.filter { $0.fields.count == least }
     if let match = candidates.first(where: { $0.operation.method.rawValue == method }) { return match.adding(query) }
     throw candidates.isEmpty ? .unknownOperation : .methodNotAllowed(candidates.map(\.operation.method.rawValue))
   }

@@ -1,0 +1,39 @@
+/// The rule of Web Authentication Level 3 (sections 7.1 and 7.2) that a response breaks.
+public enum WebAuthnFault: String, Error, Sendable, Hashable, CaseIterable {
+  /// What the client collected is no JSON with a type, a challenge and an origin.
+  case clientData = "client_data"
+  /// It belongs to the other of the two ceremonies.
+  case type
+  /// None was given to this session for this ceremony, or a newer one has taken its place.
+  case challengeUnknown = "challenge_unknown"
+  case challengeUsed = "challenge_used"
+  case challengeExpired = "challenge_expired"
+  case challenge = "challenge_wrong"
+  case origin
+  case crossOrigin = "cross_origin"
+  /// It is not laid out as section 6.1 says, or has bytes behind its end.
+  case authenticatorData = "authenticator_data"
+  /// The authenticator's extensions are no map of texts to values.
+  case extensions
+  case relyingParty = "rp_id_hash"
+  case userPresence = "user_presence"
+  case userVerification = "user_verification"
+  /// Backed up and not eligible for it at once, or eligible now and not then.
+  case backupState = "backup_state"
+  /// A registration without a credential, or an authentication with one.
+  case attestedCredential = "attested_credential"
+  /// Empty, longer than 1023 bytes, or another one than the response names.
+  case credentialID = "credential_id"
+  /// No COSE key of a kind that was asked for, written as section 6.5.1 wants it.
+  case publicKey = "public_key"
+  /// A key of another algorithm than those that were asked for.
+  case algorithm
+  /// The attestation's statement is malformed, or its own signature is wrong.
+  case attestation
+  /// It is none of the user's.
+  case credentialUnknown = "credential_unknown"
+  case userHandle = "user_handle"
+  case signature
+  /// The count of signatures did not grow: there may be a copy of the key.
+  case signatureCount = "signature_count"
+}

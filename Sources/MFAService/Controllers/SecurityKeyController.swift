@@ -1,0 +1,199 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFADomain
+internal import MFAWire
+
+/// The second factor by security keys: in the JSON of Web Authentication Level 3, so that what browsers make and take
+/// passes through unchanged.
+struct SecurityKeyController {
+  let keys: SecurityKeys
+  let proof: SecurityKeyProof
+
+  var operations: [Operation] {
+    [registrationOptions, register, list, rename, remove, authenticationOptions, verifyLogin]
+  }
+
+  private static let ofBearers: [RefusalCode] = [
+    .invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked,
+  ]
+
+  private var registrationOptions: Operation {
+    Operation(
+      "webauthn.registration-options", .post, "/auth/webauthn/registration/options",
+      "What a client makes a credential by: PublicKeyCredentialCreationOptionsJSON.", access: .session,
+      refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys]
+    ) { (_: EmptyRequest, caller) in
+      CredentialCreationOptions(try await keys.offer(by: caller))
+    }
+  }
+
+  private var register: Operation {
+    Operation(
+      "webauthn.register", .post, "/auth/webauthn/registration",
+      "Registers a security key: RegistrationResponseJSON, and a name.", access: .session, pace: .slow,
+      refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys, .securityKeyExists]
+    ) { (request: RegistrationRequest, caller) in
+      SecurityKeyEntry(
+        try await keys.register(
+          RegistrationResponse(request), name: DeviceModel(request.name ?? "", field: "name"), by: caller))
+    }
+  }
+
+  private var list: Operation {
+    Operation(
+      "webauthn.keys", .get, "/auth/webauthn/keys", "The caller's security keys, by age.", access: .session,
+      refusals: Self.ofBearers
+    ) { (_: EmptyRequest, caller) in
+      SecurityKeyList(keys: try await keys.list(for: caller).map(SecurityKeyEntry.init))
+    }
+  }
+
+  private var rename: Operation {
+    Operation(
+      "webauthn.rename-key", .post, "/auth/webauthn/keys/rename", "Calls a security key otherwise.", access: .session,
+      refusals: Self.ofBearers + [.notFound]
+    ) { (request: RenameKeyRequest, caller) in
+      SecurityKeyEntry(
+        try await keys.rename(
+          UUID(keyID: request.id), to: DeviceModel(request.name, field: "name"), by: caller))
+    }
+  }
+
+  private var remove: Operation {
+    Operation(
+      "webauthn.remove-key", .delete, "/auth/webauthn/keys/{id}", "Takes a security key away.", access: .session,
+      refusals: Self.ofBearers + [.freshProofRequired, .notFound]
+    ) { (request: SecurityKeyRequest, caller) in
+      try await keys.remove(UUID(keyID: request.id), by: caller)
+      return MessageResponse(message: "Security key removed")
+    }
+  }
+
+  private var authenticationOptions: Operation {
+    Operation(
+      "webauthn.authentication-options", .post, "/auth/webauthn/authentication/options",
+      "What a client has a security key sign: PublicKeyCredentialRequestOptionsJSON.", access: .pendingSession,
+      refusals: Self.ofBearers + [.notEnabled]
+    ) { (_: EmptyRequest, caller) in
+      CredentialRequestOptions(try await proof.request(by: caller))
+    }
+  }
+
+  private var verifyLogin: Operation {
+    Operation(
+      "webauthn.verify-login", .post, "/auth/webauthn/authentication",
+      "Gives the second factor by a security key: AuthenticationResponseJSON.", access: .pendingSession, pace: .slow,
+      refusals: Self.ofBearers + [.authenticationFailed, .rateLimited, .notEnabled]
+    ) { (request: AuthenticationRequest, caller) in
+      let name = try DeviceModel(request.device_name ?? "", field: "device_name").text
+      let description = SecondFactor.Description(name: name, userAgent: caller.userAgent)
+      let (tokens, trustToken) = try await proof.verify(
+        AuthenticationResponse(request), trusting: request.trust_device == true ? description : nil, by: caller)
+      return VerifyMFAResponse(tokens, trustToken: trustToken)
+    }
+  }
+}
+
+extension CredentialCreationOptions {
+  fileprivate init(_ offer: SecurityKeys.Offer) {
+    self.init(
+      rp: RelyingParty(id: offer.party.id, name: offer.partyName),
+      user: User(
+        id: Base64URL.encode(offer.userHandle), name: offer.username, displayName: offer.username),
+      challenge: Base64URL.encode(offer.challenge),
+      pubKeyCredParams: CredentialPublicKey.Algorithm.allCases.map { Parameter(alg: $0.rawValue) },
+      timeout: Int(KeyChallenge.lifetime.components.seconds) * 1000,
+      excludeCredentials: offer.known.map(CredentialDescriptor.init),
+      // As a second factor a key need not find the credential by itself, and room on hardware is scarce.
+      authenticatorSelection: Selection(
+        residentKey: "discouraged", userVerification: offer.party.userVerification.rawValue),
+      attestation: "none")
+  }
+}
+
+extension CredentialRequestOptions {
+  fileprivate init(_ request: SecurityKeyProof.Request) {
+    self.init(
+      challenge: Base64URL.encode(request.challenge), timeout: Int(KeyChallenge.lifetime.components.seconds) * 1000,
+      rpId: request.party.id, allowCredentials: request.keys.map(CredentialDescriptor.init),
+      userVerification: request.party.userVerification.rawValue)
+  }
+}
+
+extension CredentialDescriptor {
+  fileprivate init(_ key: SecurityKey) {
+    self.init(
+      id: Base64URL.encode(key.credentialID.bytes), transports: key.transports.isEmpty ? nil : key.transports)
+  }
+}
+
+extension SecurityKeyEntry {
+  fileprivate init(_ key: SecurityKey) {
+    self.init(
+      id: key.id.uuidString.lowercased(), credentialId: Base64URL.encode(key.credentialID.bytes), name: key.name.text,
+      algorithm: key.publicKey.algorithm.rawValue, transports: key.transports, backedUp: key.isBackedUp,
+      createdAt: key.createdAt.wire, lastUsedAt: key.lastUsedAt?.wire)
+  }
+}
+
+extension RegistrationResponse {
+  fileprivate init(_ request: RegistrationRequest) throws(InvalidValue) {
+    self.init(
+      credentialID: try CredentialText.id(request.id, rawID: request.rawId, type: request.type),
+      clientDataJSON: try CredentialText.bytes(
+        request.response.clientDataJSON, "response.clientDataJSON", atMost: 8192),
+      attestationObject: try CredentialText.bytes(
+        request.response.attestationObject, "response.attestationObject", atMost: 16384),
+      transports: CredentialText.transports(request.response.transports ?? []))
+  }
+}
+
+extension AuthenticationResponse {
+  fileprivate init(_ request: AuthenticationRequest) throws(InvalidValue) {
+    let response = request.response
+    // Some clients send an empty one for a key that keeps none.
+    let handle = response.userHandle == "" ? nil : response.userHandle
+    self.init(
+      credentialID: try CredentialText.id(request.id, rawID: request.rawId, type: request.type),
+      clientDataJSON: try CredentialText.bytes(response.clientDataJSON, "response.clientDataJSON", atMost: 8192),
+      authenticatorData: try CredentialText.bytes(
+        response.authenticatorData, "response.authenticatorData", atMost: 4096),
+      signature: try CredentialText.bytes(response.signature, "response.signature", atMost: 1024),
+      userHandle: try handle.map { text throws(InvalidValue) in
+        try CredentialText.bytes(text, "response.userHandle", atMost: 64)
+      })
+  }
+}
+
+/// The texts of a credential's JSON, as bytes.
+private enum CredentialText {
+  static func bytes(_ text: String, _ field: String, atMost most: Int) throws(InvalidValue) -> [UInt8] {
+    guard let bytes = Base64URL.decode(text), (1...most).contains(bytes.count) else {
+      throw InvalidValue(field: field, rule: "is base64url without padding, of 1 to \(most) bytes")
+    }
+    return bytes
+  }
+
+  static func id(_ id: String, rawID: String, type: String) throws(InvalidValue) -> [UInt8] {
+    guard type == "public-key" else { throw InvalidValue(field: "type", rule: "is public-key") }
+    let bytes = try bytes(id, "id", atMost: CredentialID.longest)
+    guard rawID == id else { throw InvalidValue(field: "rawId", rule: "is the same as id") }
+    return bytes
+  }
+
+  /// Those that look as if they were some, in the order of their names: ones that are not known yet are to be kept,
+  /// and what anybody may send is not to fill the database.
+  static func transports(_ texts: [String]) -> [String] {
+    let plain = Set(texts).filter { text in
+      (1...32).contains(text.utf8.count) && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x2D }
+    }
+    return Array(plain.sorted().prefix(8))
+  }
+}
+
+extension UUID {
+  fileprivate init(keyID text: String) throws(InvalidValue) {
+    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "id", rule: "is a UUID") }
+    self = id
+  }
+}

@@ -1,0 +1,44 @@
+/// Where clients of security keys are: what they write for the page or the app that asks.
+enum WebOrigin {
+  /// Whether `text` is a domain in the form that clients hash: small letters, digits and hyphens between dots, and no
+  /// address.
+  static func isDomain(_ text: String) -> Bool {
+    let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard text.utf8.count <= 253, labels.last?.contains(where: { !("0"..."9").contains($0) }) == true else {
+      return false
+    }
+    return labels.allSatisfy { label in
+      (1...63).contains(label.utf8.count) && label.first != "-" && label.last != "-"
+        && label.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
+    }
+  }
+
+  /// Whether keys of the domain `party` can be used from `origin`: an Android app's, or a secure page's of the domain or
+  /// below it. Where the domain is this machine's own name, http is secure as well.
+  static func isAllowed(_ origin: String, for party: String) -> Bool {
+    if let hash = origin.stripped(of: "android:apk-key-hash:") {
+      // SHA-256 in base64url.
+      return hash.utf8.count == 43 && hash.utf8.allSatisfy(isBase64URL)
+    }
+    let local = party == "localhost" ? origin.stripped(of: "http://") : nil
+    guard let place = origin.stripped(of: "https://") ?? local else { return false }
+    let parts = place.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 1 || (parts.count == 2 && UInt16(parts[1]).map { $0 > 0 && String($0) == parts[1] } == true)
+    else { return false }
+    let host = String(parts[0])
+    return isDomain(host) && (host == party || host.hasSuffix("." + party))
+  }
+
+  private static func isBase64URL(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+    default: false
+    }
+  }
+}
+
+extension String {
+  fileprivate func stripped(of prefix: String) -> String? {
+    hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
+  }
+}

@@ -1,0 +1,311 @@
+import ByteCoding
+import Foundation
+import Logging
+import MFADomain
+import MFAFixtures
+import MFAService
+import MFAStore
+import PostgresServers
+import TestSupport
+import Testing
+
+@Suite("Security keys among the factors")
+struct SecurityKeyFactorTests {
+  @Test("A-223 a key is a fresh proof, and registering and removing one need such a proof", arguments: Wire.allCases)
+  func fresh(_ wire: Wire) async throws {
+    try await KeyScene.with(wire) { scene async throws in
+      let (key, id) = try await scene.key()
+      scene.backend.clock.advance(by: .seconds(301))
+      for (operation, body) in [
+        ("webauthn.registration-options", [:]), ("webauthn.remove-key", ["id": id]),
+        ("webauthn.register", try TestSecurityKey().register("AAAA").json), ("mfa.unenroll", scene.phone.naming),
+      ] as [(String, JSONValue)] {
+        let answer = try await scene.client.call(operation, body, token: scene.token)
+        #expect(answer["code"] == "insufficient_user_authentication", "\(operation)")
+      }
+      #expect(try await scene.client.prove(key, token: scene.token)["token"] != nil)
+      #expect(try await scene.client.call("webauthn.remove-key", ["id": id], token: scene.token)["message"] != nil)
+      #expect(try await scene.client.call("mfa.unenroll", scene.phone.naming, token: scene.token)["success"] == true)
+    }
+  }
+
+  @Test("A-223 a trusted device does without the key, and can neither add nor take away a factor by that")
+  func trust() async throws {
+    try await KeyScene.with { scene async throws in
+      let (key, id) = try await scene.key()
+      let pending = try await scene.pending()
+      let proved = try await scene.client.prove(key, token: pending, ["trust_device": true, "device_name": "Mine"])
+      let trust = try #require(proved["trust_token"]?.text)
+      #expect(try await scene.status(scene.token)["trusted_devices_count"] == 1)
+      guard
+        case .object(var body) = try scene.backend.proof(scene.phone, of: await scene.backend.challenge(scene.phone))
+      else { return }
+      body["trustToken"] = .string(trust)
+      let spared = try await scene.backend.post("/auth/verify-signature", .object(body), as: scene.phone.app)
+      #expect(spared["scope"] == "full")
+      let token = spared["token"]?.text ?? ""
+      for (operation, body) in [
+        ("webauthn.registration-options", [:]), ("webauthn.remove-key", ["id": id]), ("mfa.enroll-totp", [:]),
+        ("mfa.offer-email", ["email": "ada@example.com"]),
+      ] as [(String, JSONValue)] {
+        #expect(try await scene.client.call(operation, body, token: token)["code"] == "mfa_required", "\(operation)")
+      }
+      // Once it has given the key, it can.
+      #expect(try await scene.client.prove(key, token: token)["token"] != nil)
+      #expect(try await scene.client.call("mfa.enroll-totp", [:], token: token)["secret"] != nil)
+      // With the last factor trust goes too.
+      #expect(try await scene.client.call("webauthn.remove-key", ["id": id], token: token)["message"] != nil)
+      let status = try await scene.status(token)
+      #expect(status["enabled"] == false && status["trusted_devices_count"] == 0 && status["methods"] == [])
+    }
+  }
+
+  @Test("A-223 a debug build is not trusted, whatever it asks for")
+  func debugBuild() async throws {
+    try await TestBackend.with(policy: .withSecurityKeys()) { backend in
+      let phone = TestPhone(app: .debugBuild)
+      let token = try await backend.token(phone)
+      try await AppClient.with(backend, .rest, as: phone.app) { client in
+        let key = try TestSecurityKey()
+        #expect(try await client.register(key, token: token)["id"] != nil)
+        let proved = try await client.prove(key, token: backend.pendingToken(phone), ["trust_device": true])
+        #expect(proved["token"] != nil && proved["trust_token"] == nil)
+      }
+    }
+  }
+
+  @Test("A-223 beside an authenticator either of the two will do, and disabling takes both away")
+  func besideAuthenticator() async throws {
+    try await TestBackend.with(policy: .withSecurityKeys()) { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      try await AppClient.with(backend, .rest, as: phone.app) { client in
+        let key = try TestSecurityKey()
+        #expect(try await client.register(key, token: token)["id"] != nil)
+        let status = try await client.call("mfa.status", token: token)
+        #expect(status["methods"] == ["totp", "backup_code", "webauthn"])
+        #expect(try await client.prove(key, token: backend.pendingToken(phone))["token"] != nil)
+        let pending = try await backend.pendingToken(phone)
+        // A key's way is its own: a code cannot be said to be one.
+        let named = try await backend.verifyLogin("123456", phone, token: pending, ["method": "webauthn"])
+        #expect(named.status == 400 && named["error"] == "method is totp, email or backup_code")
+        #expect(try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200)
+        backend.clock.advance(by: .seconds(30))
+        let disabled = try await client.call("mfa.disable", ["code": .string(authenticator.code())], token: token)
+        #expect(disabled["message"] == "MFA disabled successfully")
+        #expect(try await client.call("webauthn.keys", token: token)["keys"] == [])
+        #expect(try await backend.signIn(phone)["scope"] == "full")
+      }
+    }
+  }
+
+  @Test("A-223 who has keys alone has no weaker way around them: neither codes of an offer nor by e-mail")
+  func keysAlone() async throws {
+    try await KeyScene.with { scene async throws in
+      let authenticator = try await scene.backend.offerAuthenticator(scene.phone, token: scene.token)
+      let email: JSONValue = ["email": "ada@example.com"]
+      _ = try await scene.client.call("mfa.offer-email", email, token: scene.token)
+      let code = JSONValue.string(scene.backend.outbox.lastCode ?? "")
+      #expect(
+        try await scene.client.call("mfa.verify-email", email.with(["code": code]), token: scene.token)["message"]
+          != nil)
+      _ = try await scene.key()
+      let pending = try await scene.pending()
+      #expect(try await scene.status(pending)["methods"] == ["webauthn"])
+      scene.backend.clock.advance(by: .seconds(60))
+      _ = try await scene.client.call("mfa.resend-email-otp", [:], token: pending)
+      for guess in [authenticator.code(), authenticator.backupCodes[0], scene.backend.outbox.lastCode ?? ""] {
+        let answer = try await scene.backend.verifyLogin(guess, scene.phone, token: pending)
+        #expect(answer["code"] == "not_enabled", "\(guess)")
+      }
+    }
+  }
+
+  @Test("A-223 a session that must set a second factor up does so by a key")
+  func duty() async throws {
+    let policy = Policy.withSecurityKeys {
+      $0.secondFactorObligation = .everyone
+      $0.gracePeriod = .zero
+    }
+    try await KeyScene.with(policy: policy) { scene async throws in
+      #expect(try await scene.client.call("webauthn.keys", token: scene.token)["code"] == "mfa_required")
+      let (key, _) = try await scene.key()
+      #expect(try await scene.client.call("webauthn.keys", token: scene.token)["keys"]?.count == 1)
+      #expect(try await scene.backend.signIn(scene.phone)["scope"] == "mfa")
+      #expect(try await scene.client.prove(key, token: scene.pending())["token"] != nil)
+    }
+  }
+
+  @Test("A-223 an operator's reset takes the keys away", arguments: TestDatabase.allCases)
+  func reset(_ database: TestDatabase) async throws {
+    try await KeyScene.with(.rest, database) { scene async throws in
+      _ = try await scene.key()
+      let administration = Administration(scene.backend.premises)
+      let accounts = try await administration.accounts(after: nil, atMost: 10, by: .command(name: "test"))
+      #expect(accounts.first?.secondFactorSince == scene.backend.clock.now && accounts.first?.securityKeys == 1)
+      let code = try await administration.resetFactors(Username("testuser"), by: .command(name: "test"))
+      let store = scene.backend.premises.store
+      let left = try await store.read { records in
+        try records.user(named: "testuser").map { try records.securityKeys(of: $0.id).count }
+      }
+      #expect(left == 0)
+      let phone = TestPhone()
+      let enrolled = try await scene.backend.post(
+        "/mfa/enroll", phone.enrolment().with(["linkCode": .string(code)]), as: phone.app)
+      #expect(enrolled.status == 200)
+      #expect(try await scene.backend.signIn(phone)["scope"] == "full")
+    }
+  }
+
+  @Test(
+    "A-224 the user's devices are told, and the history has each step, and is whole", arguments: TestDatabase.allCases)
+  func told(_ database: TestDatabase) async throws {
+    try await KeyScene.with(.rest, database) { scene async throws in
+      let (key, id) = try await scene.key()
+      _ = try await scene.client.prove(key, token: scene.token)
+      _ = try await scene.client.call("webauthn.rename-key", ["id": id, "name": "Red"], token: scene.token)
+      _ = try await scene.client.call("webauthn.remove-key", ["id": id], token: scene.token)
+      #expect(
+        try await scene.notices() == [
+          "deviceEnrolled", "securityKeyAdded", "mfaEnabled", "securityKeyRemoved", "mfaDisabled",
+        ])
+      let number = "key=\(id.text ?? "")"
+      #expect(
+        try await scene.history().filter { $0.event.hasPrefix("security_key.") }.map { "\($0.event) \($0.detail)" } == [
+          "security_key.removed \(number)", "security_key.renamed \(number)", "security_key.accepted \(number)",
+          "security_key.registered \(number)",
+        ])
+      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+    }
+  }
+
+  @Test("A-224 an open socket of the user's hears of a new key")
+  func heard() async throws {
+    try await KeyScene.with { scene async throws in
+      try await TestSocket.with(scene.backend, as: scene.phone.app, token: scene.token) { socket in
+        _ = try await socket.call("mfa.status", [:])
+        _ = try await scene.key()
+        let notice = try await socket.next { $0["params"]?["kind"] == "securityKeyAdded" }
+        #expect(notice["method"] == "notice")
+      }
+    }
+  }
+
+  @Test("A-224 challenges are forgotten once they are over", arguments: TestDatabase.allCases)
+  func housekeeping(_ database: TestDatabase) async throws {
+    try await KeyScene.with(.rest, database) { scene async throws in
+      _ = try await scene.key()
+      let store = scene.backend.premises.store
+      let session = try #require(
+        try await store.read { records in
+          try records.user(named: "testuser").flatMap { try records.sessions(of: $0.id).first }
+        })
+      func isKept() async throws -> Bool {
+        try await store.read { try $0.keyChallenge(.registration, of: session.id) } != nil
+      }
+      try await Housekeeping(scene.backend.premises).clean()
+      #expect(try await isKept())
+      scene.backend.clock.advance(by: .seconds(301))
+      try await Housekeeping(scene.backend.premises).clean()
+      #expect(try await !isKept())
+    }
+  }
+
+  // MARK: turned off
+
+  static let operations: [(String, JSONValue)] = [
+    ("webauthn.registration-options", [:]), ("webauthn.keys", [:]), ("webauthn.authentication-options", [:]),
+    ("webauthn.rename-key", ["id": "00000000-0000-4000-8000-000000000000", "name": "x"]),
+    ("webauthn.remove-key", ["id": "00000000-0000-4000-8000-000000000000"]),
+  ]
+
+  @Test(
+    "B-085 without a relying party every operation of security keys answers that it is unavailable",
+    arguments: Wire.allCases)
+  func off(_ wire: Wire) async throws {
+    let log = CapturedLog()
+    try await TestBackend.with(logger: log.logger) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let key = try TestSecurityKey()
+      let given = [
+        ("webauthn.register", try key.register("AAAA").json),
+        ("webauthn.verify-login", try key.authenticate("AAAA").json),
+      ]
+      try await AppClient.with(backend, wire, as: phone.app) { client in
+        for (operation, body) in Self.operations + given {
+          let answer = try await client.call(operation, body, token: token)
+          #expect(
+            answer["code"] == "unavailable" && answer["error"] == "Security keys are not turned on here", "\(operation)"
+          )
+        }
+        #expect(
+          Set((Self.operations + given).map(\.0))
+            == Set(backend.operations.map(\.name).filter { $0.hasPrefix("webauthn.") }))
+        #expect(try await client.call("mfa.status", token: token)["methods"] == [])
+      }
+      // That an operator has not turned them on is no fault of the server's.
+      #expect(!log.lines.contains { $0.level >= .warning })
+    }
+  }
+
+  @Test(
+    "B-085 turned off again, keys still count as a second factor, and nobody gets around them", arguments: Wire.allCases
+  )
+  func offAgain(_ wire: Wire) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let key = try TestSecurityKey()
+      let made = try TestSecurityKey.party.verify(
+        key.register("BwcH"), challenge: [7, 7, 7])
+      let now = backend.clock.now
+      try await backend.premises.store.write { records in
+        guard let user = try records.user(named: phone.username) else { return }
+        try records.insert(
+          SecurityKey(
+            id: UUID(), userID: user.id, credentialID: made.id, publicKey: made.publicKey, signatureCount: 0,
+            isBackupEligible: false, isBackedUp: false, transports: [], name: DeviceModel("Left"), createdAt: now))
+      }
+      let pending = try await backend.pendingToken(phone)
+      try await AppClient.with(backend, wire, as: phone.app) { client in
+        let status = try await client.call("mfa.status", token: pending)
+        #expect(status["enabled"] == true && status["challenge_required"] == true && status["methods"] == [])
+        #expect(try await client.prove(key, token: pending)["code"] == "unavailable")
+        #expect(
+          try await client.call("devices.list", ["username": "testuser"], token: pending)["code"] == "mfa_required")
+      }
+    }
+  }
+
+  @Test(
+    "A-235 a database of the version before gets the tables of security keys, and keeps what it has",
+    arguments: TestDatabase.allCases)
+  func migrated(_ database: TestDatabase) async throws {
+    let tables = "DROP TABLE security_keys; DROP TABLE key_challenges;"
+    try await Places.withTemporaryFolder { folder in
+      let user = User(id: UUID(), username: try Username("ada"), createdAt: Timestamp(seconds: 1_767_225_600))
+      let open: () throws -> any Store
+      switch database {
+      case .sqlite:
+        open = { try SQLiteMFAStore(path: folder + "/mfa.db") }
+        try await open().write { try $0.insert(user) }
+        let back = "DELETE FROM grdb_migrations WHERE CAST(identifier AS INTEGER) > 3;"
+        let script = "import sqlite3, sys\nsqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
+        let changed = try await ChildProcess.run(
+          Places.tool("python3"), ["-c", script, folder + "/mfa.db", tables + back])
+        #expect(changed.exit == .code(0), "\(changed.errors)")
+      case .postgres:
+        let server = try await PostgresServer.shared()
+        let url = try await server.newURL()
+        open = { try PostgresMFAStore(url: url) }
+        try await open().write { try $0.insert(user) }
+        let schema = try #require(url.components(separatedBy: "%3D").last)
+        try await server.sql("SET search_path = \(schema); \(tables) DELETE FROM schema_version WHERE version > 3")
+      }
+      let store = try open()
+      #expect(try await store.read { try $0.user(named: "ada") } == user)
+      #expect(try await store.read { try $0.securityKeys(of: user.id) } == [])
+    }
+  }
+}

@@ -1,0 +1,369 @@
+import ByteCoding
+import Foundation
+import MFADomain
+import MFAFixtures
+import MFAService
+import MFAStore
+import TestSupport
+import Testing
+
+/// A telephone that is signed in, where security keys are on.
+struct KeyScene: Sendable {
+  let backend: TestBackend
+  let phone: TestPhone
+  let token: String
+  let client: AppClient
+
+  static func with(
+    _ wire: Wire = .rest, _ database: TestDatabase = .sqlite, policy: Policy = .withSecurityKeys(),
+    _ body: (KeyScene) async throws -> Void
+  ) async throws {
+    try await TestBackend.with(store: try await database.open(), policy: policy) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      try await AppClient.with(backend, wire, as: phone.app) { client in
+        try await body(KeyScene(backend: backend, phone: phone, token: token, client: client))
+      }
+    }
+  }
+
+  /// A key that is registered, with its number.
+  func key(
+    _ algorithm: CredentialPublicKey.Algorithm = .es256, token: String? = nil
+  ) async throws -> (key: TestSecurityKey, id: JSONValue) {
+    let key = try TestSecurityKey(algorithm)
+    let entry = try await client.register(key, token: token ?? self.token)
+    return (key, try #require(entry["id"], "\(entry)"))
+  }
+
+  func pending() async throws -> String { try await backend.pendingToken(phone) }
+
+  func status(_ token: String? = nil) async throws -> JSONValue {
+    try await client.call("mfa.status", token: token ?? self.token)
+  }
+
+  /// A challenge of the session's, in base64url.
+  func challenge(_ token: String) async throws -> String {
+    try #require(await client.call("webauthn.authentication-options", [:], token: token)["challenge"]?.text)
+  }
+
+  func history() async throws -> [AuditEntry] {
+    try await Administration(backend.premises).history(
+      of: Username(phone.username), before: nil, atMost: 1000, by: .command(name: "test"))
+  }
+
+  func notices() async throws -> [String] {
+    let list = try await client.call("notices.list", [:], token: token)["notices"]
+    return (0..<(list?.count ?? 0)).compactMap { list?[$0]?["kind"]?.text }
+  }
+}
+
+@Suite("Security keys")
+struct SecurityKeyTests {
+  @Test(
+    "A-223 a key of each algorithm is registered, listed, named, gives the second factor and goes, by each transport",
+    arguments: Wire.allCases, TestDatabase.allCases)
+  func life(_ wire: Wire, _ database: TestDatabase) async throws {
+    try await KeyScene.with(wire, database) { scene async throws in
+      for algorithm in CredentialPublicKey.Algorithm.allCases {
+        var (key, id) = try await scene.key(algorithm)
+        let entry = try await scene.client.call("webauthn.keys", token: scene.token)["keys"]?[0]
+        #expect(entry?["id"] == id && entry?["name"] == "Blue" && entry?["lastUsedAt"] == .null)
+        #expect(entry?["algorithm"] == .number(Double(algorithm.rawValue)) && entry?["transports"] == ["nfc", "usb"])
+        #expect(entry?["credentialId"] == .string(Base64URL.encode(key.credentialID)))
+
+        let status = try await scene.status()
+        #expect(status["enabled"] == true && status["security_keys_count"] == 1 && status["methods"] == ["webauthn"])
+        let pending = try await scene.pending()
+        #expect(
+          try await scene.client.call("devices.list", ["username": "testuser"], token: pending)["code"]
+            == "mfa_required")
+        key.signatureCount = 7
+        let proved = try await scene.client.prove(key, token: pending)
+        #expect(proved["message"] == "MFA verification successful" && proved["trust_token"] == nil)
+        let full = try #require(proved["token"]?.text, "\(proved)")
+        #expect(
+          try await scene.client.call("devices.list", ["username": "testuser"], token: full)["devices"]?.count == 1)
+        let claims = try JSONValue(Data(#require(Base64URL.decode(full.split(separator: ".")[1]))))
+        #expect(claims["amr"] == ["hwk", "pop", "mfa"] && claims["acr"] == "aal2")
+
+        let renamed = try await scene.client.call("webauthn.rename-key", ["id": id, "name": "Green"], token: full)
+        #expect(renamed["name"] == "Green" && renamed["lastUsedAt"] == "2026-01-01T00:00:00Z")
+        let removed = try await scene.client.call("webauthn.remove-key", ["id": id], token: full)
+        #expect(removed["message"] == "Security key removed")
+        #expect(try await scene.client.call("webauthn.keys", token: full)["keys"] == [])
+        #expect(try await scene.backend.signIn(scene.phone)["scope"] == "full")
+      }
+      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+    }
+  }
+
+  @Test("A-224 the options are those of Web Authentication's JSON, and nothing else", arguments: Wire.allCases)
+  func options(_ wire: Wire) async throws {
+    try await KeyScene.with(wire) { scene async throws in
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      let userID = try #require(options["user"]?["id"]?.text)
+      #expect(Base64URL.decode(userID)?.count == 16 && options["challenge"]?.text?.count == 43)
+      #expect(
+        options.with(["challenge": nil]) == [
+          "rp": ["id": "example.org", "name": "Sallyport"],
+          "user": ["id": .string(userID), "name": "testuser", "displayName": "testuser"], "challenge": nil,
+          "pubKeyCredParams": [
+            ["type": "public-key", "alg": -8], ["type": "public-key", "alg": -7], ["type": "public-key", "alg": -257],
+          ],
+          "timeout": 300_000, "excludeCredentials": [], "attestation": "none",
+          "authenticatorSelection": [
+            "residentKey": "discouraged", "requireResidentKey": false, "userVerification": "preferred",
+          ],
+        ])
+      let (key, _) = try await scene.key()
+      let descriptor: JSONValue = [
+        "type": "public-key", "id": .string(Base64URL.encode(key.credentialID)), "transports": ["nfc", "usb"],
+      ]
+      let again = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      #expect(again["excludeCredentials"] == [descriptor] && again["user"]?["id"]?.text == userID)
+      let request = try await scene.client.call("webauthn.authentication-options", [:], token: scene.token)
+      #expect(
+        request.with(["challenge": nil]) == [
+          "challenge": nil, "timeout": 300_000, "rpId": "example.org", "allowCredentials": [descriptor],
+          "userVerification": "preferred",
+        ])
+    }
+  }
+
+  @Test("A-224 a response is taken with the user's handle, with an empty one, and with members that nobody knows")
+  func handles() async throws {
+    try await KeyScene.with { scene async throws in
+      var (key, _) = try await scene.key()
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      key.userHandle = try #require(Base64URL.decode(options["user"]?["id"]?.text ?? ""))
+      #expect(try await scene.client.prove(key, token: scene.token, ["new": ["member": 1]])["token"] != nil)
+      key.userHandle = []
+      #expect(try await scene.client.prove(key, token: scene.token)["token"] != nil)
+      key.userHandle = [1, 2, 3]
+      #expect(try await scene.client.prove(key, token: scene.token)["code"] == "authentication_failed")
+    }
+  }
+
+  static let malformedOnes: [([String: JSONValue], String)] = [
+    (["type": "password"], "type is public-key"), (["id": "AA=="], "id is base64url"), (["id": ""], "id is base64url"),
+    (["rawId": "AQID"], "rawId is the same as id"), (["response": ["clientDataJSON": "e30"]], "is required"),
+    (
+      [
+        "response": [
+          "clientDataJSON": "e30", "attestationObject": "a+b", "authenticatorData": "a+b", "signature": "AA",
+        ]
+      ],
+      "is base64url"
+    ),
+  ]
+
+  @Test("A-224 what is not written as the JSON wants it is refused with what is wrong", arguments: malformedOnes)
+  func malformed(_ change: [String: JSONValue], _ text: String) async throws {
+    try await KeyScene.with { scene async throws in
+      let (key, _) = try await scene.key()
+      for (operation, body) in [
+        ("webauthn.register", try key.register("AAAA").json),
+        ("webauthn.verify-login", try key.authenticate("AAAA").json),
+      ] {
+        let answer = try await scene.client.call(operation, body.with(change), token: scene.token)
+        #expect(answer["code"] == "invalid_request" && answer["error"]?.text?.contains(text) == true, "\(answer)")
+      }
+    }
+  }
+
+  @Test("A-224 a registration that is refused says why, and costs its challenge")
+  func refusedRegistration() async throws {
+    try await KeyScene.with { scene async throws in
+      var key = try TestSecurityKey()
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      let challenge = options["challenge"]?.text ?? ""
+      key.origin = "https://evil.example"
+      let refused = try await scene.client.call("webauthn.register", key.register(challenge).json, token: scene.token)
+      #expect(refused["code"] == "invalid_request" && refused["error"]?.text?.contains("origin") == true)
+      key.origin = "https://example.org"
+      let again = try await scene.client.call("webauthn.register", key.register(challenge).json, token: scene.token)
+      #expect(again["code"] == "invalid_request" && again["error"]?.text?.contains("has been used") == true)
+      let before = try await scene.client.call("webauthn.register", key.register("AAAA").json, token: scene.token)
+      #expect(before["code"] == "invalid_request")
+      #expect(try await scene.client.call("webauthn.keys", token: scene.token)["keys"] == [])
+      let reasons = try await scene.history().filter { $0.event == "security_key.refused" }.map(\.detail)
+      #expect(reasons.last == "ceremony=registration reason=origin" && reasons.count == 3)
+    }
+  }
+
+  @Test("A-224 a challenge is good for its own session and ceremony, up to its end, and until there is a newer one")
+  func challenges() async throws {
+    try await KeyScene.with { scene async throws in
+      let (key, _) = try await scene.key()
+      let (first, second) = (try await scene.pending(), try await scene.pending())
+      func give(_ challenge: String, _ token: String) async throws -> JSONValue? {
+        try await scene.client.call("webauthn.verify-login", key.authenticate(challenge).json, token: token)["code"]
+      }
+      // Another session's, though both have asked.
+      let foreign = try await scene.challenge(first)
+      _ = try await scene.challenge(second)
+      #expect(try await give(foreign, second) == "authentication_failed")
+      // A registration's.
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      #expect(try await give(options["challenge"]?.text ?? "", scene.token) == "authentication_failed")
+      // An older one, and it is the newer one that the attempt costs.
+      let older = try await scene.challenge(first)
+      let newer = try await scene.challenge(first)
+      #expect(try await give(older, first) == "authentication_failed")
+      #expect(try await give(newer, first) == "authentication_failed")
+      // At its end.
+      let late = try await scene.challenge(first)
+      scene.backend.clock.advance(by: .seconds(300))
+      #expect(try await give(late, first) == "authentication_failed")
+      let reasons = try await scene.history().filter { $0.event == "security_key.refused" }.map {
+        $0.detail.split(separator: "=").last.map(String.init)
+      }
+      #expect(
+        reasons == [
+          "challenge_expired", "challenge_used", "challenge_wrong", "challenge_unknown", "challenge_wrong",
+        ])
+      // Five wrong ones rest the factor for a while.
+      scene.backend.clock.advance(by: .seconds(900))
+      let fresh = try await scene.pending()
+      let last = try await scene.challenge(fresh)
+      scene.backend.clock.advance(by: .seconds(299))
+      #expect(try await give(last, fresh) == nil)
+    }
+  }
+
+  @Test("A-224 five wrong tries rest the second factor, by key and by code alike")
+  func brake() async throws {
+    try await TestBackend.with(policy: .withSecurityKeys()) { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await backend.setUp(phone)
+      try await AppClient.with(backend, .rest, as: phone.app) { client in
+        let key = try TestSecurityKey()
+        #expect(try await client.register(key, token: token)["id"] != nil)
+        var wrong = key
+        wrong.partyID = "evil.example"
+        let pending = try await backend.pendingToken(phone)
+        for _ in 1...5 {
+          #expect(try await client.prove(wrong, token: pending)["code"] == "authentication_failed")
+        }
+        #expect(try await client.prove(key, token: pending)["code"] == "rate_limited")
+        #expect(try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 429)
+        backend.clock.advance(by: .seconds(900))
+        #expect(try await client.prove(key, token: backend.pendingToken(phone))["token"] != nil)
+      }
+    }
+  }
+
+  @Test("A-224 of 50 uses of one signature at once, one is accepted", arguments: TestDatabase.allCases)
+  func race(_ database: TestDatabase) async throws {
+    try await KeyScene.with(.rest, database) { scene async throws in
+      let (key, _) = try await scene.key()
+      let pending = try await scene.pending()
+      let body = try key.authenticate(await scene.challenge(pending)).json
+      let accepted = try await withThrowingTaskGroup { group in
+        for _ in 1...50 {
+          group.addTask {
+            try await scene.client.call("webauthn.verify-login", body, token: pending)["token"] != nil ? 1 : 0
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(accepted == 1)
+    }
+  }
+
+  @Test("A-224 of 20 registrations by one challenge at once, one is accepted", arguments: TestDatabase.allCases)
+  func registrationRace(_ database: TestDatabase) async throws {
+    try await KeyScene.with(.rest, database) { scene async throws in
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      let challenge = options["challenge"]?.text ?? ""
+      let accepted = try await withThrowingTaskGroup { group in
+        for _ in 1...20 {
+          group.addTask {
+            let body = try TestSecurityKey().register(challenge).json
+            return try await scene.client.call("webauthn.register", body, token: scene.token)["id"] != nil ? 1 : 0
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      #expect(accepted == 1)
+      #expect(try await scene.client.call("webauthn.keys", token: scene.token)["keys"]?.count == 1)
+    }
+  }
+
+  @Test("A-224 a credential belongs to one account alone", arguments: TestDatabase.allCases)
+  func unique(_ database: TestDatabase) async throws {
+    try await KeyScene.with(.rest, database) { scene async throws in
+      let (key, _) = try await scene.key()
+      #expect(try await scene.client.register(key, token: scene.token)["code"] == "key_exists")
+      let other = TestPhone(username: "other")
+      let token = try await scene.backend.token(other)
+      try await AppClient.with(scene.backend, .rest, as: other.app) { client in
+        #expect(try await client.register(key, token: token)["code"] == "key_exists")
+        let own = try TestSecurityKey()
+        #expect(try await client.register(own, token: token)["id"] != nil)
+        // Another's key proves nothing here, nor can it be named or removed.
+        let pending = try await scene.backend.pendingToken(other)
+        #expect(try await client.prove(key, token: pending)["code"] == "authentication_failed")
+        let id = try await scene.client.call("webauthn.keys", token: scene.token)["keys"]?[0]?["id"] ?? nil
+        #expect(try await client.call("webauthn.remove-key", ["id": id], token: token)["code"] == "not_found")
+        #expect(
+          try await client.call("webauthn.rename-key", ["id": id, "name": "x"], token: token)["code"] == "not_found")
+      }
+    }
+  }
+
+  @Test("A-224 an id of 1023 bytes is taken, and an eleventh key is not")
+  func caps() async throws {
+    try await KeyScene.with { scene async throws in
+      let long = try TestSecurityKey(idLength: 1023)
+      #expect(try await scene.client.register(long, token: scene.token)["id"] != nil)
+      #expect(try await scene.client.prove(long, token: scene.token)["token"] != nil)
+      for _ in 2...10 { _ = try await scene.key() }
+      let options = try await scene.client.call("webauthn.registration-options", [:], token: scene.token)
+      #expect(options["code"] == "too_many_keys" && options["error"] == "An account has at most 10 security keys")
+    }
+  }
+
+  @Test("A-224 a signature whose count does not grow is refused, kept in the history and told to the devices")
+  func clone() async throws {
+    try await KeyScene.with { scene async throws in
+      var (key, id) = try await scene.key()
+      let counts: [(UInt32, Bool)] = [(0, true), (5, true), (5, false), (4, false), (0, false), (6, true)]
+      for (count, isTaken) in counts {
+        key.signatureCount = count
+        let answer = try await scene.client.prove(key, token: scene.token)
+        #expect((answer["token"] != nil) == isTaken, "\(count)")
+        if !isTaken { #expect(answer["code"] == "authentication_failed") }
+      }
+      let suspicions = try await scene.history().filter { $0.event == "security_key.clone_suspected" }
+      #expect(
+        suspicions.map(\.detail)
+          == Array(
+            repeating: "ceremony=authentication key=\(id.text ?? "") reason=signature_count", count: 3))
+      #expect(try await scene.notices().filter { $0 == "securityKeySuspected" }.count == 3)
+    }
+  }
+
+  @Test("A-224 where a PIN is required, a touch alone does not do, and the options ask for it")
+  func userVerification() async throws {
+    try await KeyScene.with(policy: .withSecurityKeys(.required)) { scene async throws in
+      var (key, _) = try await scene.key()
+      let request = try await scene.client.call("webauthn.authentication-options", [:], token: scene.token)
+      #expect(request["userVerification"] == "required")
+      key.flags = .userPresent
+      #expect(try await scene.client.prove(key, token: scene.token)["code"] == "authentication_failed")
+      let other = try TestSecurityKey()
+      var touched = other
+      touched.flags = .userPresent
+      #expect(try await scene.client.register(touched, token: scene.token)["code"] == "invalid_request")
+      #expect(try await scene.client.register(other, token: scene.token)["id"] != nil)
+    }
+    try await KeyScene.with(policy: .withSecurityKeys(.discouraged)) { scene async throws in
+      var key = try TestSecurityKey()
+      key.flags = .userPresent
+      #expect(try await scene.client.register(key, token: scene.token)["id"] != nil)
+      #expect(try await scene.client.prove(key, token: scene.token)["token"] != nil)
+    }
+  }
+}
