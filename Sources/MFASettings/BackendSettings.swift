@@ -39,6 +39,8 @@ public struct BackendSettings: Sendable, Hashable {
     public let gracePeriod: Duration
     public let allowsBiometricGate: Bool
     public let mostDevices: Int
+    /// `nil` for no recovery by a backup code.
+    public let recoveryWait: Duration?
   }
 
   /// How often something may be done: `count` at once, and as many again over `period`.

@@ -24,6 +24,8 @@ public struct SettingKey: Sendable, Hashable {
     case rate(canBeOff: Bool)
     /// Days, hours, minutes or seconds, as `7d`.
     case duration
+    /// The same, from an hour to thirty days; or `off`, for which 0 does not stand.
+    case wait
   }
 
   init(_ path: String, _ kind: Kind, default standard: String? = nil, _ summary: String) {
@@ -67,6 +69,9 @@ public struct SettingKey: Sendable, Hashable {
       "Who must set a second factor up."),
     SettingKey(
       "policy.grace_period", .duration, default: "7d", "How long a user may be without one that is required."),
+    SettingKey(
+      "policy.recovery_wait", .wait, default: "1d",
+      "How long a recovery by a backup code waits before it lets a device in; off for no such recovery."),
     SettingKey(
       "policy.biometric_gate", .choice(["on", "off"]), default: "on",
       "Whether a client may put its biometric gate in front of the code."),
@@ -116,7 +121,14 @@ public struct SettingKey: Sendable, Hashable {
       (canBeOff && Self.isOff(text)) || Self.rate(text) != nil
         ? nil : "is a number up to 1000000 and a time from 1s to 1d, as 120/1m\(canBeOff ? ", or off" : "")"
     case .duration: Self.duration(text) == nil ? "is a number with d, h, m or s, as 7d" : nil
+    case .wait:
+      text == "off" || Self.wait(text) != nil
+        ? nil : "is a time from 1h to 30d, or off: without a wait nobody could stop who found the codes"
     }
+  }
+
+  static func wait(_ text: String) -> Duration? {
+    duration(text).flatMap { (.seconds(3600)...(.seconds(30 * 86400))).contains($0) ? $0 : nil }
   }
 
   static func isOff(_ text: String) -> Bool { text == "off" || text == "0" }

@@ -31,6 +31,7 @@ struct Schema {
     [
       Step(accounts + sessions + codes + factors + history), Step(identities),
       Step { try SQLRecords(sql: $0).renewNameKeys() },
+      Step(recoveries + refusals),
     ]
   }
 
@@ -128,6 +129,31 @@ struct Schema {
     [
       "CREATE TABLE gate_identities (id TEXT NOT NULL PRIMARY KEY, expires_at BIGINT NOT NULL)",
       "CREATE INDEX gate_identities_by_end ON gate_identities (expires_at)",
+    ]
+  }
+
+  private var recoveries: [String] {
+    [
+      """
+      CREATE TABLE recoveries (
+        id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+        binding TEXT NOT NULL, address TEXT NOT NULL, code_hash \(blob) NOT NULL, stop_hash \(blob) NOT NULL,
+        stop_failures BIGINT NOT NULL, started_at BIGINT NOT NULL, ready_at BIGINT NOT NULL,
+        expires_at BIGINT NOT NULL, outcome TEXT, ended_at BIGINT)
+      """,
+      "CREATE UNIQUE INDEX recoveries_unended ON recoveries (user_id) WHERE outcome IS NULL",
+      "CREATE INDEX recoveries_by_end ON recoveries (expires_at)",
+    ]
+  }
+
+  private var refusals: [String] {
+    [
+      """
+      CREATE TABLE refusal_tallies (
+        actor TEXT NOT NULL, account TEXT NOT NULL, event TEXT NOT NULL, reason TEXT NOT NULL, since BIGINT NOT NULL,
+        count BIGINT NOT NULL, last_request_id TEXT NOT NULL, PRIMARY KEY (actor, account, event, reason))
+      """,
+      "CREATE INDEX refusal_tallies_by_age ON refusal_tallies (since)",
     ]
   }
 

@@ -153,6 +153,7 @@ extension Policy {
     gracePeriod = settings.policy.gracePeriod
     allowsBiometricGate = settings.policy.allowsBiometricGate
     mostDevices = settings.policy.mostDevices
+    recoveryWait = settings.policy.recoveryWait
     mostMessages = settings.limits.messagesPerHour
     mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
     mostMessagesOfInstance = settings.limits.messagesPerHourOfKey

@@ -91,7 +91,7 @@ public struct TrustedDevice: Sendable, Hashable {
 public struct Notice: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable {
     case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
-      mfaDisabled, emailConfirmed
+      mfaDisabled, emailConfirmed, recoveryStarted, recoveryCancelled, recoveryCompleted
   }
 
   public let userID: UUID
@@ -99,7 +99,7 @@ public struct Notice: Sendable, Hashable {
   public let sequence: Int64
   public let kind: Kind
   public let at: Timestamp
-  /// What it concerns: a device's, session's or trusted device's id.
+  /// What it concerns: a device's, session's, trusted device's or recovery's id.
   public let concerning: String?
 
   public init(userID: UUID, sequence: Int64, kind: Kind, at: Timestamp, concerning: String?) {

@@ -30,6 +30,8 @@ public enum Refusal: Error, Sendable, Hashable {
   case accountLocked(retryAfter: Duration?)
   case alreadyEnabled
   case notEnabled
+  /// A recovery of the account is open: it cannot be completed, or no other be begun, before so much time is over.
+  case recoveryWaits(retryAfter: Duration)
   case overloaded(retryAfter: Duration)
 }
 
@@ -82,6 +84,7 @@ extension Refusal {
     case .accountLocked: "locked"
     case .alreadyEnabled: "already_enabled"
     case .notEnabled: "not_enabled"
+    case .recoveryWaits: "recovery_waits"
     case .overloaded: "overload"
     }
   }

@@ -83,6 +83,7 @@ public struct Administration: Sendable {
       }
       try records.endSessions(of: user, at: now)
       try records.releaseBrakes(of: user)
+      _ = try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
       try Linking.void(.user, for: user, in: records)
       try Linking.insert(
         code, id, from: .operator, for: user, lifetime: Self.codeLifetime, vault, in: records, at: now)
@@ -159,7 +160,7 @@ extension Administration.Actor {
 
 extension SessionRecords where Self: UserRecords & NoticeRecords & BrakeRecords {
   /// - Throws: unless the actor is on the machine, or an admin whose session has proved two factors lately.
-  fileprivate func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
+  func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
     guard case .session(let caller) = actor else { return }
     let (session, user) = try session(of: caller, at: now)
     guard user.isAdmin else { throw Refusal.forbidden }

@@ -16,6 +16,9 @@ public struct Housekeeping: Sendable {
   /// the hundred in a row that end guessing. Not for ever, since anybody can guess at names that do not exist.
   static let failuresKept = Duration.seconds(90 * 86400)
 
+  /// How long it can be told what became of a recovery.
+  static let recoveriesKept = Duration.seconds(90 * 86400)
+
   public func clean() async throws {
     let now = premises.clock.now()
     try await premises.store.write { records in
@@ -28,6 +31,20 @@ public struct Housekeeping: Sendable {
       try records.removeBrakes(idleSince: now.advanced(by: Self.failuresKept * -1))
       try records.removeIdentities(expiredBefore: now.advanced(by: Self.clockDifference * -1))
       try records.removeNotices(before: now.advanced(by: Self.noticesKept * -1))
+      try records.removeRecoveries(expiredBefore: now.advanced(by: Self.recoveriesKept * -1))
+      try records.closeRefusalTallies(at: now)
+    }
+  }
+}
+
+extension AuditRecords {
+  /// Writes down what the windows that are over have counted.
+  fileprivate func closeRefusalTallies(at now: Timestamp) throws {
+    let end = now.advanced(by: RefusalTally.window * -1)
+    while true {
+      let tallies = try refusalTallies(begunBy: end, atMost: 500)
+      for tally in tallies { try close(tally, at: now) }
+      if tallies.count < 500 { return }
     }
   }
 }

@@ -49,6 +49,8 @@ public struct Policy: Sendable, Hashable {
 
   public var secondFactorObligation = Obligation.nobody
   public var gracePeriod = Duration.seconds(7 * 86400)
+  /// How long a recovery by a code on paper waits before it brings a device in; `nil` for no such recovery.
+  public var recoveryWait: Duration? = .seconds(86400)
   /// Whether a client may put its biometric gate in front of the code.
   public var allowsBiometricGate = true
 

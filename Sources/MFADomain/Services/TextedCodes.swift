@@ -164,18 +164,15 @@ public struct TextedCodes: Sendable {
     of username: Username, by caller: Caller, in records: any Records
   ) throws -> (user: User, device: Device)? {
     let user = try records.user(named: username.key)
-    let device = try records.devices(of: user?.id ?? nobody).first {
+    let device = try records.devices(of: user?.id ?? .nobody).first {
       $0.binding == caller.identity.binding && $0.phoneNumber != nil
     }
     guard let user, let device else { return nil }
     return (user, device)
   }
-
-  /// No user's id.
-  private static let nobody = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 }
 
 extension Device {
   /// Whether a code to the number has signed in. A key that signs in proves nothing of it.
-  fileprivate var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
+  var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
 }

@@ -26,6 +26,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case accountLocked = "account_locked"
   case alreadyEnabled = "already_enabled"
   case notEnabled = "not_enabled"
+  case recoveryPending = "recovery_pending"
   case unavailable
   case internalError = "internal_error"
 
@@ -37,7 +38,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .notFound, .deviceNotEnrolled: 404
     case .methodNotAllowed: 405
     case .requestTimeout: 408
-    case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled: 409
+    case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled, .recoveryPending: 409
     case .codeExpired: 410
     case .payloadTooLarge: 413
     case .unsupportedMediaType: 415
@@ -140,6 +141,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
         .accountLocked, "Too many failed attempts. Your account has been temporarily locked.", retryAfter: wait)
     case .alreadyEnabled: self.init(.alreadyEnabled, "MFA is already enabled for this account")
     case .notEnabled: self.init(.notEnabled, "MFA is not enabled for this account")
+    case .recoveryWaits(let wait):
+      self.init(.recoveryPending, "A recovery of this account is waiting", retryAfter: wait)
     case .overloaded(let wait): self.init(.unavailable, "Service temporarily unavailable", retryAfter: wait)
     }
   }
