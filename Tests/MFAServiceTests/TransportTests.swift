@@ -138,6 +138,7 @@ struct TransportTests {
     arguments: [
       ("PUT", "/auth/initiate", "POST"), ("POST", "/devices/ada", "GET"), ("HEAD", "/auth/mfa/status", "GET"),
       ("GET", "/auth/mfa/trusted-devices/1", "DELETE"), ("POST", "/openapi.json", "GET"),
+      ("GET", "/auth/push/answer", "POST"),
     ])
   func allow(_ method: String, _ path: String, _ allowed: String) async throws {
     try await TestBackend.with { backend in

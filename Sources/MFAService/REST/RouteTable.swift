@@ -40,9 +40,12 @@ struct RouteTable: Sendable {
     _ method: String, _ path: String, query: [(name: String, value: String)] = []
   ) throws(RequestFault) -> Match {
     guard let segments = Self.segments(of: path) else { throw .unknownOperation }
-    let candidates = routes.compactMap { route in
+    let all = routes.compactMap { route in
       Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
     }
+    // A path that is written out stands before one with fields (OpenAPI 3.1, section 4.8.8.2), whatever the method.
+    let written = all.filter(\.fields.isEmpty)
+    let candidates = written.isEmpty ? all : written
     if let match = candidates.first(where: { $0.operation.method.rawValue == method }) { return match.adding(query) }
     throw candidates.isEmpty ? .unknownOperation : .methodNotAllowed(candidates.map(\.operation.method.rawValue))
   }
