@@ -73,6 +73,15 @@ public struct SettingKey: Sendable, Hashable {
       "policy.recovery_wait", .wait, default: "1d",
       "How long a recovery by a backup code waits before it lets a device in; off for no such recovery."),
     SettingKey(
+      "policy.step_up_score", .cap(1...100, canBeOff: true), default: "off",
+      "From which risk on, 1 to 100, a trusted device is asked for the second factor all the same; or off."),
+    SettingKey(
+      "policy.trust_networks", .choice(["any", "known"]), default: "any",
+      "Where a trusted device is spared the second factor: known is the networks that it was used from."),
+    SettingKey(
+      "policy.device_unlock", .choice(["any", "biometric"]), default: "any",
+      "What devices are enrolled and sign in with: biometric is a key that biometry unlocks, by what the app says."),
+    SettingKey(
       "policy.biometric_gate", .choice(["on", "off"]), default: "on",
       "Whether a client may put its biometric gate in front of the code."),
     SettingKey("policy.most_devices", .integer(1...100), default: "10", "Devices of one account."),

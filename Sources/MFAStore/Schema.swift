@@ -31,7 +31,7 @@ struct Schema {
     [
       Step(accounts + sessions + codes + factors + history), Step(identities),
       Step { try SQLRecords(sql: $0).renewNameKeys() },
-      Step(recoveries + refusals),
+      Step(recoveries + refusals + networks),
     ]
   }
 
@@ -154,6 +154,18 @@ struct Schema {
         count BIGINT NOT NULL, last_request_id TEXT NOT NULL, PRIMARY KEY (actor, account, event, reason))
       """,
       "CREATE INDEX refusal_tallies_by_age ON refusal_tallies (since)",
+      "CREATE INDEX refusal_tallies_by_account ON refusal_tallies (account, since)",
+    ]
+  }
+
+  private var networks: [String] {
+    [
+      """
+      CREATE TABLE networks (
+        user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE, binding TEXT NOT NULL, network TEXT NOT NULL,
+        last_seen_at BIGINT NOT NULL, PRIMARY KEY (user_id, binding, network))
+      """,
+      "CREATE INDEX networks_by_age ON networks (last_seen_at)",
     ]
   }
 

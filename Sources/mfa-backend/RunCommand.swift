@@ -154,6 +154,9 @@ extension Policy {
     allowsBiometricGate = settings.policy.allowsBiometricGate
     mostDevices = settings.policy.mostDevices
     recoveryWait = settings.policy.recoveryWait
+    stepUpScore = settings.policy.stepUpScore
+    bindsTrustToNetwork = settings.policy.bindsTrustToNetwork
+    deviceUnlock = Unlock(rawValue: settings.policy.deviceUnlock) ?? .biometric
     mostMessages = settings.limits.messagesPerHour
     mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
     mostMessagesOfInstance = settings.limits.messagesPerHourOfKey

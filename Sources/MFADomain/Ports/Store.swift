@@ -30,7 +30,7 @@ public struct StoreFault: Error, Sendable, Hashable {
 /// All records, within a transaction.
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & RecoveryRecords
+  & RecoveryRecords & NetworkRecords
 
 /// Which of the gate's identities have been used.
 public protocol IdentityRecords {
@@ -147,7 +147,18 @@ public protocol AuditRecords {
   func refusalTallies(begunBy instant: Timestamp, atMost count: Int) throws -> [RefusalTally]
   /// Inserts it, or replaces the one of its kind.
   func save(_ tally: RefusalTally) throws
+  /// How many refusals of these kinds the windows that began after `instant` have counted at an account.
+  func countRefusals(_ events: [AuditEvent], at account: String, since instant: Timestamp) throws -> Int
   func removeRefusalTally(_ kind: RefusalTally.Kind) throws
+}
+
+/// Where users have completed sign-ins from. Empty unless a policy asks for it.
+public protocol NetworkRecords {
+  /// Whether the user has from `network`: by the app instance of `binding`, or by any.
+  func isKnown(network: String, of userID: UUID, by binding: Binding?) throws -> Bool
+  func saw(network: String, of userID: UUID, by binding: Binding, at now: Timestamp) throws
+  func removeNetworks(of userID: UUID) throws
+  func removeNetworks(unseenSince instant: Timestamp) throws
 }
 
 public protocol RecoveryRecords {

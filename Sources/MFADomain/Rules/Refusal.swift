@@ -52,6 +52,8 @@ public enum SignInFault: String, Sendable, Hashable, CaseIterable {
   /// It was removed, or got another key, while the signature was checked.
   case deviceChanged = "device_changed"
   case signature
+  /// It is unlocked by something else than the policy asks for.
+  case unlock
 }
 
 /// Why a code is not taken.

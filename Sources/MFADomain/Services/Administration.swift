@@ -77,6 +77,7 @@ public struct Administration: Sendable {
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      try records.removeNetworks(of: user.id)
       for device in try records.devices(of: user.id) {
         try records.remove(device, of: user, at: now)
         _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)

@@ -29,6 +29,8 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case trustRevoked = "trust.revoked"
   case trustUsed = "trust.used"
   case trustRefused = "trust.refused"
+  /// A trusted device was asked for the second factor all the same.
+  case trustSteppedUp = "trust.stepped_up"
   case sessionRefreshed = "session.refreshed"
   case sessionRevoked = "session.revoked"
   case refreshReused = "session.refresh_reused"
@@ -119,7 +121,7 @@ extension AuditEvent {
       true
     case .deviceEnrolled, .deviceReenrolled, .deviceUnenrolled, .deviceUpgraded, .deviceDowngraded, .linkCodeMade,
       .signatureAccepted, .codeSent, .codeAccepted, .totpOffered, .totpConfirmed, .totpRemoved, .emailConfirmed,
-      .backupCodesMade, .backupCodeSpent, .deviceTrusted, .trustRevoked, .trustUsed, .sessionRefreshed,
+      .backupCodesMade, .backupCodeSpent, .deviceTrusted, .trustRevoked, .trustUsed, .trustSteppedUp, .sessionRefreshed,
       .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated:
       false

@@ -54,6 +54,7 @@ public struct Enrolment: Sendable {
   /// What has been done already is answered in the same way and changes nothing: the app may have lost the answer.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
+    try premises.policy.checkUnlock(application.method, application.authMethod)
     let phoneNumber = try application.phoneNumber.map {
       try premises.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
     }
@@ -163,6 +164,7 @@ public struct Enrolment: Sendable {
     _ username: Username, _ deviceID: DeviceID, to publicKey: DevicePublicKey, authMethod: AuthMethod?,
     by caller: Caller
   ) async throws {
+    try premises.policy.checkUnlock(.secureEnclave, authMethod)
     try await change(username, deviceID, by: caller, .deviceUpgraded) { device in
       device.method = .secureEnclave
       device.publicKey = publicKey
@@ -177,6 +179,7 @@ public struct Enrolment: Sendable {
   /// goes to the enrolled number; the user's other devices are told. What the key had proved ends with it: the device's
   /// sessions, and the trust that spared it the second factor.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
+    guard premises.policy.deviceUnlock == .any else { throw Refusal.forbidden }
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
       guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
       device.method = .smsOTP

@@ -16,6 +16,9 @@ public struct Housekeeping: Sendable {
   /// the hundred in a row that end guessing. Not for ever, since anybody can guess at names that do not exist.
   static let failuresKept = Duration.seconds(90 * 86400)
 
+  /// How long a network is one that a user was seen in.
+  static let networksKept = Duration.seconds(90 * 86400)
+
   /// How long it can be told what became of a recovery.
   static let recoveriesKept = Duration.seconds(90 * 86400)
 
@@ -31,6 +34,7 @@ public struct Housekeeping: Sendable {
       try records.removeBrakes(idleSince: now.advanced(by: Self.failuresKept * -1))
       try records.removeIdentities(expiredBefore: now.advanced(by: Self.clockDifference * -1))
       try records.removeNotices(before: now.advanced(by: Self.noticesKept * -1))
+      try records.removeNetworks(unseenSince: now.advanced(by: Self.networksKept * -1))
       try records.removeRecoveries(expiredBefore: now.advanced(by: Self.recoveriesKept * -1))
       try records.closeRefusalTallies(at: now)
     }

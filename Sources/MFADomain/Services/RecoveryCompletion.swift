@@ -27,6 +27,7 @@ extension AccountRecovery {
       _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
     }
     try records.removeTrustedDevices(of: user.id, boundTo: nil)
+    try records.removeNetworks(of: user.id)
     for var session in try records.sessions(of: user.id) where session.isLive(at: now) {
       try records.revoke(&session, at: now)
     }

@@ -40,6 +40,8 @@ public struct SecondFactor: Sendable {
       session.authenticatedAt = now
       session.methods += [used.reference, "mfa"].filter { !session.methods.contains($0) }
       try records.update(session)
+      try records.remember(
+        caller.identity.clientAddress, of: user, caller.identity.binding, premises.policy, at: now)
       if let trustToken, let description, caller.identity.binding != .debugBuild {
         try Self.trust(description, trustToken, user, caller, premises.vault, in: records, at: now)
       }

@@ -99,6 +99,14 @@ extension SQLRecords: AuditRecords {
       Self.key(tally.kind) + [.time(tally.since), .integer(tally.count), .text(tally.lastRequestID)])
   }
 
+  func countRefusals(_ events: [AuditEvent], at account: String, since instant: Timestamp) throws -> Int {
+    let places = events.map { _ in "?" }.joined(separator: ", ")
+    return try sql.rows(
+      "SELECT count FROM refusal_tallies WHERE account = ? AND since > ? AND event IN (\(places))",
+      [.text(account), .time(instant)] + events.map { .text($0.rawValue) }
+    ).reduce(0) { try $0 + $1.int("count") }
+  }
+
   func removeRefusalTally(_ kind: RefusalTally.Kind) throws {
     try sql.run(
       "DELETE FROM refusal_tallies WHERE actor = ? AND account = ? AND event = ? AND reason = ?", Self.key(kind))
