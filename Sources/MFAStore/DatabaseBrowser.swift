@@ -41,7 +41,7 @@ public struct DatabaseBrowser: Sendable {
     "gate_identities": ["id", "expires_at"],
     "recoveries": [
       "id", "user_id", "binding", "address", "stop_failures", "started_at", "ready_at", "expires_at", "outcome",
-      "ended_at",
+      "ended_at", "reminded_at",
     ],
     "refusal_tallies": ["actor", "account", "event", "reason", "since", "count", "last_request_id"],
     "networks": ["user_id", "binding", "network", "last_seen_at"],

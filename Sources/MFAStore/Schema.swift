@@ -137,9 +137,9 @@ struct Schema {
       """
       CREATE TABLE recoveries (
         id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
-        binding TEXT NOT NULL, address TEXT NOT NULL, code_hash \(blob) NOT NULL, stop_hash \(blob) NOT NULL,
-        stop_failures BIGINT NOT NULL, started_at BIGINT NOT NULL, ready_at BIGINT NOT NULL,
-        expires_at BIGINT NOT NULL, outcome TEXT, ended_at BIGINT)
+        binding TEXT NOT NULL, address TEXT NOT NULL, code_hash \(blob) NOT NULL, stop_failures BIGINT NOT NULL,
+        started_at BIGINT NOT NULL, ready_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, outcome TEXT,
+        ended_at BIGINT, reminded_at BIGINT)
       """,
       "CREATE UNIQUE INDEX recoveries_unended ON recoveries (user_id) WHERE outcome IS NULL",
       "CREATE INDEX recoveries_by_end ON recoveries (expires_at)",

@@ -34,7 +34,7 @@ struct RecoveryCommandTests {
           try records.insert(
             Recovery(
               id: UUID(), userID: user.id, binding: .attestedKey("k"), address: "192.0.2.7",
-              codeHash: Array(repeating: 1, count: 32), stopHash: Array(repeating: 2, count: 32), startedAt: now,
+              codeHash: Array(repeating: 1, count: 32), startedAt: now,
               readyAt: now.advanced(by: .seconds(86400)), expiresAt: now.advanced(by: .seconds(8 * 86400))))
         }
       }

@@ -182,6 +182,37 @@ struct RecoveryTests {
     }
   }
 
+  @Test(
+    "A-229 who can stop a recovery is told again when half of the wait is over, once", arguments: TestDatabase.allCases)
+  func reminded(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      let (backend, housekeeping) = (scene.backend, Housekeeping(scene.backend.premises))
+      _ = try await scene.start()
+      let first = try #require(backend.outbox.messages.last)
+      scene.wait(.seconds(43199))
+      try await housekeeping.remind()
+      #expect(backend.outbox.messages.count == 1)
+      scene.wait(.seconds(1))
+      // As two backends do on one database.
+      async let one: Void = housekeeping.remind()
+      async let other: Void = housekeeping.remind()
+      _ = try await (one, other)
+      try await housekeeping.remind()
+      let messages = backend.outbox.messages
+      #expect(messages.count == 2 && messages[1].content == first.content)
+      let stopped = try await backend.post(
+        "/mfa/recovery/stop", ["username": "ada", "code": .string(messages[1].code ?? "")], as: .genuine())
+      #expect(stopped.status == 200)
+      // One that was stopped is nothing to be reminded of.
+      _ = try await scene.start(1)
+      _ = try await backend.post(
+        "/mfa/recovery/stop", ["username": "ada", "code": .string(backend.outbox.lastCode ?? "")], as: .genuine())
+      scene.wait(.seconds(50000))
+      try await housekeeping.remind()
+      #expect(backend.outbox.messages.count == 3)
+    }
+  }
+
   struct Stop: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let by: String

@@ -28,8 +28,7 @@ public struct Recovery: Sendable, Hashable {
   public let address: String
   /// The keyed hash of the code on paper that began it.
   public let codeHash: [UInt8]
-  /// The keyed hash of the code that stops it.
-  public let stopHash: [UInt8]
+  /// Wrong guesses at the code that stops it.
   public var stopFailures: Int
   public let startedAt: Timestamp
   /// When the waiting is over.
@@ -39,24 +38,26 @@ public struct Recovery: Sendable, Hashable {
   /// `nil` while nobody has ended it.
   public var outcome: Outcome?
   public var endedAt: Timestamp?
+  /// When the numbers and the mailbox were told a second time.
+  public var remindedAt: Timestamp?
 
   public init(
-    id: UUID, userID: UUID, binding: Binding, address: String, codeHash: [UInt8], stopHash: [UInt8],
-    stopFailures: Int = 0, startedAt: Timestamp, readyAt: Timestamp, expiresAt: Timestamp, outcome: Outcome? = nil,
-    endedAt: Timestamp? = nil
+    id: UUID, userID: UUID, binding: Binding, address: String, codeHash: [UInt8], stopFailures: Int = 0,
+    startedAt: Timestamp, readyAt: Timestamp, expiresAt: Timestamp, outcome: Outcome? = nil,
+    endedAt: Timestamp? = nil, remindedAt: Timestamp? = nil
   ) {
     self.id = id
     self.userID = userID
     self.binding = binding
     self.address = address
     self.codeHash = codeHash
-    self.stopHash = stopHash
     self.stopFailures = stopFailures
     self.startedAt = startedAt
     self.readyAt = readyAt
     self.expiresAt = expiresAt
     self.outcome = outcome
     self.endedAt = endedAt
+    self.remindedAt = remindedAt
   }
 
   public func state(at now: Timestamp) -> State {

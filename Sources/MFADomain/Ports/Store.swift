@@ -169,6 +169,8 @@ public protocol RecoveryRecords {
   func unendedRecovery(of userID: UUID) throws -> Recovery?
   /// Those that are open at `now`, with their users, by the keys of the names after `key`.
   func openRecoveries(after key: String, at now: Timestamp, atMost count: Int) throws -> [(User, Recovery)]
+  /// Those that wait, half of whose time is over at `now` and that nobody was reminded of.
+  func recoveriesToRemind(at now: Timestamp, atMost count: Int) throws -> [Recovery]
   func update(_ recovery: Recovery) throws
   func removeRecoveries(expiredBefore instant: Timestamp) throws
 }

@@ -39,11 +39,10 @@ public struct AccountRecovery: Sendable {
           return .failure(refusal)
         }
         let recovery = try records.begin(draft, for: user, by: hash, wait: wait, told, premises, at: now)
-        let content = OutgoingMessage.Content.recoveryStarted(stopCode: draft.stopCode, readyAt: recovery.readyAt)
         return .success(
           (
             recovery, try records.countBackupCodes(of: user.id),
-            told.map { OutgoingMessage(destination: $0.destination, content: content, lifetime: wait) }
+            recovery.notices(to: told, premises.vault, at: now)
           ))
       }
     }
@@ -109,8 +108,9 @@ public struct AccountRecovery: Sendable {
       brake.count(at: now)
       var recovery = try records.unendedRecovery(of: user?.id ?? .nobody)
       let isOpen = recovery.map { $0.isOpen(at: now) && $0.stopFailures < Recovery.mostStopFailures } ?? false
-      let hash = RecoveryDraft.stopHash(code.text, of: recovery?.id ?? .nobody, in: vault)
-      guard let user, let found = recovery, isOpen, constantTimeEqual(hash, found.stopHash) else {
+      let stopCode = RecoveryDraft.stopCode(of: recovery?.id ?? .nobody, in: vault)
+      let isRight = constantTimeEqual(Array(stopCode.utf8), Array(code.text.utf8))
+      guard let user, isOpen, isRight else {
         try records.save(brake, on: subject, account: username.key)
         recovery?.stopFailures += 1
         if let recovery { try records.update(recovery) }

@@ -1,6 +1,6 @@
 internal import ByteCoding
 
-/// Forgets what is of no use any more.
+/// Forgets what is of no use any more, and reminds of what waits.
 public struct Housekeeping: Sendable {
   let premises: Premises
 
@@ -21,6 +21,22 @@ public struct Housekeeping: Sendable {
 
   /// How long it can be told what became of a recovery.
   static let recoveriesKept = Duration.seconds(90 * 86400)
+
+  /// Tells the recipients of recoveries that wait a second time, once half of the time is over: the first message may
+  /// have been lost with a process or with a provider that was down. Of several backends on one database, one does.
+  public func remind() async throws {
+    let now = premises.clock.now()
+    let messages = try await premises.store.write { [vault = premises.vault] records in
+      try records.recoveriesToRemind(at: now, atMost: 500).flatMap { recovery -> [OutgoingMessage] in
+        var recovery = recovery
+        recovery.remindedAt = now
+        try records.update(recovery)
+        guard let user = try records.user(recovery.userID) else { return [] }
+        return recovery.notices(to: try Recipient.all(of: user, vault, in: records), vault, at: now)
+      }
+    }
+    for message in messages { premises.outbox.send(message) }
+  }
 
   public func clean() async throws {
     let now = premises.clock.now()

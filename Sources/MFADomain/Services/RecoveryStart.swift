@@ -6,17 +6,16 @@ struct RecoveryDraft: Sendable {
   let caller: Caller
   let id: UUID
   let guessID: UUID
-  let stopCode: String
 
   init(_ caller: Caller, _ premises: Premises) {
     let entropy = premises.entropy
     self.caller = caller
     (id, guessID) = (entropy.uuid(), entropy.uuid())
-    stopCode = BackupCode.make(entropy)
   }
 
-  static func stopHash(_ code: String, of id: UUID, in vault: Vault) -> [UInt8] {
-    vault.hash(id.uuidString.lowercased(), code, as: "recovery stop")
+  /// The code that stops the recovery with this id. It is made of the id and stands nowhere, so that it can be told again.
+  static func stopCode(of id: UUID, in vault: Vault) -> String {
+    BackupCode.derive { vault.hash(id.uuidString.lowercased(), String($0), as: "recovery stop") }
   }
 }
 
@@ -134,9 +133,7 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     let readyAt = now.advanced(by: wait)
     let recovery = Recovery(
       id: draft.id, userID: user.id, binding: draft.caller.identity.binding,
-      address: draft.caller.identity.clientAddress, codeHash: hash,
-      stopHash: RecoveryDraft.stopHash(draft.stopCode, of: draft.id, in: premises.vault), startedAt: now,
-      readyAt: readyAt,
+      address: draft.caller.identity.clientAddress, codeHash: hash, startedAt: now, readyAt: readyAt,
       expiresAt: readyAt.advanced(by: Recovery.window))
     guard try spendBackupCode(hash, of: user.id, at: now) else { throw Refusal.codeInvalid(.used) }
     try insert(recovery)
@@ -173,5 +170,16 @@ extension Recovery {
   /// is told again.
   fileprivate func began(by hash: [UInt8], from caller: Caller) -> Bool {
     hash == codeHash && binding == caller.identity.binding && binding != .debugBuild
+  }
+}
+
+extension Recovery {
+  /// What its recipients are told, as long as it waits.
+  func notices(to recipients: [Recipient], _ vault: Vault, at now: Timestamp) -> [OutgoingMessage] {
+    let content = OutgoingMessage.Content.recoveryStarted(
+      stopCode: RecoveryDraft.stopCode(of: id, in: vault), readyAt: readyAt)
+    return recipients.map {
+      OutgoingMessage(destination: $0.destination, content: content, lifetime: readyAt.since(now))
+    }
   }
 }

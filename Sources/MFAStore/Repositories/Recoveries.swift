@@ -6,15 +6,15 @@ extension SQLRecords: RecoveryRecords {
   func insert(_ recovery: Recovery) throws {
     try sql.run(
       """
-      INSERT INTO recoveries (id, user_id, binding, address, code_hash, stop_hash, stop_failures, started_at, ready_at,
-        expires_at, outcome, ended_at)
+      INSERT INTO recoveries (id, user_id, binding, address, code_hash, stop_failures, started_at, ready_at, expires_at,
+        outcome, ended_at, reminded_at)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         .uuid(recovery.id), .uuid(recovery.userID), .binding(recovery.binding), .text(recovery.address),
-        .blob(recovery.codeHash), .blob(recovery.stopHash), .integer(recovery.stopFailures),
-        .time(recovery.startedAt), .time(recovery.readyAt), .time(recovery.expiresAt),
-        .text(recovery.outcome?.rawValue), .time(recovery.endedAt),
+        .blob(recovery.codeHash), .integer(recovery.stopFailures), .time(recovery.startedAt),
+        .time(recovery.readyAt), .time(recovery.expiresAt), .text(recovery.outcome?.rawValue),
+        .time(recovery.endedAt), .time(recovery.remindedAt),
       ])
   }
 
@@ -42,12 +42,22 @@ extension SQLRecords: RecoveryRecords {
     }
   }
 
+  func recoveriesToRemind(at now: Timestamp, atMost count: Int) throws -> [Recovery] {
+    try sql.rows(
+      """
+      SELECT * FROM recoveries
+      WHERE outcome IS NULL AND reminded_at IS NULL AND ready_at > ? AND started_at + ready_at <= ? ORDER BY id LIMIT ?
+      """,
+      [.time(now), .integer(now.milliseconds * 2), .integer(count)]
+    ).map(Self.recovery)
+  }
+
   func update(_ recovery: Recovery) throws {
     try sql.run(
-      "UPDATE recoveries SET stop_failures = ?, outcome = ?, ended_at = ? WHERE id = ?",
+      "UPDATE recoveries SET stop_failures = ?, outcome = ?, ended_at = ?, reminded_at = ? WHERE id = ?",
       [
         .integer(recovery.stopFailures), .text(recovery.outcome?.rawValue), .time(recovery.endedAt),
-        .uuid(recovery.id),
+        .time(recovery.remindedAt), .uuid(recovery.id),
       ])
   }
 
@@ -58,9 +68,10 @@ extension SQLRecords: RecoveryRecords {
   private static func recovery(_ row: SQLRow) throws -> Recovery {
     Recovery(
       id: try row.uuid("id"), userID: try row.uuid("user_id"), binding: try row.binding("binding"),
-      address: try row.text("address"), codeHash: try row.blob("code_hash"), stopHash: try row.blob("stop_hash"),
+      address: try row.text("address"), codeHash: try row.blob("code_hash"),
       stopFailures: try row.int("stop_failures"), startedAt: try row.time("started_at"),
       readyAt: try row.time("ready_at"), expiresAt: try row.time("expires_at"),
-      outcome: try row.optional("outcome") { try row.word($0) }, endedAt: try row.optional("ended_at", row.time))
+      outcome: try row.optional("outcome") { try row.word($0) }, endedAt: try row.optional("ended_at", row.time),
+      remindedAt: try row.optional("reminded_at", row.time))
   }
 }
