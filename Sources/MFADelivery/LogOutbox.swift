@@ -9,8 +9,16 @@ public struct LogOutbox: Outbox {
 
   public func send(_ message: OutgoingMessage) {
     switch message.destination {
-    case .phone(let number): logger.info("📱 SMS to \(number.text): Your OTP is \(message.code)")
-    case .email(let address): logger.info("📧 E-mail to \(address.text): Your OTP is \(message.code)")
+    case .phone(let number): logger.info("📱 SMS to \(number.text): \(Self.text(of: message.content))")
+    case .email(let address): logger.info("📧 E-mail to \(address.text): \(Self.text(of: message.content))")
+    }
+  }
+
+  private static func text(of content: OutgoingMessage.Content) -> String {
+    switch content {
+    case .code(let code): "Your OTP is \(code)"
+    case .recoveryStarted(let code, let readyAt): "Your account is being recovered from \(readyAt) on. Stop it: \(code)"
+    case .recoveryCompleted: "Your account was recovered"
     }
   }
 }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 public import MFADomain
 
 /// Somebody who takes messages to people.
@@ -22,13 +23,34 @@ public struct DeliveryFailure: Error, Sendable, Hashable {
 /// What a message says.
 struct MessageText {
   let message: OutgoingMessage
-  /// Whom autofill fills the code in for.
+  /// Whom autofill fills the code in for, and whose account it is about.
   let domain: String
 
-  static let subject = "Your verification code"
+  var subject: String {
+    switch message.content {
+    case .code: "Your verification code"
+    case .recoveryStarted: "Your account is being recovered"
+    case .recoveryCompleted: "Your account was recovered"
+    }
+  }
 
-  /// The last line binds the code to its domain, for autofill.
   var body: String {
-    "Your OTP is \(message.code)\n\n@\(domain) #\(message.code)"
+    switch message.content {
+    // The last line binds the code to its domain, for autofill.
+    case .code(let code): "Your OTP is \(code)\n\n@\(domain) #\(code)"
+    case .recoveryStarted(let stopCode, let readyAt):
+      """
+      Somebody uses a backup code to recover your account at \(domain). From \(Timestamp(seconds: readyAt.seconds)) on they can bring in a new \
+      device, and all others lose access. If this is you, do nothing.
+
+      If not, stop it: in the app, where you are signed in, or on any device with the code \(stopCode). Then make new \
+      backup codes.
+      """
+    case .recoveryCompleted:
+      """
+      Your account at \(domain) was recovered: a new device was brought in, and all others were removed. If this was not \
+      you, tell whoever runs \(domain) at once.
+      """
+    }
   }
 }

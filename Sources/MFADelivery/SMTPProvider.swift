@@ -47,9 +47,9 @@ public struct SMTPProvider: MessageProvider {
     guard case .email(let recipient) = message.destination else {
       throw DeliveryFailure(reason: "no e-mail address", isTemporary: false)
     }
+    let text = MessageText(message: message, domain: domain)
     let mail = SMTPMail(
-      sender: sender, recipient: recipient, subject: MessageText.subject,
-      body: MessageText(message: message, domain: domain).body, domain: domain)
+      sender: sender, recipient: recipient, subject: text.subject, body: text.body, domain: domain)
     do {
       let channel = try await connect()
       // A server that falls silent ends the attempt, not the queue.

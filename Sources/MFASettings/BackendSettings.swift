@@ -47,6 +47,13 @@ public struct BackendSettings: Sendable, Hashable {
     public let gracePeriod: Duration
     public let allowsBiometricGate: Bool
     public let mostDevices: Int
+    /// `nil` for no recovery by a backup code.
+    public let recoveryWait: Duration?
+    /// `nil` for no stepping up.
+    public let stepUpScore: Int?
+    public let bindsTrustToNetwork: Bool
+    /// `any` or `biometric`.
+    public let deviceUnlock: String
   }
 
   /// How often something may be done: `count` at once, and as many again over `period`.

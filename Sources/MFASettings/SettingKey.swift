@@ -24,6 +24,8 @@ public struct SettingKey: Sendable, Hashable {
     case rate(canBeOff: Bool)
     /// Days, hours, minutes or seconds, as `7d`.
     case duration
+    /// The same, from an hour to thirty days; or `off`, for which 0 does not stand.
+    case wait
   }
 
   init(_ path: String, _ kind: Kind, default standard: String? = nil, _ summary: String) {
@@ -76,6 +78,18 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey(
       "policy.grace_period", .duration, default: "7d", "How long a user may be without one that is required."),
     SettingKey(
+      "policy.recovery_wait", .wait, default: "1d",
+      "How long a recovery by a backup code waits before it lets a device in; off for no such recovery."),
+    SettingKey(
+      "policy.step_up_score", .cap(1...100, canBeOff: true), default: "off",
+      "From which risk on, 1 to 100, a trusted device is asked for the second factor all the same; or off."),
+    SettingKey(
+      "policy.trust_networks", .choice(["any", "known"]), default: "any",
+      "Where a trusted device is spared the second factor: known is the networks that it was used from."),
+    SettingKey(
+      "policy.device_unlock", .choice(["any", "biometric"]), default: "any",
+      "What devices are enrolled and sign in with: biometric is a key that biometry unlocks, by what the app says."),
+    SettingKey(
       "policy.biometric_gate", .choice(["on", "off"]), default: "on",
       "Whether a client may put its biometric gate in front of the code."),
     SettingKey("policy.most_devices", .integer(1...100), default: "10", "Devices of one account."),
@@ -124,7 +138,14 @@ public struct SettingKey: Sendable, Hashable {
       (canBeOff && Self.isOff(text)) || Self.rate(text) != nil
         ? nil : "is a number up to 1000000 and a time from 1s to 1d, as 120/1m\(canBeOff ? ", or off" : "")"
     case .duration: Self.duration(text) == nil ? "is a number with d, h, m or s, as 7d" : nil
+    case .wait:
+      text == "off" || Self.wait(text) != nil
+        ? nil : "is a time from 1h to 30d, or off: without a wait nobody could stop who found the codes"
     }
+  }
+
+  static func wait(_ text: String) -> Duration? {
+    duration(text).flatMap { (.seconds(3600)...(.seconds(30 * 86400))).contains($0) ? $0 : nil }
   }
 
   static func isOff(_ text: String) -> Bool { text == "off" || text == "0" }

@@ -194,6 +194,8 @@ private struct SettingsSheet {
       // What was given is a duration, and so are the defaults.
       gracePeriod: SettingKey.duration(value("policy.grace_period")) ?? .zero,
       allowsBiometricGate: value("policy.biometric_gate") == "on",
-      mostDevices: Int(value("policy.most_devices")) ?? 1)
+      mostDevices: Int(value("policy.most_devices")) ?? 1, recoveryWait: SettingKey.wait(value("policy.recovery_wait")),
+      stepUpScore: cap("policy.step_up_score"), bindsTrustToNetwork: value("policy.trust_networks") == "known",
+      deviceUnlock: value("policy.device_unlock"))
   }
 }

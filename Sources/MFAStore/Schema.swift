@@ -31,6 +31,7 @@ struct Schema {
     [
       Step(accounts + sessions + codes + factors + history), Step(identities),
       Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
+      Step(recoveries + refusals + networks),
     ]
   }
 
@@ -147,6 +148,43 @@ struct Schema {
         used BIGINT NOT NULL, PRIMARY KEY (session_id, ceremony))
       """,
       "CREATE INDEX key_challenges_by_end ON key_challenges (expires_at)",
+    ]
+  }
+
+  private var recoveries: [String] {
+    [
+      """
+      CREATE TABLE recoveries (
+        id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+        binding TEXT NOT NULL, address TEXT NOT NULL, code_hash \(blob) NOT NULL, stop_failures BIGINT NOT NULL,
+        started_at BIGINT NOT NULL, ready_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, outcome TEXT,
+        ended_at BIGINT, reminded_at BIGINT)
+      """,
+      "CREATE UNIQUE INDEX recoveries_unended ON recoveries (user_id) WHERE outcome IS NULL",
+      "CREATE INDEX recoveries_by_end ON recoveries (expires_at)",
+    ]
+  }
+
+  private var refusals: [String] {
+    [
+      """
+      CREATE TABLE refusal_tallies (
+        actor TEXT NOT NULL, account TEXT NOT NULL, event TEXT NOT NULL, reason TEXT NOT NULL, since BIGINT NOT NULL,
+        count BIGINT NOT NULL, last_request_id TEXT NOT NULL, PRIMARY KEY (actor, account, event, reason))
+      """,
+      "CREATE INDEX refusal_tallies_by_age ON refusal_tallies (since)",
+      "CREATE INDEX refusal_tallies_by_account ON refusal_tallies (account, since)",
+    ]
+  }
+
+  private var networks: [String] {
+    [
+      """
+      CREATE TABLE networks (
+        user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE, binding TEXT NOT NULL, network TEXT NOT NULL,
+        last_seen_at BIGINT NOT NULL, PRIMARY KEY (user_id, binding, network))
+      """,
+      "CREATE INDEX networks_by_age ON networks (last_seen_at)",
     ]
   }
 

@@ -8,10 +8,11 @@ public struct EnrollRequest: WireValue {
   public var deviceModel: String?
   public var authMethod: String?
   public var linkCode: String?
+  public var recoveryToken: String?
 
   public init(
     username: String, phoneNumber: String?, publicKey: String?, method: String, deviceId: String,
-    deviceModel: String?, authMethod: String? = nil, linkCode: String? = nil
+    deviceModel: String?, authMethod: String? = nil, linkCode: String? = nil, recoveryToken: String? = nil
   ) {
     self.username = username
     self.phoneNumber = phoneNumber
@@ -21,6 +22,7 @@ public struct EnrollRequest: WireValue {
     self.deviceModel = deviceModel
     self.authMethod = authMethod
     self.linkCode = linkCode
+    self.recoveryToken = recoveryToken
   }
 
   public static let schema = JSONSchema.object([
@@ -34,6 +36,8 @@ public struct EnrollRequest: WireValue {
     .optional("deviceModel", .deviceModel),
     .optional("authMethod", .authMethod, "How the person unlocks the key; shown, never decided by."),
     .optional("linkCode", .code, "Given out by another device of the account, to let this one in."),
+    .optional(
+      "recoveryToken", .recoveryToken, "Of a recovery that is ready, to let this one in and take all others out."),
   ])
 }
 

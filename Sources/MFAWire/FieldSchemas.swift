@@ -13,5 +13,7 @@ extension JSONSchema {
   static let code = JSONSchema.string(minLength: 1, maxLength: 32, example: "123456")
   static let time = JSONSchema.string(format: "date-time", example: "2025-11-01T10:00:00Z")
   static let trustToken = JSONSchema.string(minLength: 1, maxLength: 128)
+  static let recoveryToken = JSONSchema.string(minLength: 1, maxLength: 128)
+  static let recoveryState = JSONSchema.oneOf(["waiting", "ready", "completed", "cancelled", "expired"])
   static let success = JSONSchema.boolean
 }

@@ -16,6 +16,7 @@ struct AdminCommand: AsyncParsableCommand {
       """,
     subcommands: [
       Users.self, Lock.self, Unlock.self, Reset.self, RemoveDevice.self, Grant.self, Revoke.self, Show.self,
+      Recoveries.self, CancelRecovery.self, Tables.self, Rows.self,
     ])
 
   /// The account that a command is about, and the database that it is in.

@@ -2,7 +2,7 @@ internal import Logging
 internal import MFADomain
 internal import ServiceLifecycle
 
-/// Forgets once a minute what is of no use any more.
+/// Forgets once a minute what is of no use any more, and reminds of what waits.
 struct HousekeepingService: Service {
   let housekeeping: Housekeeping
   let logger: Logger
@@ -12,8 +12,9 @@ struct HousekeepingService: Service {
       while !Task.isCancelled {
         do {
           try await housekeeping.clean()
+          try await housekeeping.remind()
         } catch {
-          logger.error("nothing forgotten", metadata: ["reason": "\(error)"])
+          logger.error("housekeeping failed", metadata: ["reason": "\(error)"])
         }
         try? await Task.sleep(for: .seconds(60))
       }

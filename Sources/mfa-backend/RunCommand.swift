@@ -156,6 +156,10 @@ extension Policy {
     allowsBiometricGate = settings.policy.allowsBiometricGate
     mostDevices = settings.policy.mostDevices
     relyingParty = settings.webAuthn.map(RelyingParty.init)
+    recoveryWait = settings.policy.recoveryWait
+    stepUpScore = settings.policy.stepUpScore
+    bindsTrustToNetwork = settings.policy.bindsTrustToNetwork
+    deviceUnlock = Unlock(rawValue: settings.policy.deviceUnlock) ?? .biometric
     mostMessages = settings.limits.messagesPerHour
     mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
     mostMessagesOfInstance = settings.limits.messagesPerHourOfKey

@@ -36,7 +36,7 @@ struct QueuedOutboxTests {
         if Task.isCancelled { throw DeliveryFailure(reason: "cancelled", isTemporary: true) }
         await Task.yield()
       }
-      state.withLock { $0.codes.append(message.code) }
+      state.withLock { $0.codes.append(message.code ?? "") }
     }
 
     /// Waits until `count` are handed over at once.

@@ -1,3 +1,4 @@
+import ByteCoding
 import Foundation
 import MFADelivery
 import MFADomain
@@ -84,6 +85,20 @@ struct SMTPTests {
       #expect(line.contains(#""from": "mfa@example.com", "to": ["ada@example.org"], "tls": true, "user": "user""#))
       #expect(line.contains("Your OTP is 042042"))
       #expect(line.contains("@example.com #042042"))
+    }
+  }
+
+  @Test("A-229 a notice by e-mail has a subject and a text of its own")
+  func recovery() async throws {
+    try await withServer { server, process in
+      let content = OutgoingMessage.Content.recoveryStarted(
+        stopCode: "ABCD2345", readyAt: Timestamp(seconds: 1_767_225_600))
+      try await provider(server).deliver(
+        OutgoingMessage(
+          destination: .email(try EmailAddress("ada@example.org")), content: content, lifetime: .seconds(86400)))
+      let line = try await process.output.first("a mail") { $0.hasPrefix("{") }
+      #expect(line.contains("Subject: Your account is being recovered"))
+      #expect(line.contains("with the code ABCD2345."))
     }
   }
 

@@ -1,4 +1,5 @@
 import ByteCoding
+import Foundation
 import Hummingbird
 import Locking
 import Logging
@@ -59,6 +60,23 @@ struct TwilioTests {
       #expect(
         request.body
           == "To=%2B1234567890&From=%2B15550001111&Body=Your%20OTP%20is%20042042%0A%0A%40example.com%20%23042042")
+    }
+  }
+
+  @Test("A-229 a notice by SMS says when a device comes in, and what stops it; and later that one has")
+  func recovery() async throws {
+    try await withServer(answering: [.created, .created]) { provider, asked in
+      let phone = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
+      let ready = Timestamp(seconds: 1_767_225_600)
+      for content in [
+        OutgoingMessage.Content.recoveryStarted(stopCode: "ABCD2345", readyAt: ready), .recoveryCompleted,
+      ] {
+        try await provider.deliver(OutgoingMessage(destination: phone, content: content, lifetime: .seconds(86400)))
+      }
+      let texts = asked.withLock { $0.map { $0.body.removingPercentEncoding ?? "" } }
+      #expect(texts[0].contains("example.com. From 2026-01-01T00:00:00Z on they can bring in a new device"))
+      #expect(texts[0].contains("with the code ABCD2345.") && !texts[0].contains("OTP") && !texts[0].contains("#"))
+      #expect(texts[1].contains("Your account at example.com was recovered"))
     }
   }
 

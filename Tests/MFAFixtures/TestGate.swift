@@ -50,7 +50,7 @@ public final class TestGate: Sendable {
 public struct AppInstance: Sendable, Hashable {
   public let keyHash: String
   public let method: String
-  public let environment: String?
+  public var environment: String?
   public var address = "192.0.2.1"
 
   /// One with an attested key of its own.

@@ -52,6 +52,7 @@ struct AdministrationTests {
   static let operations: [(String, String)] = [
     ("GET", "/admin/users"), ("POST", "/admin/lock"), ("POST", "/admin/unlock"), ("POST", "/admin/reset"),
     ("POST", "/admin/remove-device"), ("GET", "/admin/users/ada/history"),
+    ("GET", "/admin/recoveries"), ("POST", "/admin/cancel-recovery"),
   ]
 
   @Test("X-053 nobody but an admin gets at any of it", arguments: operations)

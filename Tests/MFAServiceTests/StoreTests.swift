@@ -75,38 +75,6 @@ struct StoreTests {
     #expect(try await store.read { try $0.users(after: "", atMost: 100).count } == 20)
   }
 
-  @Test("a database of an older version keeps its accounts under the names that they have by today's rule")
-  func renewedNames() async throws {
-    try await Places.withTemporaryFolder { folder in
-      let path = folder + "/mfa.db"
-      let now = Timestamp(seconds: 1_767_225_600)
-      let names = ["Stra\u{DF}e", "J\u{30C}", "\u{1F0}", "ada"]
-      let store = try SQLiteMFAStore(path: path)
-      try await store.write { records in
-        for name in ["a", "b", "c", "ada"] {
-          try records.insert(User(id: UUID(), username: try Username(name), createdAt: now))
-        }
-      }
-      // As the version before would have written them.
-      let script = """
-        import sqlite3, sys
-        db = sqlite3.connect(sys.argv[1])
-        for old, name, key in [("a", "Stra\u{DF}e", "stra\u{DF}e"), ("b", "J\u{30C}", "j\u{30C}"), ("c", "\u{1F0}", "\u{1F0}")]:
-            db.execute("UPDATE users SET username = ?, name_key = ? WHERE name_key = ?", (name, key, old))
-        db.execute("DELETE FROM grdb_migrations WHERE identifier = '3'")
-        db.commit()
-        """
-      let changed = try await ChildProcess.run(Places.tool("python3"), ["-c", script, path])
-      #expect(changed.exit == .code(0), "\(changed.errors)")
-      let renewed = try SQLiteMFAStore(path: path)
-      let found = try await renewed.read { records in
-        try ["STRASSE", "\u{1F0}", "ADA"].map { try records.user(named: Username($0).key)?.username.text }
-      }
-      #expect(found == [names[0], names[2], names[3]])
-      #expect(try await renewed.read { try $0.users(after: "", atMost: 10).count } == 4)
-    }
-  }
-
   @Test("A-093 a code is kept as a keyed hash of itself and its number, and stands nowhere in the clear")
   func hashed() async throws {
     try await Places.withTemporaryFolder { folder in

@@ -41,6 +41,7 @@ struct SettingsTests {
     #expect(settings.listen == .tcp(host: "127.0.0.1", port: 8080))
     #expect(settings.database == .ephemeral && settings.texting == .nobody && settings.mail == nil)
     #expect(settings.policy.mostDevices == 10 && settings.policy.gracePeriod == .seconds(7 * 86400))
+    #expect(settings.policy.recoveryWait == .seconds(86400))
     #expect(settings.policy.allowsBiometricGate && settings.policy.secondFactorFor == "nobody")
     #expect(settings.limits.messagesPerHour == 3000 && settings.limits.messagesPerHourOfAddress == 30)
     #expect(settings.limits.messagesPerHourOfKey == 30 && settings.limits.codeRequestsOfAddress?.count == 100)
@@ -225,6 +226,23 @@ struct SettingsTests {
         "mfa.yaml:7:33: limits.per_key.messages_per_hour: is a number from 1 to 1000000",
         "mfa.yaml:7:51: limits.per_key.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
         "mfa.yaml:7:67: limits.per_key.requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
+      ])
+  }
+
+  @Test(
+    "A-229 a recovery waits an hour at least, or there is none; 0 is neither",
+    arguments: [("1h", 3600), ("30d", 2_592_000), ("off", nil)] as [(String, Int?)])
+  func recoveryWait(_ text: String, _ seconds: Int?) throws {
+    let settings = try read(Self.least + "policy: { recovery_wait: \(text) }\n").get()
+    #expect(settings.policy.recoveryWait == seconds.map { .seconds($0) })
+  }
+
+  @Test("A-229 a recovery without a wait is refused, and why is said", arguments: ["0", "0s", "59m", "31d", "on"])
+  func noRecoveryWait(_ text: String) throws {
+    #expect(
+      try faults(Self.least + "policy: { recovery_wait: \(text) }\n") == [
+        "mfa.yaml:3:26: policy.recovery_wait: is a time from 1h to 30d, or off: without a wait nobody could stop who found"
+          + " the codes"
       ])
   }
 

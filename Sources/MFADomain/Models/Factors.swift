@@ -91,7 +91,8 @@ public struct TrustedDevice: Sendable, Hashable {
 public struct Notice: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable {
     case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
-      mfaDisabled, emailConfirmed, securityKeyAdded, securityKeyRemoved
+      mfaDisabled, emailConfirmed, securityKeyAdded, securityKeyRemoved, recoveryStarted, recoveryCancelled,
+      recoveryCompleted
     /// A security key's count of signatures did not grow: there may be a copy of it.
     case securityKeySuspected
   }
@@ -101,7 +102,7 @@ public struct Notice: Sendable, Hashable {
   public let sequence: Int64
   public let kind: Kind
   public let at: Timestamp
-  /// What it concerns: a device's, session's, trusted device's or security key's id.
+  /// What it concerns: a device's, session's, trusted device's, security key's or recovery's id.
   public let concerning: String?
 
   public init(userID: UUID, sequence: Int64, kind: Kind, at: Timestamp, concerning: String?) {

@@ -7,15 +7,37 @@ public struct OutgoingMessage: Sendable, Hashable {
     case email(EmailAddress)
   }
 
+  /// What it says. No text that a caller made up is part of it: or anybody could have one sent to anybody.
+  public enum Content: Sendable, Hashable {
+    /// A code to be typed in.
+    case code(String)
+    /// Somebody has begun to recover the account, and can bring a device in from `readyAt` on. `stopCode` stops it.
+    case recoveryStarted(stopCode: String, readyAt: Timestamp)
+    /// A device was brought in by a recovery, and all others are gone.
+    case recoveryCompleted
+  }
+
   public let destination: Destination
-  public let code: String
-  /// How long the code lives.
+  public let content: Content
+  /// How long it is of use, which is how long a code in it lives.
   public let lifetime: Duration
 
-  public init(destination: Destination, code: String, lifetime: Duration) {
+  public init(destination: Destination, content: Content, lifetime: Duration) {
     self.destination = destination
-    self.code = code
+    self.content = content
     self.lifetime = lifetime
+  }
+
+  public init(destination: Destination, code: String, lifetime: Duration) {
+    self.init(destination: destination, content: .code(code), lifetime: lifetime)
+  }
+
+  /// The code that stands in it; `nil` if none does.
+  public var code: String? {
+    switch content {
+    case .code(let code), .recoveryStarted(let code, _): code
+    case .recoveryCompleted: nil
+    }
   }
 }
 

@@ -30,7 +30,7 @@ public struct StoreFault: Error, Sendable, Hashable {
 /// All records, within a transaction.
 public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
-  & SecurityKeyRecords
+  & SecurityKeyRecords & RecoveryRecords & NetworkRecords
 
 /// Which of the gate's identities have been used.
 public protocol IdentityRecords {
@@ -103,6 +103,8 @@ public protocol FactorRecords {
   func removeTOTP(of userID: UUID) throws
   /// Replaces all backup codes of the user by these.
   func replaceBackupCodes(of userID: UUID, with hashes: [[UInt8]]) throws
+  /// Whether it is one of the user's that is not used up.
+  func hasBackupCode(_ hash: [UInt8], of userID: UUID) throws -> Bool
   /// Uses one up and says whether it was there, unused.
   func spendBackupCode(_ hash: [UInt8], of userID: UUID, at now: Timestamp) throws -> Bool
   /// Whether it is one of the user's that was used up.
@@ -156,6 +158,39 @@ public protocol AuditRecords {
   func auditEntries(after sequence: Int64, atMost count: Int) throws -> [(entry: AuditEntry, hash: [UInt8])]
   /// Those of an account, or of all, the newest first.
   func auditEntries(before sequence: Int64, account: String?, atMost count: Int) throws -> [AuditEntry]
+  /// Whether there is an account whose name has this key.
+  func isAccount(_ key: String) throws -> Bool
+  func refusalTally(_ kind: RefusalTally.Kind) throws -> RefusalTally?
+  /// Those of windows that began at `instant` or before, the oldest first.
+  func refusalTallies(begunBy instant: Timestamp, atMost count: Int) throws -> [RefusalTally]
+  /// Inserts it, or replaces the one of its kind.
+  func save(_ tally: RefusalTally) throws
+  /// How many refusals of these kinds the windows that began after `instant` have counted at an account.
+  func countRefusals(_ events: [AuditEvent], at account: String, since instant: Timestamp) throws -> Int
+  func removeRefusalTally(_ kind: RefusalTally.Kind) throws
+}
+
+/// Where users have completed sign-ins from. Empty unless a policy asks for it.
+public protocol NetworkRecords {
+  /// Whether the user has from `network`: by the app instance of `binding`, or by any.
+  func isKnown(network: String, of userID: UUID, by binding: Binding?) throws -> Bool
+  func saw(network: String, of userID: UUID, by binding: Binding, at now: Timestamp) throws
+  func removeNetworks(of userID: UUID) throws
+  func removeNetworks(unseenSince instant: Timestamp) throws
+}
+
+public protocol RecoveryRecords {
+  /// - Throws: if the user has one that nobody has ended.
+  func insert(_ recovery: Recovery) throws
+  func recovery(_ id: UUID) throws -> Recovery?
+  /// The one of the user that nobody has ended. Its time may be over.
+  func unendedRecovery(of userID: UUID) throws -> Recovery?
+  /// Those that are open at `now`, with their users, by the keys of the names after `key`.
+  func openRecoveries(after key: String, at now: Timestamp, atMost count: Int) throws -> [(User, Recovery)]
+  /// Those that wait, half of whose time is over at `now` and that nobody was reminded of.
+  func recoveriesToRemind(at now: Timestamp, atMost count: Int) throws -> [Recovery]
+  func update(_ recovery: Recovery) throws
+  func removeRecoveries(expiredBefore instant: Timestamp) throws
 }
 
 public protocol KeyRecords {

@@ -16,6 +16,19 @@ enum BackupCode {
     return codes
   }
 
+  /// The one that always comes of `draw`, which gives 32 bytes that nobody can guess for each number from 0 on.
+  static func derive(_ draw: (_ round: Int) -> [UInt8]) -> String {
+    // A byte beyond the last multiple would make some characters likelier than others.
+    let bound = 256 / alphabet.count * alphabet.count
+    var round = 0
+    while true {
+      let bytes = draw(round).filter { Int($0) < bound }.prefix(length)
+      let code = String(bytes.map { alphabet[Int($0) % alphabet.count] })
+      if code.count == length, code.contains(where: \.isLetter) { return code }
+      round += 1
+    }
+  }
+
   /// One such code.
   static func make(_ entropy: Entropy) -> String {
     while true {

@@ -30,6 +30,8 @@ public enum Refusal: Error, Sendable, Hashable {
   case accountLocked(retryAfter: Duration?)
   case alreadyEnabled
   case notEnabled
+  /// A recovery of the account is open: it cannot be completed, or no other be begun, before so much time is over.
+  case recoveryWaits(retryAfter: Duration)
   case overloaded(retryAfter: Duration)
   /// The operator has not turned security keys on.
   case securityKeysOff
@@ -59,6 +61,8 @@ public enum SignInFault: String, Sendable, Hashable, CaseIterable {
   /// It was removed, or got another key, while the signature was checked.
   case deviceChanged = "device_changed"
   case signature
+  /// It is unlocked by something else than the policy asks for.
+  case unlock
 }
 
 /// Why a code is not taken.
@@ -91,6 +95,7 @@ extension Refusal {
     case .accountLocked: "locked"
     case .alreadyEnabled: "already_enabled"
     case .notEnabled: "not_enabled"
+    case .recoveryWaits: "recovery_waits"
     case .overloaded: "overload"
     case .securityKeysOff: "security_keys_off"
     case .securityKeyRefused(let fault), .registrationRefused(let fault): fault.rawValue

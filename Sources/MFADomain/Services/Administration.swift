@@ -80,12 +80,14 @@ public struct Administration: Sendable {
       try records.replaceBackupCodes(of: user.id, with: [])
       try records.saveEmail(nil, of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      try records.removeNetworks(of: user.id)
       for device in try records.devices(of: user.id) {
         try records.remove(device, of: user, at: now)
         _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
       }
       try records.endSessions(of: user, at: now)
       try records.releaseBrakes(of: user)
+      _ = try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
       try Linking.void(.user, for: user, in: records)
       try Linking.insert(
         code, id, from: .operator, for: user, lifetime: Self.codeLifetime, vault, in: records, at: now)
@@ -162,7 +164,7 @@ extension Administration.Actor {
 
 extension SessionRecords where Self: UserRecords & NoticeRecords & BrakeRecords {
   /// - Throws: unless the actor is on the machine, or an admin whose session has proved two factors lately.
-  fileprivate func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
+  func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
     guard case .session(let caller) = actor else { return }
     let (session, user) = try session(of: caller, at: now)
     guard user.isAdmin else { throw Refusal.forbidden }

@@ -36,6 +36,8 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case trustRevoked = "trust.revoked"
   case trustUsed = "trust.used"
   case trustRefused = "trust.refused"
+  /// A trusted device was asked for the second factor all the same.
+  case trustSteppedUp = "trust.stepped_up"
   case sessionRefreshed = "session.refreshed"
   case sessionRevoked = "session.revoked"
   case refreshReused = "session.refresh_reused"
@@ -52,6 +54,13 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case userUnlocked = "user.unlocked"
   case roleChanged = "user.role_changed"
   case factorReset = "factor.reset"
+  case recoveryStarted = "recovery.started"
+  /// A recovery was not begun, not completed or not stopped by who wanted to.
+  case recoveryRefused = "recovery.refused"
+  case recoveryCancelled = "recovery.cancelled"
+  case recoveryCompleted = "recovery.completed"
+  /// Refusals of one kind that do not stand in the history one by one: see `RefusalTally`.
+  case refusalsRepeated = "refusals.repeated"
 }
 
 extension AuditRecords {
@@ -63,8 +72,43 @@ extension AuditRecords {
       event, actor: caller.identity.subject, requestID: caller.requestID, account: account, detail, at: now)
   }
 
+  /// Of refusals that one app instance brings about again and again, the first stand in the history in full.
   func note(
     _ event: AuditEvent, actor: String, requestID: String, account: String?, _ detail: [String] = [], at now: Timestamp
+  ) throws {
+    if event.isRefusal {
+      let kind = RefusalTally.Kind(
+        actor: actor, account: try account.flatMap { try isAccount($0) ? $0 : nil }, event: event.rawValue,
+        reason: detail.filter(\.saysReason).joined(separator: " "))
+      guard try countRefusal(kind, requestID: requestID, at: now) else { return }
+    }
+    try write(event, actor: actor, requestID: requestID, account: account, detail, at: now)
+  }
+
+  /// Counts one more refusal, and says whether it is to stand in the history in full.
+  private func countRefusal(_ kind: RefusalTally.Kind, requestID: String, at now: Timestamp) throws -> Bool {
+    var tally = RefusalTally(kind: kind, since: now, count: 0, lastRequestID: requestID)
+    if let known = try refusalTally(kind) {
+      if known.isOver(at: now) { try close(known, at: now) } else { tally = known }
+    }
+    tally.count += 1
+    tally.lastRequestID = requestID
+    try save(tally)
+    return tally.unwritten == 0
+  }
+
+  /// Writes down how many refusals of a window do not stand in the history yet, and begins a new one with the next.
+  func close(_ tally: RefusalTally, at now: Timestamp) throws {
+    try removeRefusalTally(tally.kind)
+    guard tally.unwritten > 0 else { return }
+    let reason = tally.kind.reason.isEmpty ? [] : [tally.kind.reason]
+    try write(
+      .refusalsRepeated, actor: tally.kind.actor, requestID: tally.lastRequestID, account: tally.kind.account,
+      ["event=\(tally.kind.event)"] + reason + ["count=\(tally.unwritten)", "since=\(tally.since)"], at: now)
+  }
+
+  private func write(
+    _ event: AuditEvent, actor: String, requestID: String, account: String?, _ detail: [String], at now: Timestamp
   ) throws {
     let last = try lastAuditEntry()
     try append(
@@ -72,5 +116,29 @@ extension AuditRecords {
         sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds), requestID: requestID,
         actor: actor, account: account, event: event.rawValue, detail: detail.joined(separator: " "),
         previous: last?.hash ?? AuditEntry.origin))
+  }
+}
+
+extension AuditEvent {
+  /// Whether it is a refusal: anybody whom the gate lets in brings those about as often as they like, at any account.
+  var isRefusal: Bool {
+    switch self {
+    case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeBraked,
+      .trustRefused, .refreshRefused, .bindingRefused, .accessRefused, .pushRefused, .recoveryRefused:
+      true
+    case .deviceEnrolled, .deviceReenrolled, .deviceUnenrolled, .deviceUpgraded, .deviceDowngraded, .linkCodeMade,
+      .signatureAccepted, .codeSent, .codeAccepted, .totpOffered, .totpConfirmed, .totpRemoved, .emailConfirmed,
+      .backupCodesMade, .backupCodeSpent, .deviceTrusted, .trustRevoked, .trustUsed, .trustSteppedUp, .sessionRefreshed,
+      .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
+      .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated:
+      false
+    }
+  }
+}
+
+extension String {
+  /// Whether a part of an entry's detail is one of a few words of ours. Ids of devices are the caller's own texts.
+  fileprivate var saysReason: Bool {
+    ["reason=", "operation=", "channel=", "factor="].contains(where: hasPrefix)
   }
 }

@@ -27,7 +27,7 @@ public struct Authentication: Sendable {
       binding: caller.identity.binding, createdAt: now, expiresAt: now.advanced(by: Challenge.lifetime))
     let code = codes.draft(for: username, caller)
     let outcome = try await premises.store.write {
-      [codes] records -> Result<(MFAMethod, OutgoingMessage?), Refusal> in
+      [premises, codes] records -> Result<(MFAMethod, OutgoingMessage?), Refusal> in
       let device = try records.device(deviceID)
       let owner = try device.flatMap { try records.user($0.userID) }
       if let device, device.binding != caller.identity.binding {
@@ -41,7 +41,7 @@ public struct Authentication: Sendable {
       }
       try records.insert(challenge)
       guard let device, owner?.username == username else { return .success((.secureEnclave, nil)) }
-      guard device.method == .smsOTP else { return .success((device.method, nil)) }
+      guard device.method == .smsOTP, premises.policy.admits(device) else { return .success((device.method, nil)) }
       return .success((device.method, try codes.sendWithSignIn(code, to: device, in: records, at: now)))
     }
     let (method, message) = try outcome.get()
@@ -113,9 +113,10 @@ public struct Authentication: Sendable {
         return try refuse(.authenticationFailed(records.challenge(challengeID).unspendable(at: now)))
       }
       guard user.lockedAt == nil else { return try refuse(.accountLocked(retryAfter: nil)) }
+      guard policy.admits(device) else { return try refuse(.authenticationFailed(.unlock)) }
       device.lastUsed = now
       try records.save(device)
-      let scope = try records.scope(after: trust, for: user, policy, by: caller, at: now)
+      let scope = try records.scope(after: trust, for: user, on: device, policy, by: caller, at: now)
       // A debug build has no attested key that would vouch for where its own is kept (RFC 8176).
       let method = caller.identity.binding == .debugBuild ? "swk" : "hwk"
       let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: [method])

@@ -89,6 +89,8 @@ public struct Authenticator: Sendable {
       try records.saveEmail(nil, of: user.id)
       try records.removeSecurityKeys(of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
+      _ = try records.cancelRecovery(
+        of: user, .codesReplaced, caller.identity.subject, caller.requestID, at: now)
       try records.note(.totpRemoved, by: caller, account: user.username.key, at: now)
       _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)
       return user.id
@@ -100,10 +102,15 @@ public struct Authenticator: Sendable {
   public func regenerateBackupCodes(_ code: String, by caller: Caller) async throws -> [String] {
     let now = premises.clock.now()
     let codes = BackupCode.makeAll(premises.entropy)
-    try await withCode(code, by: caller) { [vault = premises.vault] user, records in
+    let userID = try await withCode(code, by: caller) { [vault = premises.vault] user, records in
       try records.replaceBackupCodes(of: user.id, with: codes.map { Self.hash($0, of: user.id, vault) })
+      // Who makes new ones may do it because the old ones are in other hands.
+      _ = try records.cancelRecovery(
+        of: user, .codesReplaced, caller.identity.subject, caller.requestID, at: now)
       try records.note(.backupCodesMade, by: caller, account: user.username.key, at: now)
+      return user.id
     }
+    premises.bell.ring(for: userID)
     return codes
   }
 

@@ -17,11 +17,14 @@ public struct Enrolment: Sendable {
     public let phoneNumber: PhoneNumber?
     /// What a device of the account, or an operator, gave out to let this one in.
     public let linkCode: CodeGuess?
+    /// What a recovery that is ready is completed by.
+    public let recoveryToken: String?
 
     /// - Throws: if the method lacks what it works with: a key, or a number.
     public init(
       username: Username, deviceID: DeviceID, model: DeviceModel, method: MFAMethod, authMethod: AuthMethod?,
-      publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?, linkCode: CodeGuess? = nil
+      publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?, linkCode: CodeGuess? = nil,
+      recoveryToken: String? = nil
     ) throws(InvalidValue) {
       if method == .secureEnclave, publicKey == nil {
         throw InvalidValue(field: "publicKey", rule: "is required for the method secureEnclave")
@@ -37,6 +40,7 @@ public struct Enrolment: Sendable {
       self.publicKey = method == .secureEnclave ? publicKey : nil
       self.phoneNumber = phoneNumber
       self.linkCode = linkCode
+      self.recoveryToken = recoveryToken
     }
   }
 
@@ -45,23 +49,37 @@ public struct Enrolment: Sendable {
   /// A name belongs to whoever takes it first. A further device of the user comes in by a link code, or by a session of
   /// the user that was proved lately; a new key for an enrolled one by such a session alone. A device that was removed
   /// comes back as a new one does: that it was once bound to the caller proves nothing, since it may have been removed
-  /// because it was lost. Who has no device left needs an operator's code.
+  /// because it was lost. Who has no device left comes in by a recovery, or by an operator's code.
   ///
   /// What has been done already is answered in the same way and changes nothing: the app may have lost the answer.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
+    try premises.policy.checkUnlock(application.method, application.authMethod)
     let phoneNumber = try application.phoneNumber.map {
       try premises.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
     }
     let newID = premises.entropy.uuid()
     let outcome = try await premises.store.write {
-      [policy = premises.policy, vault = premises.vault] records -> Result<Device, Refusal> in
+      [premises] records -> Result<(device: Device, messages: [OutgoingMessage]), Refusal> in
+      let (policy, vault) = (premises.policy, premises.vault)
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username.key)
-      if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) { return .success(known) }
-      let refusal = try Self.refusal(
+      if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) {
+        return .success((known, []))
+      }
+      var messages: [OutgoingMessage] = []
+      if let token = application.recoveryToken {
+        let completed = try AccountRecovery.complete(
+          token, application.username, replacing: known, of: user, by: caller, premises, in: records, at: now)
+        switch completed {
+        case .success(let told): messages = told
+        case .failure(let refusal): return .failure(refusal)
+        }
+      } else if let refusal = try Self.refusal(
         of: application, enrolling: known, for: user, by: caller, policy, vault, in: records, at: now)
-      if let refusal { return .failure(refusal) }
+      {
+        return .failure(refusal)
+      }
       let owner = user ?? User(id: newID, username: application.username, createdAt: now)
       if user == nil { try records.insert(owner) }
       let device = Device(
@@ -70,15 +88,16 @@ public struct Enrolment: Sendable {
         binding: caller.identity.binding, enrolledAt: now)
       try records.save(device)
       try records.removeChallenges(of: device.id)
-      let isNew = known == nil || known?.removedAt != nil
+      let isNew = known == nil || known?.removedAt != nil || application.recoveryToken != nil
       try records.note(
         isNew ? .deviceEnrolled : .deviceReenrolled, by: caller, account: owner.username.key,
         ["device=\(device.id.text)", "method=\(device.method.rawValue)", "attested=\(device.isAttested)"],
         at: now)
       _ = try records.append(.deviceEnrolled, to: owner.id, concerning: device.id.text, at: now)
-      return .success(device)
+      return .success((device, messages))
     }
-    let device = try outcome.get()
+    let (device, messages) = try outcome.get()
+    for message in messages { premises.outbox.send(message) }
     premises.bell.ring(for: device.userID)
     return device
   }
@@ -145,6 +164,7 @@ public struct Enrolment: Sendable {
     _ username: Username, _ deviceID: DeviceID, to publicKey: DevicePublicKey, authMethod: AuthMethod?,
     by caller: Caller
   ) async throws {
+    try premises.policy.checkUnlock(.secureEnclave, authMethod)
     try await change(username, deviceID, by: caller, .deviceUpgraded) { device in
       device.method = .secureEnclave
       device.publicKey = publicKey
@@ -159,6 +179,7 @@ public struct Enrolment: Sendable {
   /// goes to the enrolled number; the user's other devices are told. What the key had proved ends with it: the device's
   /// sessions, and the trust that spared it the second factor.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
+    guard premises.policy.deviceUnlock == .any else { throw Refusal.forbidden }
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
       guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
       device.method = .smsOTP

@@ -49,6 +49,13 @@ public struct Policy: Sendable, Hashable {
 
   public var secondFactorObligation = Obligation.nobody
   public var gracePeriod = Duration.seconds(7 * 86400)
+  /// How long a recovery by a code on paper waits before it brings a device in; `nil` for no such recovery.
+  public var recoveryWait: Duration? = .seconds(86400)
+  /// From which risk on a trusted device is asked for the second factor all the same, 1 to 100; `nil` for never.
+  public var stepUpScore: Int?
+  /// Whether a trusted device is spared the second factor in the networks alone that it was used from.
+  public var bindsTrustToNetwork = false
+  public var deviceUnlock = Unlock.any
   /// Whether a client may put its biometric gate in front of the code.
   public var allowsBiometricGate = true
   /// Whom security keys sign for; `nil` where they are off.

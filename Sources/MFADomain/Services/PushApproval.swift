@@ -57,7 +57,8 @@ public struct PushApproval: Sendable {
     _ id: UUID, approves: Bool, number: Int, _ signature: [UInt8], by caller: Caller
   ) async throws -> PushChallenge.State {
     let now = premises.clock.now()
-    let outcome = try await premises.store.write { records -> Result<(PushChallenge.State, UUID), Refusal> in
+    let outcome = try await premises.store.write {
+      [policy = premises.policy] records -> Result<(PushChallenge.State, UUID), Refusal> in
       let (session, user) = try records.session(of: caller, at: now)
       func refuse(_ reason: String, _ refusal: Refusal) throws -> Result<(PushChallenge.State, UUID), Refusal> {
         try records.note(
@@ -77,7 +78,10 @@ public struct PushApproval: Sendable {
       push.state = approves && number == push.number ? .approved : .denied
       push.answeredAt = now
       try records.update(push)
-      if push.state == .approved { try Self.complete(push.sessionID, in: records, at: now) }
+      if push.state == .approved {
+        let binding = try Self.complete(push.sessionID, in: records, at: now)
+        try records.remember(push.address, of: user, binding, policy, at: now)
+      }
       try records.note(
         push.state == .approved ? .pushApproved : .pushDenied, by: caller, account: user.username.key, ["push=\(id)"],
         at: now)
@@ -88,12 +92,14 @@ public struct PushApproval: Sendable {
     return state
   }
 
-  private static func complete(_ id: UUID, in records: any Records, at now: Timestamp) throws {
+  /// Gives what the app instance of the session is bound to.
+  private static func complete(_ id: UUID, in records: any Records, at now: Timestamp) throws -> Binding {
     guard var session = try records.session(id), session.isLive(at: now), session.scope != .setup else {
       throw Refusal.notFound
     }
     session.prove("mca", at: now)
     try records.update(session)
+    return session.binding
   }
 
   /// What became of a push of the caller's own session; with its tokens once it is approved.

@@ -38,6 +38,8 @@ public struct SecondFactor: Sendable {
       guard case .success(let used) = judged else { return judged.map { _ in (session, user) } }
       session.prove(used.reference, at: now)
       try records.update(session)
+      try records.remember(
+        caller.identity.clientAddress, of: user, caller.identity.binding, premises.policy, at: now)
       if let trustToken, let description, caller.identity.binding != .debugBuild {
         try Self.trust(description, trustToken, user, caller, premises.vault, in: records, at: now)
       }

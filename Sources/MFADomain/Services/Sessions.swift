@@ -115,6 +115,9 @@ extension Sessions {
       guard session.isLive(at: now) else { return try refuse("session_ended", .sessionRequired) }
       guard session.binding == caller.identity.binding else { return .failure(.boundElsewhere(account: account)) }
       guard user.lockedAt == nil else { return try refuse("locked", .accountLocked(retryAfter: nil)) }
+      if let device = try session.deviceID.flatMap({ try records.device($0) }), !policy.admits(device) {
+        return try refuse(SignInFault.unlock.rawValue, .sessionRequired)
+      }
       if token.generation == session.generation {
         try records.renew(&session, of: user, policy, at: now)
         try records.note(.sessionRefreshed, by: caller, account: account, ["session=\(session.id)"], at: now)

@@ -72,7 +72,7 @@ public struct TextedCodes: Sendable {
         try records.update(last)
         return .success(nil)
       }
-      let owner = try Self.owner(of: username, by: caller, in: records)
+      let owner = try owner(of: username, by: caller, in: records)
       return try send(draft, to: owner?.device, isClaimed: true, in: records, at: now)
     }
     if let message = try outcome.get() { premises.outbox.send(message) }
@@ -132,7 +132,7 @@ public struct TextedCodes: Sendable {
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: premises.vault) }
     let outcome = try await premises.store.write {
       [premises, sessions] records -> Result<(Session, User), Refusal> in
-      let owner = try Self.owner(of: username, by: caller, in: records)
+      let owner = try owner(of: username, by: caller, in: records)
       if let owner, owner.user.lockedAt != nil {
         let refusal = Refusal.accountLocked(retryAfter: nil)
         try records.noteRefusedCode(refusal, .sms, by: caller, account: username.key, at: now)
@@ -147,7 +147,7 @@ public struct TextedCodes: Sendable {
         var (user, device) = owner
         device.lastUsed = now
         try records.save(device)
-        let scope = try records.scope(after: trust, for: user, premises.policy, by: caller, at: now)
+        let scope = try records.scope(after: trust, for: user, on: device, premises.policy, by: caller, at: now)
         let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["sms"])
         try records.insert(session)
         return (session, user)
@@ -157,25 +157,23 @@ public struct TextedCodes: Sendable {
     return try await sessions.tokens(for: session, of: user)
   }
 
-  /// The account, and the device in it that is bound to the caller and has a number.
+  /// The account, and the device in it that is bound to the caller and has a number; `nil` too where no code signs in.
   ///
   /// Who is not known is looked for as long as who is, so that the time tells nothing.
-  private static func owner(
+  private func owner(
     of username: Username, by caller: Caller, in records: any Records
   ) throws -> (user: User, device: Device)? {
     let user = try records.user(named: username.key)
-    let device = try records.devices(of: user?.id ?? nobody).first {
+    let device = try records.devices(of: user?.id ?? .nobody).first {
       $0.binding == caller.identity.binding && $0.phoneNumber != nil
     }
-    guard let user, let device else { return nil }
+    // A code is no biometry.
+    guard let user, let device, premises.policy.deviceUnlock == .any else { return nil }
     return (user, device)
   }
-
-  /// No user's id.
-  private static let nobody = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 }
 
 extension Device {
   /// Whether a code to the number has signed in. A key that signs in proves nothing of it.
-  fileprivate var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
+  var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
 }

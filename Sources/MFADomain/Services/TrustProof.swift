@@ -11,25 +11,43 @@ struct TrustProof: Sendable {
   }
 }
 
-extension FactorRecords where Self: SecurityKeyRecords & TrustRecords & AuditRecords {
+extension FactorRecords where Self: SecurityKeyRecords & TrustRecords & AuditRecords & NetworkRecords {
   /// How far a first factor brings `user`: to the end if there is no second and need not be one, or if the device is
-  /// trusted to do without.
+  /// trusted to do without and nothing asks for the factor all the same.
+  ///
+  /// - Parameter device: the one that signs in.
   func scope(
-    after proof: TrustProof?, for user: User, _ policy: Policy, by caller: Caller, at now: Timestamp
+    after proof: TrustProof?, for user: User, on device: Device? = nil, _ policy: Policy, by caller: Caller,
+    at now: Timestamp
+  ) throws -> Session.Scope {
+    let scope = try scopeOfProof(proof, for: user, on: device, policy, by: caller, at: now)
+    if scope == .full {
+      try remember(caller.identity.clientAddress, of: user, caller.identity.binding, policy, at: now)
+    }
+    return scope
+  }
+
+  private func scopeOfProof(
+    _ proof: TrustProof?, for user: User, on device: Device?, _ policy: Policy, by caller: Caller, at now: Timestamp
   ) throws -> Session.Scope {
     guard try secondFactorSince(of: user.id) != nil else { return policy.blocks(user, at: now) ? .setup : .full }
     guard let proof else { return .pending }
     guard proof.binding != .debugBuild,
-      var device = try trustedDevices(of: user.id, at: now).first(where: {
+      var trusted = try trustedDevices(of: user.id, at: now).first(where: {
         $0.binding == proof.binding && constantTimeEqual($0.tokenHash, proof.tokenHash)
       })
     else {
       try note(.trustRefused, by: caller, account: user.username.key, at: now)
       return .pending
     }
-    device.lastUsedAt = now
-    try update(device)
-    try note(.trustUsed, by: caller, account: user.username.key, ["trusted=\(device.id)"], at: now)
+    if let stepUp = try stepUp(for: user, trusted: trusted, device: device, policy, by: caller, at: now) {
+      try note(
+        .trustSteppedUp, by: caller, account: user.username.key, ["trusted=\(trusted.id)"] + stepUp.detail, at: now)
+      return .pending
+    }
+    trusted.lastUsedAt = now
+    try update(trusted)
+    try note(.trustUsed, by: caller, account: user.username.key, ["trusted=\(trusted.id)"], at: now)
     return .full
   }
 }

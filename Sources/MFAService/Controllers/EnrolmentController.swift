@@ -25,6 +25,7 @@ struct EnrolmentController {
       refusals: [
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
         .tooManyDevices, .accountLocked, .secondFactorRequired, .codeInvalid, .codeExpired, .rateLimited,
+        .recoveryPending,
       ]
     ) { (request: EnrollRequest, caller) in
       let device = try await enrolment.enrol(try Enrolment.Application(request), by: caller)
@@ -83,7 +84,8 @@ extension Enrolment.Application {
       authMethod: request.authMethod.map(AuthMethod.init(wire:)),
       publicKey: request.publicKey.present.map(DevicePublicKey.init(base64:)),
       phoneNumber: request.phoneNumber.present.map { text throws(InvalidValue) in try PhoneNumber(text) },
-      linkCode: request.linkCode.present.map { text throws(InvalidValue) in try CodeGuess(text) })
+      linkCode: request.linkCode.present.map { text throws(InvalidValue) in try CodeGuess(text) },
+      recoveryToken: request.recoveryToken.present)
   }
 }
 

@@ -102,7 +102,7 @@ struct OpenAPIDocument {
     let fields: [(String, isRequired: Bool, summary: String, schema: JSONSchema)] =
       switch status {
       case 401: [("WWW-Authenticate", true, "What the request would need (RFC 9110, section 11.6.1).", text)]
-      case 423, 503: [("Retry-After", false, "Seconds.", number)]
+      case 409, 423, 503: [("Retry-After", false, "Seconds.", number)]
       case 429:
         [
           ("Retry-After", true, "Seconds.", number),

@@ -18,6 +18,9 @@ extension OperationRegistry {
         + SessionController(sessions: Sessions(premises)).operations
         + PushController(approval: PushApproval(premises)).operations
         + NoticeController(notices: Notices(premises)).operations
+        + RecoveryController(
+          recovery: AccountRecovery(premises), administration: Administration(premises)
+        ).operations
         + AdministrationController(administration: Administration(premises)).operations,
       premises: premises, logger: logger, paces: paces)
   }

@@ -28,6 +28,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case notEnabled = "not_enabled"
   case securityKeyExists = "key_exists"
   case tooManySecurityKeys = "too_many_keys"
+  case recoveryPending = "recovery_pending"
   case unavailable
   case internalError = "internal_error"
 
@@ -40,7 +41,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .methodNotAllowed: 405
     case .requestTimeout: 408
     case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled, .securityKeyExists,
-      .tooManySecurityKeys:
+      .tooManySecurityKeys, .recoveryPending:
       409
     case .codeExpired: 410
     case .payloadTooLarge: 413
@@ -144,6 +145,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
         .accountLocked, "Too many failed attempts. Your account has been temporarily locked.", retryAfter: wait)
     case .alreadyEnabled: self.init(.alreadyEnabled, "MFA is already enabled for this account")
     case .notEnabled: self.init(.notEnabled, "MFA is not enabled for this account")
+    case .recoveryWaits(let wait):
+      self.init(.recoveryPending, "A recovery of this account is waiting", retryAfter: wait)
     case .overloaded(let wait): self.init(.unavailable, "Service temporarily unavailable", retryAfter: wait)
     case .securityKeysOff: self.init(.unavailable, "Security keys are not turned on here")
     case .registrationRefused(let fault):

@@ -43,6 +43,13 @@ extension SQLRecords: FactorRecords {
     }
   }
 
+  func hasBackupCode(_ hash: [UInt8], of userID: UUID) throws -> Bool {
+    try !sql.rows(
+      "SELECT 1 AS found FROM backup_codes WHERE user_id = ? AND hash = ? AND used_at IS NULL",
+      [.uuid(userID), .blob(hash)]
+    ).isEmpty
+  }
+
   func spendBackupCode(_ hash: [UInt8], of userID: UUID, at now: Timestamp) throws -> Bool {
     try sql.run(
       "UPDATE backup_codes SET used_at = ? WHERE user_id = ? AND hash = ? AND used_at IS NULL",

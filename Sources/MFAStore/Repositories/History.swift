@@ -71,6 +71,61 @@ extension SQLRecords: AuditRecords {
     ).map(Self.auditEntry)
   }
 
+  func isAccount(_ key: String) throws -> Bool {
+    try !sql.rows("SELECT 1 AS found FROM users WHERE name_key = ?", [.text(key)]).isEmpty
+  }
+
+  func refusalTally(_ kind: RefusalTally.Kind) throws -> RefusalTally? {
+    try sql.rows(
+      "SELECT * FROM refusal_tallies WHERE actor = ? AND account = ? AND event = ? AND reason = ?", Self.key(kind)
+    ).first.map(Self.tally)
+  }
+
+  func refusalTallies(begunBy instant: Timestamp, atMost count: Int) throws -> [RefusalTally] {
+    try sql.rows(
+      "SELECT * FROM refusal_tallies WHERE since <= ? ORDER BY since, actor, account, event, reason LIMIT ?",
+      [.time(instant), .integer(count)]
+    ).map(Self.tally)
+  }
+
+  func save(_ tally: RefusalTally) throws {
+    try sql.run(
+      """
+      INSERT INTO refusal_tallies (actor, account, event, reason, since, count, last_request_id)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (actor, account, event, reason) DO UPDATE SET since = excluded.since, count = excluded.count,
+        last_request_id = excluded.last_request_id
+      """,
+      Self.key(tally.kind) + [.time(tally.since), .integer(tally.count), .text(tally.lastRequestID)])
+  }
+
+  func countRefusals(_ events: [AuditEvent], at account: String, since instant: Timestamp) throws -> Int {
+    let places = events.map { _ in "?" }.joined(separator: ", ")
+    return try sql.rows(
+      "SELECT count FROM refusal_tallies WHERE account = ? AND since > ? AND event IN (\(places))",
+      [.text(account), .time(instant)] + events.map { .text($0.rawValue) }
+    ).reduce(0) { try $0 + $1.int("count") }
+  }
+
+  func removeRefusalTally(_ kind: RefusalTally.Kind) throws {
+    try sql.run(
+      "DELETE FROM refusal_tallies WHERE actor = ? AND account = ? AND event = ? AND reason = ?", Self.key(kind))
+  }
+
+  /// No account's name is empty, so that stands for those that nobody has.
+  private static func key(_ kind: RefusalTally.Kind) -> [SQLValue] {
+    [.text(kind.actor), .text(kind.account ?? ""), .text(kind.event), .text(kind.reason)]
+  }
+
+  private static func tally(_ row: SQLRow) throws -> RefusalTally {
+    let account = try row.text("account")
+    return RefusalTally(
+      kind: RefusalTally.Kind(
+        actor: try row.text("actor"), account: account.isEmpty ? nil : account, event: try row.text("event"),
+        reason: try row.text("reason")),
+      since: try row.time("since"), count: try row.int("count"), lastRequestID: try row.text("last_request_id"))
+  }
+
   private static func auditEntry(_ row: SQLRow) throws -> AuditEntry {
     AuditEntry(
       sequence: try row.integer("sequence"), at: try row.time("at"), requestID: try row.text("request_id"),

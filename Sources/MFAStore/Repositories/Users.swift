@@ -49,7 +49,7 @@ extension SQLRecords: UserRecords {
     }
   }
 
-  private static func user(_ row: SQLRow) throws -> User {
+  static func user(_ row: SQLRow) throws -> User {
     User(
       id: try row.uuid("id"), username: try Username(row.text("username")), createdAt: try row.time("created_at"),
       lockedAt: try row.optional("locked_at", row.time), isAdmin: try row.truth("admin"))

@@ -1,0 +1,28 @@
+extension Policy {
+  /// How a person unlocks the devices that may be enrolled and sign in.
+  public enum Unlock: String, Sendable, Hashable {
+    case any
+    /// By biometry alone: neither the passcode nor a code by SMS.
+    ///
+    /// What unlocks a key is what the app says of it. The gate vouches for the app and not for the key: a genuine copy of
+    /// an app that says the truth does so here, and a debug build may say anything.
+    case biometric
+  }
+
+  /// - Throws: unless a device with this method, unlocked in this way, may be enrolled. The same for every name.
+  func checkUnlock(_ method: MFAMethod, _ authMethod: AuthMethod?) throws(InvalidValue) {
+    guard deviceUnlock == .biometric else { return }
+    guard method == .secureEnclave else {
+      throw InvalidValue(field: "method", rule: "is secureEnclave here: this server takes devices with biometry alone")
+    }
+    guard authMethod == .biometric else {
+      throw InvalidValue(
+        field: "authMethod", rule: "is biometric here: this server takes devices with biometry alone")
+    }
+  }
+
+  /// Whether `device` may sign in. It may have been enrolled before the policy was.
+  func admits(_ device: Device) -> Bool {
+    deviceUnlock == .any || (device.method == .secureEnclave && device.authMethod == .biometric)
+  }
+}

@@ -1,0 +1,105 @@
+internal import ByteCoding
+internal import MFADomain
+internal import MFAWire
+
+/// The way back for users who have lost every device, and how to stop it.
+struct RecoveryController {
+  let recovery: AccountRecovery
+  let administration: Administration
+
+  var operations: [Operation] { [start, status, stop, own, cancel, list, cancelOfAnother] }
+
+  private static let ofBearers: [RefusalCode] = [
+    .invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked,
+  ]
+
+  private var start: Operation {
+    Operation(
+      "recovery.start", .post, "/mfa/recovery",
+      "Begins to recover an account by a code on paper. A device can be enrolled once the waiting is over.",
+      access: .attested, pace: .slow,
+      refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked, .recoveryPending]
+    ) { (request: RecoveryCodeRequest, caller) in
+      let start = try await recovery.start(Username(request.username), CodeGuess(request.code), by: caller)
+      return RecoveryStarted(
+        recoveryToken: start.token, state: Recovery.State.waiting.rawValue, readyAt: start.recovery.readyAt.wire,
+        expiresAt: start.recovery.expiresAt.wire, backupCodesRemaining: start.codesRemaining)
+    }
+  }
+
+  private var status: Operation {
+    Operation(
+      "recovery.status", .post, "/mfa/recovery/status", "How a recovery stands that this app instance began.",
+      access: .attested, refusals: [.invalidRequest, .codeInvalid]
+    ) { (request: RecoveryTokenRequest, caller) in
+      let (found, state) = try await recovery.recovery(of: request.recoveryToken, for: caller)
+      return RecoveryStatus(state: state.rawValue, readyAt: found.readyAt.wire, expiresAt: found.expiresAt.wire)
+    }
+  }
+
+  private var stop: Operation {
+    Operation(
+      "recovery.stop", .post, "/mfa/recovery/stop",
+      "Stops the recovery of an account by the code that its numbers and its mailbox were told.", access: .attested,
+      pace: .slow, refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked]
+    ) { (request: RecoveryCodeRequest, caller) in
+      try await recovery.stop(Username(request.username), CodeGuess(request.code), by: caller)
+      return RevokeResponse(message: "Recovery stopped")
+    }
+  }
+
+  private var own: Operation {
+    Operation(
+      "recovery.own", .get, "/mfa/recovery", "The open recovery of the caller's own account.", access: .session,
+      refusals: Self.ofBearers
+    ) { (_: EmptyRequest, caller) in
+      OwnRecovery(recovery: try await recovery.open(for: caller).map(OpenRecovery.init))
+    }
+  }
+
+  private var cancel: Operation {
+    Operation(
+      "recovery.cancel", .post, "/mfa/recovery/cancel", "Stops the recovery of the caller's own account.",
+      access: .session, refusals: Self.ofBearers + [.notFound]
+    ) { (_: EmptyRequest, caller) in
+      try await recovery.cancel(by: caller)
+      return RevokeResponse(message: "Recovery stopped")
+    }
+  }
+
+  /// Recoveries in one answer.
+  private static let page = 100
+
+  private static let ofAdmins = ofBearers + [.forbidden, .freshProofRequired, .notFound]
+
+  private var list: Operation {
+    Operation(
+      "admin.recoveries", .get, "/admin/recoveries", "Open recoveries by their accounts' names, a hundred at a time.",
+      access: .admin, refusals: Self.ofAdmins
+    ) { (request: AccountsRequest, caller) in
+      let found = try await administration.recoveries(
+        after: request.after.map { try Username($0) }, atMost: Self.page, by: .session(caller))
+      return RecoveryList(
+        recoveries: found.map { .init(username: $0.user.username.text, recovery: OpenRecovery($0.recovery)) },
+        next: found.count < Self.page ? nil : found.last?.user.username.text)
+    }
+  }
+
+  private var cancelOfAnother: Operation {
+    Operation(
+      "admin.cancel-recovery", .post, "/admin/cancel-recovery", "Stops the recovery of an account.", access: .admin,
+      refusals: Self.ofAdmins
+    ) { (request: AccountRequest, caller) in
+      try await administration.cancelRecovery(Username(request.username), by: .session(caller))
+      return RevokeResponse(message: "Recovery stopped")
+    }
+  }
+}
+
+extension OpenRecovery {
+  fileprivate init(_ recovery: Recovery) {
+    self.init(
+      startedAt: recovery.startedAt.wire, readyAt: recovery.readyAt.wire, expiresAt: recovery.expiresAt.wire,
+      address: recovery.address, attested: recovery.binding != .debugBuild)
+  }
+}

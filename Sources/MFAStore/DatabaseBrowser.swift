@@ -1,0 +1,98 @@
+internal import ByteCoding
+public import MFADomain
+
+/// Looks into a database, for people who develop with it. It writes nothing.
+///
+/// It shows the columns that are named here and no others: not what is sealed, hashed or to be signed, nor the number of a
+/// push, and nothing of a table that it does not know.
+public struct DatabaseBrowser: Sendable {
+  private let store: any Store
+
+  /// - Parameter store: one of this module's.
+  public init(_ store: any Store) { self.store = store }
+
+  /// A table that there is not, or that is not shown.
+  public struct UnknownTable: Error, Sendable, Hashable {
+    public let name: String
+  }
+
+  /// The columns that are shown, by table; rows stand in the order of the first ones.
+  static let columns: KeyValuePairs<String, [String]> = [
+    "users": ["id", "name_key", "username", "created_at", "locked_at", "admin"],
+    "devices": [
+      "id", "user_id", "model", "method", "auth_method", "binding", "enrolled_at", "last_used", "removed_at",
+    ],
+    "challenges": ["id", "username", "device_id", "binding", "created_at", "expires_at", "failures", "used"],
+    "sessions": [
+      "id", "user_id", "device_id", "binding", "scope", "methods", "authenticated_at", "created_at", "expires_at",
+      "generation", "rotated_at", "revoked_at",
+    ],
+    "codes": ["id", "subject", "channel", "created_at", "expires_at", "claimed", "failures", "spent"],
+    "brakes": [
+      "subject", "account", "failures_in_a_row", "window_start", "failures_in_window", "locked_until", "last_use",
+    ],
+    "totp_factors": ["user_id", "algorithm", "digits", "period", "created_at", "confirmed_at", "last_step"],
+    "backup_codes": ["user_id", "used_at"],
+    "trusted_devices": ["id", "user_id", "binding", "name", "address", "created_at", "last_used_at", "expires_at"],
+    "pushes": ["id", "user_id", "session_id", "address", "created_at", "expires_at", "state", "answered_at"],
+    "notices": ["user_id", "sequence", "kind", "at", "concerning"],
+    "audit": ["sequence", "at", "request_id", "actor", "account", "event", "detail"],
+    "data_keys": ["number", "purpose", "wrapped_by"],
+    "gate_identities": ["id", "expires_at"],
+    "recoveries": [
+      "id", "user_id", "binding", "address", "stop_failures", "started_at", "ready_at", "expires_at", "outcome",
+      "ended_at", "reminded_at",
+    ],
+    "refusal_tallies": ["actor", "account", "event", "reason", "since", "count", "last_request_id"],
+    "networks": ["user_id", "binding", "network", "last_seen_at"],
+  ]
+
+  /// Every table that is shown, with the number of its rows.
+  public func tables() async throws -> [(name: String, rows: Int)] {
+    try await reading { sql in
+      try Self.columns.map { name, _ in
+        (name, try sql.rows("SELECT COUNT(*) AS count FROM \(name)", []).first?.int("count") ?? 0)
+      }
+    }
+  }
+
+  /// Rows of a table, each as an object of JSON on one line, from behind the first `skipped` on.
+  ///
+  /// - Throws: `UnknownTable`.
+  public func rows(of table: String, skipping skipped: Int, atMost count: Int) async throws -> [String] {
+    // The name goes into the statement, so it is one of those above.
+    guard let (name, columns) = Self.columns.first(where: { $0.key == table }).map({ ($0.key, $0.value) }) else {
+      throw UnknownTable(name: table)
+    }
+    let list = columns.map { "\"\($0)\"" }.joined(separator: ", ")
+    let order = columns.prefix(4).map { "\"\($0)\"" }.joined(separator: ", ")
+    return try await reading { sql in
+      try sql.rows(
+        "SELECT \(list) FROM \(name) ORDER BY \(order) LIMIT ? OFFSET ?", [.integer(count), .integer(skipped)]
+      ).map { row in
+        "{" + columns.map { JSONText.quote($0) + ":" + (row.columns[$0] ?? .null).json }.joined(separator: ",") + "}"
+      }
+    }
+  }
+
+  private func reading<Value: Sendable>(
+    _ body: @escaping @Sendable (any SQLSession) throws -> Value
+  ) async throws -> Value {
+    try await store.read { records in
+      guard let records = records as? SQLRecords else { throw StoreFault(reason: "it is no SQL database") }
+      return try body(records.sql)
+    }
+  }
+}
+
+extension SQLValue {
+  fileprivate var json: String {
+    switch self {
+    case .null: "null"
+    case .integer(let value): String(value)
+    case .text(let text): JSONText.quote(text)
+    // No column that is shown holds bytes.
+    case .blob(let bytes): JSONText.quote("\(bytes.count) bytes")
+    }
+  }
+}

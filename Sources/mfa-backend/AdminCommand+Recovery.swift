@@ -1,0 +1,37 @@
+internal import ArgumentParser
+internal import ByteCoding
+internal import MFADomain
+
+extension AdminCommand {
+  struct Recoveries: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Lists the accounts that somebody is recovering by a backup code, one a line.")
+    @OptionGroup var database: DatabaseOptions
+
+    func run() async throws {
+      try await database.administer { administration, actor in
+        var last: Username?
+        while true {
+          let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
+          for (user, recovery) in found {
+            try Console.print(
+              "\(user.username.text) started=\(recovery.startedAt) ready=\(recovery.readyAt)"
+                + " expires=\(recovery.expiresAt) from=\(recovery.address)")
+          }
+          guard let name = found.last?.user.username, found.count == 200 else { return }
+          last = name
+        }
+      }
+    }
+  }
+
+  struct CancelRecovery: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "cancel-recovery", abstract: "Stops the recovery of an account.")
+    @OptionGroup var account: Account
+
+    func run() async throws {
+      try await account.database.administer { try await $0.cancelRecovery(Username(account.name), by: $1) }
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import GRDB
+import MFADomain
+@testable import MFAStore
+import PostgresServers
+import TestSupport
+import Testing
+
+/// A database as a backend of an older version has left it.
+private struct OlderDatabase {
+  private let kind: TestDatabase
+  /// A path, or a URL.
+  private let place: String
+
+  /// One with the tables of `version`, and what `fill` puts into them.
+  init(
+    _ kind: TestDatabase, version: Int, in folder: String, _ fill: @escaping @Sendable (any SQLSession) throws -> Void
+  ) async throws {
+    self.kind = kind
+    switch kind {
+    case .sqlite:
+      place = folder + "/mfa.db"
+      var migrator = DatabaseMigrator()
+      for (index, step) in Schema.sqlite.versions.prefix(version).enumerated() {
+        migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
+      }
+      let queue = try DatabaseQueue(path: place)
+      try migrator.migrate(queue)
+      try await queue.write { try fill(SQLiteSession(db: $0)) }
+      try queue.close()
+    case .postgres:
+      place = try await PostgresServer.shared().newURL()
+      try PostgresDatabase(url: place, trace: nil).transaction { sql in
+        try sql.run("CREATE TABLE schema_version (version BIGINT NOT NULL)", [])
+        for (index, step) in Schema.postgres.versions.prefix(version).enumerated() {
+          try step.take(in: sql)
+          try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
+        }
+        try fill(sql)
+      }
+    }
+  }
+
+  /// The same, as today's backend opens it.
+  func open() throws -> any Store {
+    switch kind {
+    case .sqlite: try SQLiteMFAStore(path: place, makesTables: false)
+    case .postgres: try PostgresMFAStore(url: place, makesTables: false)
+    }
+  }
+}
+
+@Suite("Databases of older versions", .serialized)
+struct OlderDatabaseTests {
+  @Test(
+    "A-235 a database of an older version keeps its accounts under the names that they have by today's rule",
+    arguments: TestDatabase.allCases)
+  func renewedNames(_ database: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      // The keys as version 2 made them: in lower case, and not composed again.
+      let accounts = [
+        ("Stra\u{DF}e", "stra\u{DF}e"), ("J\u{30C}", "j\u{30C}"), ("\u{1F0}", "\u{1F0}"), ("ada", "ada"),
+      ]
+      let old = try await OlderDatabase(database, version: 2, in: folder) { sql in
+        for (name, key) in accounts {
+          try sql.run(
+            "INSERT INTO users (id, name_key, username, created_at, locked_at, admin) VALUES (?, ?, ?, ?, ?, ?)",
+            [.uuid(UUID()), .text(key), .text(name), .integer(1 as Int64), .null, .integer(0 as Int64)])
+        }
+      }
+      for _ in 1...2 {
+        let renewed = try old.open()
+        let found = try await renewed.read { records in
+          try ["STRASSE", "\u{1F0}", "ADA"].map { try records.user(named: Username($0).key)?.username.text }
+        }
+        // The account that had the key keeps it; the other one of that name is there for an operator.
+        #expect(found == ["Stra\u{DF}e", "\u{1F0}", "ada"])
+        let users = try await renewed.read { try $0.users(after: "", atMost: 10) }
+        #expect(users.count == 4 && users.map(\.username.text).contains { Array($0.utf8) == Array("J\u{30C}".utf8) })
+      }
+    }
+  }
+
+  @Test("A-235 a database of every older version opens, with all tables", arguments: TestDatabase.allCases)
+  func everyVersion(_ database: TestDatabase) async throws {
+    for version in 1..<Schema.sqlite.versions.count {
+      try await Places.withTemporaryFolder { folder in
+        let old = try await OlderDatabase(database, version: version, in: folder) { _ in }
+        let store = try old.open()
+        #expect(try await store.read { try $0.unendedRecovery(of: UUID()) } == nil, "from version \(version)")
+      }
+    }
+  }
+}

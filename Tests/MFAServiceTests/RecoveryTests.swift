@@ -1,0 +1,562 @@
+import ByteCoding
+import Foundation
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("Recovery by a code on paper")
+struct RecoveryTests {
+  /// Ada, whose old telephone has a number and an authenticator, and her new one.
+  struct Scene: Sendable {
+    let backend: TestBackend
+    let old = TestPhone(username: "ada")
+    let new = TestPhone(username: "ada")
+    let session: String
+    let authenticator: TestAuthenticator
+
+    init(_ backend: TestBackend) async throws {
+      self.backend = backend
+      (session, authenticator) = try await backend.setUp(old)
+    }
+
+    func paper(_ index: Int) -> JSONValue { .string(authenticator.backupCodes[index]) }
+
+    func start(_ index: Int = 0, as app: AppInstance? = nil) async throws -> Answer {
+      try await backend.post("/mfa/recovery", ["username": "Ada", "code": paper(index)], as: app ?? new.app)
+    }
+
+    func enrolment(_ phone: TestPhone, _ token: JSONValue?) -> JSONValue {
+      guard case .object(var body) = phone.enrolment() else { return .null }
+      body["recoveryToken"] = token
+      return .object(body)
+    }
+
+    func complete(_ start: Answer, with phone: TestPhone? = nil) async throws -> Answer {
+      let phone = phone ?? new
+      return try await backend.post("/mfa/enroll", enrolment(phone, start["recoveryToken"]), as: phone.app)
+    }
+
+    func wait(_ duration: Duration = .seconds(86400)) { backend.clock.advance(by: duration) }
+
+    func state(_ start: Answer, as app: AppInstance? = nil) async throws -> JSONValue? {
+      try await backend.post(
+        "/mfa/recovery/status", ["recoveryToken": start["recoveryToken"] ?? nil], as: app ?? new.app)["state"]
+    }
+
+    func events() async throws -> [String] {
+      try await backend.premises.store.read {
+        try $0.auditEntries(before: .max, account: "ada", atMost: 1000).map { "\($0.event) \($0.detail)" }
+      }
+    }
+
+    func codesLeft() async throws -> Int {
+      try await backend.premises.store.read { records in
+        try records.user(named: "ada").map { try records.countBackupCodes(of: $0.id) } ?? 0
+      }
+    }
+  }
+
+  private func withScene(
+    _ database: TestDatabase = .sqlite, policy: Policy = Policy(), _ body: (Scene) async throws -> Void
+  ) async throws {
+    try await TestBackend.with(store: try await database.open(), policy: policy) { backend in
+      try await body(Scene(backend))
+    }
+  }
+
+  @Test(
+    "A-229 a code on paper brings a new device in once the waiting is over, and takes all others out",
+    arguments: TestDatabase.allCases, Wire.allCases)
+  func comesBack(_ database: TestDatabase, _ wire: Wire) async throws {
+    try await withScene(database) { scene in
+      let (new, clock) = (scene.new, scene.backend.clock)
+      try await AppClient.with(scene.backend, wire, as: new.app) { client in
+        let start = try await client.call("recovery.start", ["username": "ada", "code": scene.paper(0)])
+        #expect(start["state"] == "waiting" && start["backupCodesRemaining"] == 9)
+        #expect(start["readyAt"] == "2026-01-02T00:00:30Z" && start["expiresAt"] == "2026-01-09T00:00:30Z")
+        let token = start["recoveryToken"] ?? .null
+        let enrolment = scene.enrolment(new, token)
+        clock.advance(by: .seconds(86399))
+        let early = try await client.call("mfa.enroll", enrolment)
+        #expect(early["code"] == "recovery_pending" && early["retryAfter"] == 1)
+        #expect(try await scene.backend.challenge(scene.old).status == 200)
+        #expect(try await client.call("recovery.status", ["recoveryToken": token])["state"] == "waiting")
+        clock.advance(by: .seconds(1))
+        #expect(try await client.call("recovery.status", ["recoveryToken": token])["state"] == "ready")
+        #expect(try await client.call("mfa.enroll", enrolment)["message"] == "Device enrolled successfully")
+        #expect(try await client.call("recovery.status", ["recoveryToken": token])["state"] == "completed")
+        #expect(try await scene.backend.challenge(scene.old).status == 404)
+        // The paper alone is no way past the second factor by what was spent.
+        let pending = try await scene.backend.pendingToken(new)
+        let spent = try await scene.backend.verifyLogin(scene.authenticator.backupCodes[0], new, token: pending)
+        #expect(spent.status == 401)
+        let next = try await scene.backend.verifyLogin(scene.authenticator.backupCodes[1], new, token: pending)
+        #expect(next.status == 200)
+      }
+    }
+  }
+
+  @Test("A-229 what a recovery takes with the devices: their sessions and all trust")
+  func takesAll() async throws {
+    try await withScene { scene in
+      let backend = scene.backend
+      let pending = try await backend.pendingToken(scene.old)
+      let verified = try await backend.verifyLogin(
+        scene.authenticator.code(), scene.old, token: pending, ["trust_device": true])
+      let start = try await scene.start()
+      scene.wait()
+      #expect(try await scene.complete(start).status == 200)
+      let refreshed = try await backend.post(
+        "/auth/token/refresh", ["refreshToken": verified["refresh_token"] ?? nil], as: scene.old.app)
+      #expect(refreshed.status == 401)
+      let now = backend.clock.now
+      let trusted = try await backend.premises.store.read { records in
+        try records.user(named: "ada").map { try records.trustedDevices(of: $0.id, at: now).count }
+      }
+      #expect(trusted == 0)
+    }
+  }
+
+  @Test("A-229 who has removed the only device comes back without an operator", arguments: TestDatabase.allCases)
+  func withoutDevice(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      _ = try await scene.backend.post("/mfa/unenroll", scene.old.naming, as: scene.old.app, token: scene.session)
+      let start = try await scene.start()
+      #expect(start.status == 200)
+      scene.wait()
+      // The same telephone, its app installed anew.
+      let again = TestPhone(username: "ada", deviceID: scene.old.deviceID, app: scene.new.app)
+      #expect(try await scene.complete(start, with: again).status == 200)
+      #expect(try await scene.backend.signIn(again)["scope"] == "mfa")
+    }
+  }
+
+  @Test("A-229 the telephone that is still enrolled comes back with another attested key under its own id")
+  func sameDevice() async throws {
+    try await withScene { scene in
+      let start = try await scene.start()
+      scene.wait()
+      let again = TestPhone(username: "ada", deviceID: scene.old.deviceID, app: scene.new.app)
+      #expect(try await scene.complete(start, with: again).status == 200)
+      #expect(try await scene.backend.signIn(again).status == 200)
+      #expect(try await scene.backend.challenge(scene.old).status == 403)
+      // What is done is answered again, and done once.
+      #expect(try await scene.complete(start, with: again).status == 200)
+    }
+  }
+
+  @Test("A-229 every device, number and mailbox of the account is told, and told again when it is done")
+  func told() async throws {
+    try await withScene { scene in
+      let backend = scene.backend
+      _ = try await backend.post(
+        "/auth/mfa/email", ["email": "ada@example.com"], as: scene.old.app, token: scene.session)
+      _ = try await backend.post(
+        "/auth/mfa/email/verify",
+        ["email": "ada@example.com", "code": .string(backend.outbox.lastCode ?? "")], as: scene.old.app,
+        token: scene.session)
+      let before = backend.outbox.messages.count
+      let start = try await scene.start()
+      let messages = Array(backend.outbox.messages.dropFirst(before))
+      let recipients: Set<OutgoingMessage.Destination> = [
+        .phone(try scene.old.enrolledNumber), .email(try EmailAddress("ada@example.com")),
+      ]
+      #expect(messages.count == 2 && Set(messages.map(\.destination)) == recipients)
+      let ready = backend.clock.now.advanced(by: .seconds(86400))
+      for message in messages {
+        guard case .recoveryStarted(let code, let readyAt) = message.content else {
+          Issue.record("\(message.content)")
+          continue
+        }
+        #expect(code.count == 8 && readyAt == ready)
+      }
+      let notices = try await backend.get("/auth/notices", as: scene.old.app, token: scene.session)["notices"]
+      #expect(notices?[(notices?.count ?? 0) - 1]?["kind"] == "recoveryStarted")
+      let shown = try await backend.get("/mfa/recovery", as: scene.old.app, token: scene.session)["recovery"]
+      #expect(shown?["address"] == "192.0.2.1" && shown?["attested"] == true)
+      #expect(shown?["readyAt"] == start["readyAt"])
+      scene.wait()
+      #expect(try await scene.complete(start).status == 200)
+      let last = backend.outbox.messages.suffix(2)
+      #expect(Set(last.map(\.destination)) == recipients && last.allSatisfy { $0.content == .recoveryCompleted })
+    }
+  }
+
+  @Test(
+    "A-229 who can stop a recovery is told again when half of the wait is over, once", arguments: TestDatabase.allCases)
+  func reminded(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      let (backend, housekeeping) = (scene.backend, Housekeeping(scene.backend.premises))
+      _ = try await scene.start()
+      let first = try #require(backend.outbox.messages.last)
+      scene.wait(.seconds(43199))
+      try await housekeeping.remind()
+      #expect(backend.outbox.messages.count == 1)
+      scene.wait(.seconds(1))
+      // As two backends do on one database.
+      async let one: Void = housekeeping.remind()
+      async let other: Void = housekeeping.remind()
+      _ = try await (one, other)
+      try await housekeeping.remind()
+      let messages = backend.outbox.messages
+      #expect(messages.count == 2 && messages[1].content == first.content)
+      let stopped = try await backend.post(
+        "/mfa/recovery/stop", ["username": "ada", "code": .string(messages[1].code ?? "")], as: .genuine())
+      #expect(stopped.status == 200)
+      // One that was stopped is nothing to be reminded of.
+      _ = try await scene.start(1)
+      _ = try await backend.post(
+        "/mfa/recovery/stop", ["username": "ada", "code": .string(backend.outbox.lastCode ?? "")], as: .genuine())
+      scene.wait(.seconds(50000))
+      try await housekeeping.remind()
+      #expect(backend.outbox.messages.count == 3)
+    }
+  }
+
+  struct Stop: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let by: String
+    let act: @Sendable (Scene, AppClient) async throws -> JSONValue
+  }
+
+  static let stops = [
+    Stop(testDescription: "a session", by: "session") { scene, client in
+      try await client.call("recovery.cancel", [:], token: scene.session)
+    },
+    Stop(testDescription: "the code in a notice, from anywhere", by: "code") { scene, _ in
+      let code = scene.backend.outbox.lastCode ?? ""
+      return try await AppClient.with(scene.backend, .rest, as: .genuine()) {
+        // As somebody may type it.
+        try await $0.call("recovery.stop", ["username": "ADA", "code": .string(code.lowercased())])
+      }
+    },
+    Stop(testDescription: "an operator", by: "operator") { scene, _ in
+      try await Administration(scene.backend.premises).cancelRecovery(Username("ada"), by: .command(name: "test"))
+      return ["success": true]
+    },
+    Stop(testDescription: "an operator's reset", by: "operator") { scene, _ in
+      _ = try await Administration(scene.backend.premises).resetFactors(Username("ada"), by: .command(name: "test"))
+      return ["success": true]
+    },
+    Stop(testDescription: "new codes on paper", by: "codes_replaced") { scene, client in
+      _ = try await client.call(
+        "mfa.regenerate-backup-codes", ["code": .string(scene.authenticator.code())], token: scene.session)
+      return ["success": true]
+    },
+    Stop(testDescription: "the end of the second factor", by: "codes_replaced") { scene, client in
+      _ = try await client.call("mfa.disable", ["code": .string(scene.authenticator.code())], token: scene.session)
+      return ["success": true]
+    },
+  ]
+
+  @Test("A-229 a recovery is stopped, and what was begun is worth nothing", arguments: stops, TestDatabase.allCases)
+  func stopped(_ stop: Stop, _ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      for wire in Wire.allCases {
+        guard wire == .rest || stop.by == "session" else { continue }
+        let start = try await scene.start(wire == .rest ? 0 : 1)
+        let answer = try await AppClient.with(scene.backend, wire, as: scene.old.app) {
+          try await stop.act(scene, $0)
+        }
+        #expect(answer["success"] == true, "\(answer)")
+        #expect(try await scene.state(start) == "cancelled")
+        let events = try await scene.events()
+        #expect(events.contains { $0.hasPrefix("recovery.cancelled") && $0.hasSuffix("by=\(stop.by)") })
+        // Within the hours in which the session's token is good.
+        #expect(try await scene.complete(start).status == 401)
+      }
+      scene.wait()
+      #expect(try await scene.events().contains { $0 == "recovery.refused operation=complete reason=cancelled" })
+    }
+  }
+
+  @Test("A-229 a session stops its own account's recovery and no other's, and one without a second factor none")
+  func strangers() async throws {
+    try await withScene { scene in
+      let backend = scene.backend
+      let stranger = TestPhone(username: "eve")
+      let token = try await backend.token(stranger)
+      let start = try await scene.start()
+      #expect(try await backend.post("/mfa/recovery/cancel", [:], as: stranger.app, token: token).status == 404)
+      #expect(try await backend.get("/mfa/recovery", as: stranger.app, token: token)["recovery"] == .null)
+      let pending = try await backend.pendingToken(scene.old)
+      #expect(try await backend.post("/mfa/recovery/cancel", [:], as: scene.old.app, token: pending).status == 403)
+      let code: JSONValue = .string(backend.outbox.lastCode ?? "")
+      let foreign = try await backend.post(
+        "/mfa/recovery/stop", ["username": "eve", "code": code], as: stranger.app)
+      #expect(foreign.status == 401)
+      #expect(try await scene.state(start) == "waiting")
+    }
+  }
+
+  @Test(
+    "A-229 of 50 at once with one code one begins, and of 50 with one token one brings a device in",
+    arguments: TestDatabase.allCases)
+  func races(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      let starts = try await withThrowingTaskGroup(of: (Answer, AppInstance).self) { group in
+        for _ in 1...50 {
+          let app = AppInstance.genuine()
+          group.addTask { (try await scene.start(as: app), app) }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      let begun = starts.filter { $0.0.status == 200 }
+      #expect(begun.count == 1)
+      #expect(starts.allSatisfy { $0.0.status == 200 || $0.0["code"] == "invalid_code" })
+      #expect(try await scene.codesLeft() == 9)
+      let (start, app) = try #require(begun.first)
+      scene.wait()
+      let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 1...50 {
+          let phone = TestPhone(username: "ada", app: app)
+          group.addTask { try await scene.complete(start, with: phone).status }
+        }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(statuses.count { $0 == 200 } == 1 && statuses.count { $0 == 401 } == 49)
+      let count = try await scene.backend.premises.store.read { records in
+        try records.user(named: "ada").map { try records.devices(of: $0.id).count }
+      }
+      #expect(count == 1)
+    }
+  }
+
+  @Test(
+    "A-229 a name that nobody has is answered as a wrong code is, for as long as one guesses",
+    arguments: ["/mfa/recovery", "/mfa/recovery/stop"])
+  func unknown(_ path: String) async throws {
+    try await withScene { scene in
+      _ = try await scene.start()
+      func answers(_ name: String) async throws -> [[String: JSONValue]] {
+        let app = AppInstance.genuine()
+        var answers: [[String: JSONValue]] = []
+        for _ in 1...7 {
+          let answer = try await scene.backend.post(
+            path, ["username": .string(name), "code": "WRONGONE"], as: app)
+          guard case .object(var body) = answer.json else { continue }
+          body["requestId"] = nil
+          body["status"] = .number(Double(answer.status))
+          answers.append(body)
+        }
+        return answers
+      }
+      let (known, other) = (try await answers("ada"), try await answers("nobody"))
+      #expect(known.count == 7 && known == other)
+      #expect(known.prefix(5).allSatisfy { $0["code"] == "invalid_code" })
+      #expect(known.suffix(2).allSatisfy { $0["code"] == "rate_limited" })
+    }
+  }
+
+  @Test("A-229 while one is open no other begins; only who has a right code hears of it, and keeps the code")
+  func oneAtATime() async throws {
+    try await withScene { scene in
+      let start = try await scene.start()
+      let other = AppInstance.genuine()
+      let second = try await scene.start(1, as: other)
+      #expect(second.status == 409 && second["code"] == "recovery_pending")
+      #expect(second.headers["retry-after"] == String(8 * 86400))
+      #expect(try await scene.codesLeft() == 9)
+      let wrong = try await scene.backend.post(
+        "/mfa/recovery", ["username": "ada", "code": "WRONGONE"], as: other)
+      #expect(wrong["code"] == "invalid_code")
+      #expect(try await scene.start(0, as: other)["code"] == "invalid_code")
+      // Too late for the first, so another one begins.
+      scene.wait(.seconds(8 * 86400))
+      #expect(try await scene.state(start) == "expired")
+      #expect(try await scene.complete(start).status == 410)
+      let third = try await scene.start(1, as: other)
+      #expect(third.status == 200)
+      #expect(try await scene.state(start) == "expired")
+      #expect(try await scene.state(third, as: other) == "waiting")
+    }
+  }
+
+  @Test("A-229 who lost the answer gets it again from the same app instance, and a debug build does not")
+  func again() async throws {
+    try await withScene { scene in
+      let first = try await scene.start()
+      scene.wait(.seconds(60))
+      let second = try await scene.start()
+      #expect(second.status == 200 && second["recoveryToken"] == first["recoveryToken"])
+      #expect(second["readyAt"] == first["readyAt"])
+      #expect(scene.backend.outbox.messages.count == 1)
+      #expect(try await scene.codesLeft() == 9)
+    }
+    try await withScene { scene async throws in
+      #expect(try await scene.start(as: .debugBuild).status == 200)
+      #expect(try await scene.start(as: .debugBuild)["code"] == "invalid_code")
+    }
+  }
+
+  @Test("A-229 a token is of use to the app instance that got it alone, and one that is made up to nobody")
+  func bound() async throws {
+    try await withScene { scene in
+      let start = try await scene.start()
+      scene.wait()
+      let thief = TestPhone(username: "ada")
+      #expect(try await scene.complete(start, with: thief)["code"] == "invalid_code")
+      #expect(try await scene.state(start, as: thief.app) == nil)
+      let text = start["recoveryToken"]?.text ?? ""
+      for made in [text.dropLast(4) + "AAAA", "x", text + "." + text, text.prefix(37) + ""] {
+        let body = scene.enrolment(scene.new, .string(String(made)))
+        #expect(try await scene.backend.post("/mfa/enroll", body, as: scene.new.app)["code"] == "invalid_code")
+      }
+      let eve = TestPhone(username: "eve", app: scene.new.app)
+      #expect(try await scene.complete(start, with: eve)["code"] == "invalid_code")
+      try await scene.backend.enrol(eve)
+      let taken = TestPhone(username: "ada", deviceID: eve.deviceID, app: scene.new.app)
+      #expect(try await scene.complete(start, with: taken)["code"] == "device_exists")
+      #expect(try await scene.complete(start).status == 200)
+      #expect(try await scene.events().contains("recovery.refused operation=complete reason=attested_key"))
+    }
+  }
+
+  @Test("A-229 a locked account is not recovered, and the code that would have is kept")
+  func locked() async throws {
+    try await withScene { scene in
+      let administration = Administration(scene.backend.premises)
+      try await administration.lock(Username("ada"), by: .command(name: "test"))
+      #expect(try await scene.start().status == 423)
+      #expect(try await scene.codesLeft() == 10)
+      try await administration.unlock(Username("ada"), by: .command(name: "test"))
+      let start = try await scene.start()
+      scene.wait()
+      try await administration.lock(Username("ada"), by: .command(name: "test"))
+      #expect(try await scene.complete(start).status == 423)
+      try await administration.unlock(Username("ada"), by: .command(name: "test"))
+      #expect(try await scene.complete(start).status == 200)
+    }
+  }
+
+  @Test("A-229 codes of an authenticator that was only offered recover nothing")
+  func offered() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone(username: "ada")
+      let authenticator = try await backend.offerAuthenticator(phone, token: try await backend.token(phone))
+      let answer = try await backend.post(
+        "/mfa/recovery", ["username": "ada", "code": .string(authenticator.backupCodes[0])], as: .genuine())
+      #expect(answer["code"] == "invalid_code")
+    }
+  }
+
+  @Test("A-229 a recovery that cannot be told to everybody does not begin, and keeps its code")
+  func untold() async throws {
+    var policy = Policy()
+    policy.mostMessagesOfInstance = 0
+    try await withScene(policy: policy) { scene async throws in
+      #expect(try await scene.start().status == 429)
+      #expect(try await scene.codesLeft() == 10 && scene.backend.outbox.messages.isEmpty)
+    }
+  }
+
+  @Test("A-229 recoveries send a number no more messages in an hour than codes do", arguments: TestDatabase.allCases)
+  func pumped(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      for index in 0..<5 {
+        #expect(try await scene.start(index, as: .genuine()).status == 200)
+        _ = try await scene.backend.post("/mfa/recovery/cancel", [:], as: scene.old.app, token: scene.session)
+      }
+      #expect(try await scene.start(5, as: .genuine()).status == 429)
+      #expect(scene.backend.outbox.messages.count == 5)
+      scene.wait(.seconds(3601))
+      #expect(try await scene.start(5, as: .genuine()).status == 200)
+    }
+  }
+
+  @Test("A-229 a hundred guesses in an hour, from however many app instances, are all that a name gets")
+  func guessed() async throws {
+    try await withScene { scene in
+      let wrong: JSONValue = ["username": "ada", "code": "WRONGONE"]
+      for _ in 1...20 {
+        let app = AppInstance.genuine()
+        for _ in 1...5 { _ = try await scene.backend.post("/mfa/recovery", wrong, as: app) }
+      }
+      #expect(try await scene.start().status == 429)
+      #expect(try await scene.codesLeft() == 10)
+      // The account's own sign-in is none the worse for it.
+      let pending = try await scene.backend.pendingToken(scene.old)
+      let verified = try await scene.backend.verifyLogin(scene.authenticator.code(), scene.old, token: pending)
+      #expect(verified.status == 200)
+      scene.wait(.seconds(3601))
+      #expect(try await scene.start().status == 200)
+    }
+  }
+
+  @Test("A-229 where recoveries are off there is none to begin, and none to complete")
+  func off() async throws {
+    var policy = Policy()
+    policy.recoveryWait = nil
+    try await withScene(policy: policy) { scene async throws in
+      #expect(try await scene.start().status == 404)
+      #expect(try await scene.codesLeft() == 10)
+    }
+  }
+
+  @Test("A-229 the waiting is as long as the operator says")
+  func waiting() async throws {
+    var policy = Policy()
+    policy.recoveryWait = .seconds(7200)
+    try await withScene(policy: policy) { scene async throws in
+      let start = try await scene.start()
+      scene.wait(.seconds(7199))
+      #expect(try await scene.complete(start).status == 409)
+      scene.wait(.seconds(1))
+      #expect(try await scene.complete(start).status == 200)
+    }
+  }
+
+  @Test(
+    "A-229 an admin lists the open recoveries by name, page by page, and stops one",
+    arguments: TestDatabase.allCases, Wire.allCases)
+  func administered(_ database: TestDatabase, _ wire: Wire) async throws {
+    try await withScene(database) { scene in
+      let backend = scene.backend
+      let root = TestPhone(username: "root")
+      let (token, _) = try await backend.setUp(root)
+      try await Administration(backend.premises).setAdmin(true, Username("root"), by: .command(name: "test"))
+      _ = try await scene.start()
+      try await AppClient.with(backend, wire, as: root.app) { client in
+        let list = try await client.call("admin.recoveries", [:], token: token)["recoveries"]
+        #expect(list?.count == 1 && list?[0]?["username"] == "ada")
+        #expect(list?[0]?["recovery"]?["address"] == "192.0.2.1")
+        let name: JSONValue = ["username": "ada"]
+        #expect(try await client.call("admin.cancel-recovery", name, token: token)["success"] == true)
+        #expect(try await client.call("admin.cancel-recovery", name, token: token)["code"] == "not_found")
+        #expect(try await client.call("admin.recoveries", [:], token: token)["recoveries"]?.count == 0)
+      }
+      #expect(try await backend.get("/admin/recoveries?after=ada", as: root.app, token: token).status == 200)
+    }
+  }
+
+  @Test("A-229 what became of a recovery stands in the history, which is whole", arguments: TestDatabase.allCases)
+  func history(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      let start = try await scene.start()
+      scene.wait()
+      #expect(try await scene.complete(start).status == 200)
+      let events = try await scene.events()
+      let order = ["device.enrolled", "recovery.completed", "recovery.started"]
+      let names = events.map { String($0.prefix { $0 != " " }) }.filter { order.contains($0) }
+      #expect(Array(names.prefix(3)) == order)
+      #expect(events.contains { $0.hasPrefix("recovery.started") && $0.hasSuffix("sms=1 email=0") })
+      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+      let kinds = try await scene.backend.premises.store.read { records in
+        try records.user(named: "ada").map { try records.notices(of: $0.id, after: 0, atMost: 100).map(\.kind) } ?? []
+      }
+      #expect(kinds.contains(.recoveryStarted) && kinds.contains(.recoveryCompleted))
+    }
+  }
+
+  @Test("A-229 a recovery is forgotten three months behind its end", arguments: TestDatabase.allCases)
+  func forgotten(_ database: TestDatabase) async throws {
+    try await withScene(database) { scene in
+      let start = try await scene.start()
+      for (days, state) in [(97, "expired"), (2, nil)] as [(Int, JSONValue?)] {
+        scene.wait(.seconds(days * 86400))
+        try await Housekeeping(scene.backend.premises).clean()
+        #expect(try await scene.state(start) == state)
+      }
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("What a flood of refusals leaves in the history")
+struct RefusalFloodTests {
+  private struct Flood: Sendable {
+    let backend: TestBackend
+    let ada = TestPhone(username: "ada")
+
+    init(_ backend: TestBackend) async throws {
+      self.backend = backend
+      try await backend.enrol(ada)
+    }
+
+    /// Tries to enrol under a name that is taken, each time as another device.
+    func enrol(_ times: Int, as app: AppInstance, under name: String = "ada") async throws {
+      for _ in 0..<times { try await backend.enrol(TestPhone(username: name, app: app)) }
+    }
+
+    func entries(_ event: String, of account: String? = "ada") async throws -> [AuditEntry] {
+      try await backend.premises.store.read { records in
+        try records.auditEntries(after: 0, atMost: 10_000).map(\.entry)
+          .filter { $0.event == event && (account == nil || $0.account == account) }
+      }
+    }
+
+    func isWhole() async throws -> Bool { try await AuditTrail(backend.premises.store).verify().fault == nil }
+  }
+
+  private func withFlood(_ database: TestDatabase, _ body: (Flood) async throws -> Void) async throws {
+    try await TestBackend.with(store: try await database.open()) { try await body(Flood($0)) }
+  }
+
+  @Test(
+    "A-227 of refusals of one kind ten stand in the history of fifteen minutes, and the number of the others",
+    arguments: TestDatabase.allCases)
+  func bounded(_ database: TestDatabase) async throws {
+    try await withFlood(database) { flood in
+      let eve = AppInstance.genuine()
+      try await flood.enrol(60, as: eve)
+      #expect(try await flood.entries("enrolment.refused").count == 10)
+      let housekeeping = Housekeeping(flood.backend.premises)
+      flood.backend.clock.advance(by: .seconds(899))
+      try await housekeeping.clean()
+      #expect(try await flood.entries("refusals.repeated").isEmpty)
+      flood.backend.clock.advance(by: .seconds(1))
+      for _ in 1...2 { try await housekeeping.clean() }
+      let repeated = try await flood.entries("refusals.repeated")
+      #expect(repeated.count == 1 && repeated.first?.actor == eve.keyHash)
+      #expect(
+        repeated.first?.detail == "event=enrolment.refused reason=no_session count=50 since=2026-01-01T00:00:00Z")
+      try await flood.enrol(1, as: eve)
+      #expect(try await flood.entries("enrolment.refused").count == 11)
+      #expect(try await flood.isWhole())
+    }
+  }
+
+  @Test("A-227 without housekeeping the next refusal writes down what the last window has counted")
+  func closed() async throws {
+    try await withFlood(.sqlite) { flood in
+      let eve = AppInstance.genuine()
+      try await flood.enrol(25, as: eve)
+      flood.backend.clock.advance(by: .seconds(900))
+      try await flood.enrol(1, as: eve)
+      let repeated = try await flood.entries("refusals.repeated")
+      #expect(repeated.count == 1 && repeated.first?.detail.contains("count=15 ") == true)
+      #expect(try await flood.entries("enrolment.refused").count == 11)
+      #expect(try await flood.isWhole())
+    }
+  }
+
+  @Test("A-227 a flood hides nothing of others: another app instance, account or kind stands there in full")
+  func others() async throws {
+    try await withFlood(.sqlite) { flood in
+      let backend = flood.backend
+      try await backend.enrol(TestPhone(username: "bob"))
+      let eve = AppInstance.genuine()
+      try await flood.enrol(30, as: eve)
+      let mallory = AppInstance.genuine()
+      try await flood.enrol(1, as: mallory)
+      #expect(try await flood.entries("enrolment.refused").last?.actor == mallory.keyHash)
+      try await flood.enrol(1, as: eve, under: "bob")
+      #expect(try await flood.entries("enrolment.refused", of: "bob").count == 1)
+      _ = try await backend.post("/auth/verify-otp", ["username": "ada", "otp": "000000"], as: eve)
+      #expect(try await flood.entries("code.refused").count == 1)
+      // What is no refusal is never counted instead.
+      for _ in 1...15 { _ = try await backend.signIn(flood.ada) }
+      #expect(try await flood.entries("signature.accepted").count == 15)
+    }
+  }
+
+  @Test("A-227 names that nobody has are counted together, so making them up leaves no more lines")
+  func madeUp() async throws {
+    try await withFlood(.sqlite) { flood in
+      let eve = AppInstance.genuine()
+      for number in 1...40 {
+        _ = try await flood.backend.post(
+          "/auth/verify-otp", ["username": .string("nobody-\(number)"), "otp": "000000"], as: eve)
+      }
+      #expect(try await flood.entries("code.refused", of: nil).count == 10)
+      flood.backend.clock.advance(by: .seconds(900))
+      try await Housekeeping(flood.backend.premises).clean()
+      let repeated = try await flood.entries("refusals.repeated", of: nil)
+      #expect(repeated.count == 1 && repeated.first?.account == nil)
+      #expect(repeated.first?.detail.contains("count=30 ") == true)
+    }
+  }
+
+  @Test("A-227 of 60 at once ten are written and 50 counted", arguments: TestDatabase.allCases)
+  func atOnce(_ database: TestDatabase) async throws {
+    try await withFlood(database) { flood in
+      let eve = AppInstance.genuine()
+      try await withThrowingTaskGroup { group in
+        for _ in 1...60 { group.addTask { try await flood.enrol(1, as: eve) } }
+        try await group.waitForAll()
+      }
+      #expect(try await flood.entries("enrolment.refused").count == 10)
+      flood.backend.clock.advance(by: .seconds(900))
+      try await Housekeeping(flood.backend.premises).clean()
+      #expect(try await flood.entries("refusals.repeated").first?.detail.contains("count=50 ") == true)
+      #expect(try await flood.isWhole())
+    }
+  }
+}
