@@ -38,7 +38,7 @@ struct CertificateFields: Sendable {
   }
 
   private init(signed: inout ASN1Reader, outerAlgorithm: ArraySlice<UInt8>) throws(ASN1Error) {
-    _ = try signed.nextIfPresent(.context(0))  // the version
+    let version = try Self.version(in: &signed)
     serialNumber = try signed.next(.integer).content
     guard try signed.next(.sequence).encoding == outerAlgorithm else {
       throw .malformed("the signature's algorithm differs from the one that is signed")
@@ -55,6 +55,19 @@ struct CertificateFields: Sendable {
     _ = try signed.nextIfPresent(ASN1Tag(octet: 0x82))
     extensions = try Self.extensions(in: &signed)
     try signed.end()
+    guard extensions.isEmpty || version == 3 else {
+      throw .malformed("it has extensions, and is of version \(version)")
+    }
+  }
+
+  /// 1, 2 or 3 (RFC 5280 section 4.1.2.1).
+  private static func version(in signed: inout ASN1Reader) throws(ASN1Error) -> Int {
+    guard signed.nextTag == .context(0) else { return 1 }
+    var wrapper = try signed.enter(.context(0))
+    let number = try wrapper.unsignedInteger()
+    try wrapper.end()
+    guard number <= 2 else { throw .malformed("its version is none of 1, 2 and 3") }
+    return number + 1
   }
 
   private static func extensions(in signed: inout ASN1Reader) throws(ASN1Error) -> [Extension] {

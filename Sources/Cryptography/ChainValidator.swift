@@ -35,7 +35,8 @@ public struct ChainValidator: Sendable {
     let store = try store.get()
     let chain = try store.path(
       from: try handle(of: leaf, in: store),
-      through: try intermediates.map { certificate throws(ChainRejection) in try handle(of: certificate, in: store) })
+      through: try intermediates.map { certificate throws(ChainRejection) in try handle(of: certificate, in: store) },
+      at: instant)
     try checkSignatures(of: chain)
     try Self.checkValidity(of: chain, at: instant)
     try Self.checkAuthority(of: chain)

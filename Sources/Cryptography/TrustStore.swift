@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import COpenSSL
 
 /// An `X509_STORE` with pinned roots. It is not changed after it was made; OpenSSL guards its cache with a lock.
@@ -30,9 +31,12 @@ final class TrustStore: @unchecked Sendable {
   /// What OpenSSL made of `certificate`, if it is a root.
   func handle(of certificate: Certificate) -> X509Handle? { handles.first { $0.certificate == certificate } }
 
-  /// The path from `leaf` to a root, at whatever time: each certificate names the next one as its issuer, which is an
-  /// authority for paths as long and names as these. **The signatures are not verified.**
-  func path(from leaf: X509Handle, through intermediates: [X509Handle]) throws(ChainRejection) -> [X509Handle] {
+  /// The path from `leaf` to a root: each certificate names the next one as its issuer, which is an authority for paths
+  /// as long and names as these. Of several issuers that could be it, one that is valid at `instant`, if one is.
+  /// **Neither the signatures nor the validity are verified.**
+  func path(
+    from leaf: X509Handle, through intermediates: [X509Handle], at instant: Timestamp
+  ) throws(ChainRejection) -> [X509Handle] {
     OpenSSLErrors.clear()
     let untrusted = OPENSSL_sk_new_null()
     defer { OPENSSL_sk_free(untrusted) }
@@ -46,9 +50,10 @@ final class TrustStore: @unchecked Sendable {
     guard X509_STORE_CTX_init(context, pointer, leaf.pointer, untrusted) == 1 else {
       throw .operationFailed(OpenSSLErrors.take())
     }
-    // Times are checked by `ChainValidator`. Level 2 asks for 112 bits: no SHA-1, no short RSA keys.
+    // Times are checked by `ChainValidator`; OpenSSL, whose own check went with that of the signatures, chooses by it.
+    // Level 2 asks for 112 bits: no SHA-1, no short RSA keys.
     let parameters = X509_STORE_CTX_get0_param(context)
-    X509_VERIFY_PARAM_set_flags(parameters, UInt(X509_V_FLAG_NO_CHECK_TIME))
+    X509_VERIFY_PARAM_set_time(parameters, Int(instant.seconds))
     X509_VERIFY_PARAM_set_auth_level(parameters, 2)
     let candidates = [leaf] + intermediates + handles
     guard X509_verify_cert(context) == 1 else { throw Self.rejection(of: context, leaf: leaf, among: candidates) }

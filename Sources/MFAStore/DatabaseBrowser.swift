@@ -70,7 +70,8 @@ public struct DatabaseBrowser: Sendable {
       try sql.rows(
         "SELECT \(list) FROM \(name) ORDER BY \(order) LIMIT ? OFFSET ?", [.integer(count), .integer(skipped)]
       ).map { row in
-        "{" + columns.map { JSONText.quote($0) + ":" + (row.columns[$0] ?? .null).json }.joined(separator: ",") + "}"
+        let members = zip(row.columns, row.values).map { JSONText.quote($0) + ":" + $1.json }
+        return "{" + members.joined(separator: ",") + "}"
       }
     }
   }

@@ -29,7 +29,7 @@ struct VerifyInput: ParsableArguments {
       Console.print(json ? report.json : report.text)
       guard let broken = explanation.firstBroken else { return }
       throw CommandFailure(
-        .problemsFound, error: "the \(kind) does not hold: \(broken.name): \(broken.detail)",
+        .problemsFound, error: "the \(kind) does not hold: \(broken.name): \(VerifyReport.printable(broken.detail))",
         hint: "the steps above say what else does and does not hold")
     } catch {
       throw error.told()
@@ -47,31 +47,37 @@ struct VerifyInput: ParsableArguments {
 
 /// A file, or standard input.
 struct InputFile {
-  /// More than any of the formats may have, base64 and line breaks included: what is longer is not read on.
+  /// More bytes than any of the formats may have, base64 and line breaks included.
   static let longest = 1 << 20
 
   /// `-` is standard input.
   let path: String
 
-  /// The first `longest` bytes at most.
+  /// All of it; what is longer than `longest` is refused, and not read on.
   func read() throws(CommandFailure) -> [UInt8] {
     let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure() }
     defer { if descriptor != 0 { close(descriptor) } }
     var content: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65536)
-    while content.count < Self.longest {
+    while content.count <= Self.longest {
       let count = Glibc.read(descriptor, &buffer, buffer.count)
       if count < 0 && errno == EINTR { continue }
       guard count >= 0 else { throw failure() }
       if count == 0 { break }
       content += buffer.prefix(count)
     }
+    guard content.count <= Self.longest else {
+      throw CommandFailure(
+        .badData, error: "\(VerifyReport.printable(path)) has more than 1 MiB",
+        hint: "see that it is the right file: nothing that is read here is as long")
+    }
     return content
   }
 
   private func failure() -> CommandFailure {
     CommandFailure(
-      .noInput, error: "\(path): \(String(cString: strerror(errno)))", hint: "name a file that you may read, or -")
+      .noInput, error: "\(VerifyReport.printable(path)): \(String(cString: strerror(errno)))",
+      hint: "name a file that you may read, or -")
   }
 }

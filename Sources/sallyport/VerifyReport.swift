@@ -65,10 +65,16 @@ struct VerifyReport {
     }
   }
 
-  /// Without control characters: what comes from a stranger must not steer a terminal.
+  private static let unseen: Set<Unicode.GeneralCategory> = [
+    .control, .format, .lineSeparator, .paragraphSeparator,
+  ]
+
+  /// Without characters that are not seen but change what is: what comes from a stranger must not steer a terminal, begin
+  /// a line of its own, or turn around the order of what is read.
   static func printable(_ text: String) -> String {
     String(
-      String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { unseen.contains($0.properties.generalCategory) ? "\u{FFFD}" : $0 }))
   }
 }
 

@@ -37,6 +37,18 @@ struct CertificateTests {
     #expect(try SmallPKI.template("P-384", key).selfSigned(with: key).p256PublicKey == nil)
   }
 
+  @Test("Extensions are of version 3, and of no other", arguments: [0, 1, 3, 9, 0x80] as [UInt8])
+  func refusesOtherVersions(_ number: UInt8) throws {
+    let key = try ECPrivateKey(.p256)
+    var template = SmallPKI.template("Version", key)
+    template.extensions = [.basicConstraints(isAuthority: false)]
+    var der = try template.selfSigned(with: key).der
+    let version = try #require(der.firstRange(of: [0xA0, 0x03, 0x02, 0x01, 0x02]))
+    #expect((try? Certificate(der: der)) != nil)
+    der[version.upperBound - 1] = number
+    #expect(throws: CryptographyError.self) { try Certificate(der: der) }
+  }
+
   @Test("Version 1, as the guide's commands make it, has no extensions")
   func readsVersion1() throws {
     let certificate = try SmallPKI(leaf: { $0.version = .v1 }).leaf

@@ -22,6 +22,20 @@ struct ChainValidatorTests {
     #expect(pki.rejection(roots: [other.root, pki.root], through: [pki.intermediate, pki.root]) == nil)
   }
 
+  @Test("Of two roots with one name and key the one that is valid counts, in whichever order they are pinned")
+  func takesTheValidRoot() throws {
+    let pki = try SmallPKI()
+    for (start, end) in [(SmallPKI.start, SmallPKI.middle), (SmallPKI.end, SmallPKI.end)] {
+      var template = SmallPKI.template("Root", pki.rootKey)
+      template.extensions = [.basicConstraints(isAuthority: true), .keyUsage([.keyCertSign, .crlSign])]
+      (template.notBefore, template.notAfter) = (start, end.advanced(by: .seconds(-1)))
+      let twin = try template.selfSigned(with: pki.rootKey)
+      #expect(pki.rejection(roots: [twin, pki.root]) == nil)
+      #expect(pki.rejection(roots: [pki.root, twin]) == nil)
+      #expect(pki.rejection(roots: [twin]) != nil)
+    }
+  }
+
   @Test("Validity includes both ends, to the nanosecond")
   func includesEnds() throws {
     let pki = try SmallPKI()

@@ -76,6 +76,15 @@ struct VerifyUsageTests {
     }
   }
 
+  @Test("A file that is too long exits 65 and is not cut off", arguments: [attestation, assertion, receipt])
+  func exits65(_ line: [String]) throws {
+    let shell = try Shell()
+    let file = try shell.file("long", String(repeating: "A", count: 1 << 20) + "!")
+    let transcript = try shell.verify([line[0], file] + line.dropFirst(2))
+    #expect(transcript.status == 65 && transcript.output.isEmpty)
+    #expect(transcript.errorLines.first?.hasSuffix("has more than 1 MiB") == true, "\(transcript.errorLines)")
+  }
+
   @Test("A root that cannot be read exits 66, one that is no certificate 64")
   func refusesRoots() throws {
     let shell = try Shell()

@@ -124,13 +124,15 @@ extension AuditEvent {
   var isRefusal: Bool {
     switch self {
     case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeBraked,
-      .trustRefused, .refreshRefused, .bindingRefused, .accessRefused, .pushRefused, .recoveryRefused:
+      .trustRefused, .refreshRefused, .bindingRefused, .accessRefused, .pushRefused, .recoveryRefused,
+      .securityKeyRefused:
       true
     case .deviceEnrolled, .deviceReenrolled, .deviceUnenrolled, .deviceUpgraded, .deviceDowngraded, .linkCodeMade,
       .signatureAccepted, .codeSent, .codeAccepted, .totpOffered, .totpConfirmed, .totpRemoved, .emailConfirmed,
       .backupCodesMade, .backupCodeSpent, .deviceTrusted, .trustRevoked, .trustUsed, .trustSteppedUp, .sessionRefreshed,
       .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
-      .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated:
+      .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
+      .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted, .securityKeyCloned:
       false
     }
   }
