@@ -74,22 +74,29 @@ extension Link {
   mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>)
     -> Reception
   {
-    let target = tls == nil ? plain : window.pointee.incoming
-    let got = recv(fd, target, TLSWindow.incomingCapacity, 0)
-    if got < 0 {
-      if errno == EAGAIN || errno == EINTR { return Reception() }
-      failure = SystemCallError.text(of: errno)
-      hasEnded = true
-      return Reception(count: 0, ended: true)
-    }
-    if got == 0 {
-      hasEnded = true
-      return Reception(count: 0, ended: true)
+    guard let got = fetch(into: tls == nil ? plain : window.pointee.incoming, TLSWindow.incomingCapacity) else {
+      return Reception(count: 0, ended: hasEnded)
     }
     guard let tls else { return Reception(count: got) }
     window.pointee.incomingStart = 0
     window.pointee.incomingEnd = got
-    return decrypt(tls, into: plain, through: window)
+    let reception = decrypt(tls, into: plain, through: window)
+    // Handshake flights, alerts and answers to key updates.
+    if window.pointee.outgoingCount > 0 { flush(window) }
+    return reception
+  }
+
+  /// Reads once, as it comes; how many bytes that were, `nil` if there were none or will be no more.
+  @inline(__always)
+  mutating func fetch(into target: UnsafeMutableRawPointer, _ capacity: Int) -> Int? {
+    let got = recv(fd, target, capacity, 0)
+    if got > 0 { return got }
+    if got < 0 {
+      if errno == EAGAIN || errno == EINTR { return nil }
+      failure = SystemCallError.text(of: errno)
+    }
+    hasEnded = true
+    return nil
   }
 
   /// Reads once and throws it away.
@@ -102,7 +109,8 @@ extension Link {
     }
   }
 
-  private mutating func decrypt(
+  /// Decrypts what is in the window. What OpenSSL has to say to it is left there, for `flush`.
+  mutating func decrypt(
     _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>
   ) -> Reception {
     var reception = Reception()
@@ -136,8 +144,6 @@ extension Link {
       break
     }
     if lateMessages > 0, lateMessages == lateMessagesBefore, reception.count > 0 { lateMessages -= 1 }
-    // Handshake flights, alerts and answers to key updates.
-    if window.pointee.outgoingCount > 0 { flush(window) }
     return reception
   }
 
@@ -175,7 +181,7 @@ extension Link {
     flush(window)
   }
 
-  private mutating func flush(_ window: UnsafeMutablePointer<TLSWindow>) {
+  mutating func flush(_ window: UnsafeMutablePointer<TLSWindow>) {
     let count = window.pointee.outgoingCount
     window.pointee.outgoingCount = 0
     transmit(UnsafeRawBufferPointer(start: window.pointee.outgoing, count: count))

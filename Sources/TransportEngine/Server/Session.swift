@@ -131,6 +131,7 @@ struct RelayBounds {
 
 /// What a session knows while it speaks HTTP.
 final class Exchange {
+  var hello = ClientHelloGuard()
   /// Of the socket, until a proxy that is believed says another one.
   var address: SocketAddress
   let acceptedAt: Milliseconds

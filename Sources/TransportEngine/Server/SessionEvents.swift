@@ -125,15 +125,16 @@ extension EventLoop {
 
   private func handshakeReadable(_ session: SessionRef) {
     let client = session.pointee.ends
-    let reception = client.pointee.link.receive(into: plain.start, through: window)
+    let reception = client.pointee.link.receive(greetedBy: &exchange.hello, into: plain.start, through: window)
     guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
       reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
       destroy(session)
       return
     }
+    guard let exchange = session.pointee.exchange else { return }
     updateInterest(session, .client)
     guard client.pointee.link.isHandshakeDone else { return }
-    if let tls = client.pointee.link.tls, let exchange = session.pointee.exchange {
+    if let tls = client.pointee.link.tls {
       exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
       service?.report(.handshakeCompleted(.milliseconds(now - exchange.acceptedAt)))
     }
