@@ -215,4 +215,6 @@ enum Readiness {
   static let output = shim_EPOLLOUT
   static let failed = shim_EPOLLERR
   static let hungUp = shim_EPOLLHUP
+  /// Nothing but errors, and these once: a socket that is not read for now.
+  static let reset = shim_EPOLLET
 }

@@ -18,6 +18,12 @@ struct Link {
   /// Why the connection is of no more use, once it is not.
   var failure: String?
   var lastHeard: Milliseconds = 0
+  /// When the peer was last seen to take something of what had to wait for it.
+  var lastTaken: Milliseconds = 0
+  /// Bytes that waited for the peer when that was looked at last, here and in the kernel.
+  private var waitingSeen = 0
+  /// The peer has reset the connection while it was not read.
+  var isReset = false
   /// Messages that came behind the handshake, less one for each reception that held data alone.
   private var lateMessages = 0
 
@@ -215,6 +221,17 @@ extension Link {
       }
     }
     if endsAfterOutbox { sendEnd(through: window) }
+  }
+
+  /// Notes whether the peer has taken anything since this was asked last. The kernel is asked as well: it reports room
+  /// only when there is a lot, and a slow reader may take minutes for that.
+  mutating func noteTaking(at now: Milliseconds) {
+    var queued: Int32 = 0
+    _ = ioctl(fd, UInt(TIOCOUTQ), &queued)
+    let waiting = outbox.count + Int(queued)
+    // More than before is as good: then all that waited before was taken.
+    if waiting != waitingSeen { lastTaken = now }
+    waitingSeen = waiting
   }
 
   /// Says that nothing more will come from us, behind all that waits: close_notify and FIN. Reading goes on.

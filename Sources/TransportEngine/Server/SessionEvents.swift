@@ -52,6 +52,10 @@ extension EventLoop {
       if side == .upstream { connected(session) } else { setInterest(session, .client, 0) }
       return
     }
+    if (session.pointee.ends + side.index).pointee.link.interest == Readiness.reset {
+      if events & Readiness.failed != 0 { wasReset(session, side) }
+      return
+    }
     let token = session.pointee.token
     if events & (Readiness.output | Readiness.failed) != 0 {
       writable(session, side)
@@ -63,7 +67,9 @@ extension EventLoop {
   private func writable(_ session: SessionRef, _ side: Side) {
     let end = session.pointee.ends + side.index
     guard end.pointee.link.isOpen else { return }
+    let waiting = end.pointee.link.outbox.count
     end.pointee.link.drainOutbox(through: window)
+    if end.pointee.link.outbox.count < waiting { end.pointee.link.lastTaken = now }
     switch session.pointee.phase {
     case .relay: settle(session)
     case .bridge, .conversation: settleEndpoint(session)
