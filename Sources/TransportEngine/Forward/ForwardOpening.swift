@@ -25,9 +25,7 @@ extension EventLoop {
   }
 
   private func connectForward(_ session: SessionRef, _ order: any ForwardOrder) {
-    session.pointee.phase = .connection
-    schedule(session, after: order.limits.connectTimeout)
-    reach(session, order.upstream)
+    reach(session, order.upstream, within: order.limits.connectTimeout)
   }
 
   /// Only a request that may be repeated is sent on a connection that may have died without saying so.

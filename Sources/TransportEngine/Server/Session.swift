@@ -155,7 +155,11 @@ final class Exchange {
   var forward: Forward?
   /// Where the upstream may be, and which of these is next.
   var addresses: ArraySlice<SocketAddress> = []
+  /// The one that is being tried, or was last.
+  var attempt: SocketAddress?
   var lastConnectError = ""
+  /// When patience with the upstream's connection, TLS and 101 runs out.
+  var connectDeadline: Milliseconds = 0
   /// What the upstream answered so far.
   var upstreamInbox: [UInt8] = []
   var refusal: UpstreamRefusal?

@@ -120,7 +120,8 @@ extension EventLoop {
       if session.pointee.exchange?.inbox.isEmpty ?? true { destroy(session) } else { refuse(session, .tooSlow) }
     case .body: refuse(session, .tooSlow)
     case .decision, .answer, .farewell: destroy(session)
-    case .connection, .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
+    case .connection: connectionExpired(session)
+    case .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
     case .forward: forwardExpired(session)
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
@@ -130,6 +131,7 @@ extension EventLoop {
   // MARK: TLS
 
   private func handshakeReadable(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange else { return }
     let client = session.pointee.ends
     let reception = client.pointee.link.receive(greetedBy: &exchange.hello, into: plain.start, through: window)
     guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
@@ -137,7 +139,6 @@ extension EventLoop {
       destroy(session)
       return
     }
-    guard let exchange = session.pointee.exchange else { return }
     updateInterest(session, .client)
     guard client.pointee.link.isHandshakeDone else { return }
     if let tls = client.pointee.link.tls {
