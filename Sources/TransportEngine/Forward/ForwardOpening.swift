@@ -68,7 +68,13 @@ extension EventLoop {
     let early = exchange.inbox
     exchange.inbox = []
     early.withUnsafeBufferPointer { forwardFromClient(session, exchange, forward, $0) }
+    let token = session.pointee.token
   }
+    // The client has left in the middle of its request: nobody will be told of that again.
+    guard slots.session(token) != nil, exchange.forward === forward, session.pointee.phase == .forward,
+      session.pointee.ends.pointee.link.hasEnded, !forward.request.isComplete
+    else { return }
+    destroy(session)
 
   /// The connection was kept, and dead: once more on a new one, and only once.
   func repeatForward(_ session: SessionRef, _ forward: Forward) -> Bool {
