@@ -110,7 +110,8 @@ extension Link {
       let answer = UnsafeRawBufferPointer(start: window.pointee.outgoing, count: window.pointee.outgoingCount)
       if !answer.isEmpty { hello.stage = ClientHelloGuard.isRetryRequest(answer) ? .second : .answered }
       flush(window)
-      if failure != nil || window.pointee.unread.isEmpty { return reception }
+      // Behind an end OpenSSL reads nothing more, however often it is asked.
+      if reception.ended || window.pointee.unread.isEmpty { return reception }
     }
     let reception = decrypt(tls, into: plain, through: window)
     flush(window)

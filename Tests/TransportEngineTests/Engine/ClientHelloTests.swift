@@ -162,6 +162,18 @@ extension EngineTests {
       #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes"])
     }
 
+    @Test("one that breaks off with the client's end, and goes on behind it, ends the connection and costs no time")
+    func brokenOff() throws {
+      let gate = try Gate(TLSFolder())
+      let client = try gate.gate.connect()
+      let beginning: [UInt8] = [22, 3, 1, 0, 6, 1, 0, 1, 0, 3, 3]
+      let warning: [UInt8] = [21, 3, 1, 0, 2, 1, 90]
+      let end: [UInt8] = [21, 3, 1, 0, 2, 1, 0]
+      try client.send(beginning + warning + end + end + beginning)
+      _ = try? client.readToEnd()
+      #expect(gate.reasons.withLock(\.count) == 1)
+    }
+
     @Test("nothing stands before a second one that would hide how it begins")
     func hidden() throws {
       let files = try TLSFolder()
