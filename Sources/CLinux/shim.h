@@ -25,6 +25,7 @@ static const uint32_t shim_EPOLLIN = EPOLLIN;
 static const uint32_t shim_EPOLLOUT = EPOLLOUT;
 static const uint32_t shim_EPOLLERR = EPOLLERR;
 static const uint32_t shim_EPOLLHUP = EPOLLHUP;
+static const uint32_t shim_EPOLLET = EPOLLET;
 static const uint32_t shim_EPOLLEXCLUSIVE = EPOLLEXCLUSIVE;
 
 static inline int shim_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }

@@ -38,6 +38,10 @@ static inline void sallyport_SSL_CTX_disable_session_cache(SSL_CTX *ctx) {
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 }
 
+static inline void sallyport_SSL_CTX_set_max_cert_list(SSL_CTX *ctx, long bytes) {
+  SSL_CTX_set_max_cert_list(ctx, bytes);
+}
+
 static inline int sallyport_SSL_CTX_set1_groups_list(SSL_CTX *ctx, const char *groups) {
   return (int)SSL_CTX_set1_groups_list(ctx, groups);
 }

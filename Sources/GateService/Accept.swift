@@ -1,18 +1,63 @@
+internal import Glibc
 internal import Transport
 
 /// What a client says in `Accept` (RFC 9110 section 12.5.1), as far as it matters here.
 enum Accept {
   /// Whether JSON is asked for by its name; a wildcard asks for nothing.
+  ///
+  /// Every request is asked, and a field may have 16 KB: so it is read byte by byte, once, and a range that is too short
+  /// to be the one is passed over.
   static func namesJSON(in headers: HeaderFields) -> Bool {
-    headers.values(of: "Accept").lazy.flatMap { $0.split(separator: ",") }.contains { range in
-      let parts = range.split(separator: ";").map { $0.trimmingSpaces() }
-      guard let type = parts.first, HeaderFields.isSame(String(type), "application/json") else { return false }
-      return !parts.dropFirst().contains(where: isZeroWeight)
+    headers.values(of: "Accept").contains { value in
+      var value = value
+      return value.withUTF8 { UnsafeRawBufferPointer($0).parts(at: UInt8(ascii: ","), contain: isJSON) }
     }
   }
 
-  private static func isZeroWeight(_ parameter: Substring) -> Bool {
-    guard parameter.lowercased().hasPrefix("q=") else { return false }
-    return parameter.dropFirst(2).allSatisfy { $0 == "0" || $0 == "." }
+  private static func isJSON(_ range: UnsafeRawBufferPointer) -> Bool {
+    guard range.count >= json.count else { return false }
+    var position = 0
+    var isIt = false
+    // The type first, then its parameters.
+    let isRefused = range.parts(at: UInt8(ascii: ";")) { part in
+      defer { position += 1 }
+      guard position == 0 else { return isZeroWeight(part.withoutSpaces) }
+      let type = part.withoutSpaces
+      isIt = type.elementsEqual(json) { $0 == $1 || (65...90).contains($0) && $0 | 0x20 == $1 }
+      return !isIt
+    }
+    return isIt && !isRefused
+  }
+
+  private static let json = Array("application/json".utf8)
+
+  private static func isZeroWeight(_ parameter: UnsafeRawBufferPointer) -> Bool {
+    guard parameter.count >= 2, parameter[0] | 0x20 == UInt8(ascii: "q"), parameter[1] == UInt8(ascii: "=") else {
+      return false
+    }
+    return parameter.dropFirst(2).allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether `condition` holds for one of the parts between separators. The rest is not looked at then.
+  fileprivate func parts(at separator: UInt8, contain condition: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    var rest = self
+    while let start = rest.baseAddress {
+      let found = memchr(start, Int32(separator), rest.count)
+      let length = found.map { UnsafeRawPointer($0) - start } ?? rest.count
+      if condition(UnsafeRawBufferPointer(start: start, count: length)) { return true }
+      if found == nil { return false }
+      rest = UnsafeRawBufferPointer(start: start + length + 1, count: rest.count - length - 1)
+    }
+    return false
+  }
+
+  fileprivate var withoutSpaces: UnsafeRawBufferPointer {
+    func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else {
+      return UnsafeRawBufferPointer(start: baseAddress, count: 0)
+    }
+    return UnsafeRawBufferPointer(rebasing: self[first...last])
   }
 }

@@ -61,7 +61,8 @@ public struct SessionLimits: Sendable, Hashable {
   public var connectTimeout: Duration
   /// After which a session is closed with 3008, however busy.
   public var maxAge: Duration?
-  /// How long a side may be silent, pongs counting as sound, before the session is closed with 3008.
+  /// How long a side may be silent before the session is closed with 3008. Pongs count as sound, and so does taking what
+  /// had to wait; a side that is not read, because the other one takes nothing, may be silent for as long as anything moves.
   public var idleTimeout: Duration?
   /// How long a side may be silent before it is sent a Ping.
   public var pingInterval: Duration?

@@ -246,6 +246,8 @@ public final class Engine: Sendable {
         let isAccepted = loop.execute { loop in
           loop.service = new
           loop.countConnections(in: new)
+          // Those that are busy are not kept either: they were verified with the authorities of before.
+          for kept in loop.keptUpstreams.all { kept.leave(loop) }
           continuation.resume()
         }
         if !isAccepted { continuation.resume() }

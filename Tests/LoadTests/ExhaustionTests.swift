@@ -8,7 +8,7 @@ import TransportEngine
 
 /// What many clients do at once to use up a gate, each with the bound of what they get.
 enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
-  case heads, bodies, fragments, windows, silence
+  case hellos, heads, bodies, fragments, windows, silence
 
   var testDescription: String { rawValue }
 
@@ -16,7 +16,7 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   var count: Int {
     let full =
       switch self {
-      case .heads, .bodies, .silence: 1000
+      case .hellos, .heads, .bodies, .silence: 1000
       case .fragments, .windows: 100
       }
     return Sanitizer.reduce(Exhaustion.isWanted ? full : full / 10)
@@ -25,6 +25,8 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   /// Bytes of the gate's memory for each client, at most.
   var bound: Int {
     switch self {
+    // What a connection costs before it is one, room for 16 KiB of a message, and a record of as much.
+    case .hellos: 80 << 10
     // What a connection costs, and 16 KiB of a head in a buffer that doubles.
     case .heads: 48 << 10
     // The same, and 64 KiB of a body.
@@ -37,7 +39,7 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   /// How long it takes until the gate has ended all of it; `nil` if it may go on for ever.
   var patience: Duration? {
     switch self {
-    case .heads, .bodies, .silence: .seconds(16)
+    case .hellos, .heads, .bodies, .silence: .seconds(16)
     case .fragments, .windows: nil
     }
   }

@@ -1,10 +1,11 @@
-"""attacker.py KIND PORT AUTHORITY COUNT: many clients that mean ill, each on a connection of its own over TLS.
+"""attacker.py KIND PORT AUTHORITY COUNT: many clients that mean ill, each on a connection of its own over TLS, or before it.
 
     heads        each sends 16,000 bytes of a head, and no end
     bodies       each sends all but one of 60,000 bytes of a registration
     fragments    each opens a socket at /sink, whose server reads nothing, and sends a message in fragments of one byte,
                  as many as are taken
     windows      each opens a socket at /flood with the smallest window that the system has, and reads a byte now and then
+    hellos       each begins the longest ClientHello that the gate takes, and sends all but one byte of it
     silence      each ends its part of the TLS handshake, and says nothing
     sink         no client: a server that opens sockets and reads nothing of them; writes {"port": N}
 
@@ -28,12 +29,17 @@ def tell(**event):
     print(json.dumps(event), flush=True)
 
 
-def connect(port, authority, window=None):
+def dial(port, window=None):
     plain = socket.socket()
     if window:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
     plain.settimeout(20)
     plain.connect(("127.0.0.1", port))
+    return plain
+
+
+def connect(port, authority, window=None):
+    plain = dial(port, window)
     return ssl.create_default_context(cafile=authority).wrap_socket(plain, server_hostname="localhost")
 
 
@@ -79,6 +85,11 @@ def windows(client):
     threading.Thread(target=trickle, daemon=True).start()
 
 
+def hellos(client):
+    # In two records: for the message there is room from its header on, and the second record has a buffer of its own.
+    client.sendall(bytes([22, 3, 1, 0, 4, 1, 0, 0x40, 0]) + bytes([22, 3, 1, 0x40, 0]) + b"a" * 16383)
+
+
 def silence(client):
     pass
 
@@ -105,7 +116,7 @@ def attack(kind, port, authority, count):
     clients = []
 
     def begin(_):
-        client = connect(port, authority, 2304 if kind == "windows" else None)
+        client = dial(port) if kind == "hellos" else connect(port, authority, 2304 if kind == "windows" else None)
         act(client)
         clients.append(client)
 

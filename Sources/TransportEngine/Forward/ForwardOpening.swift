@@ -1,3 +1,4 @@
+internal import COpenSSL
 internal import Transport
 
 /// From the decision to the request's head on its way.
@@ -25,9 +26,7 @@ extension EventLoop {
   }
 
   private func connectForward(_ session: SessionRef, _ order: any ForwardOrder) {
-    session.pointee.phase = .connection
-    schedule(session, after: order.limits.connectTimeout)
-    reach(session, order.upstream)
+    reach(session, order.upstream, within: order.limits.connectTimeout)
   }
 
   /// Only a request that may be repeated is sent on a connection that may have died without saying so.
@@ -69,7 +68,13 @@ extension EventLoop {
     }
     let early = exchange.inbox
     exchange.inbox = []
+    let token = session.pointee.token
     early.withUnsafeBufferPointer { forwardFromClient(session, exchange, forward, $0) }
+    // The client has left in the middle of its request: nobody will be told of that again.
+    guard slots.session(token) != nil, exchange.forward === forward, session.pointee.phase == .forward,
+      session.pointee.ends.pointee.link.hasEnded, !forward.request.isComplete
+    else { return }
+    destroy(session)
   }
 
   /// The connection was kept, and dead: once more on a new one, and only once.
@@ -87,12 +92,21 @@ extension EventLoop {
   func keepUpstream(_ session: SessionRef, _ forward: Forward) {
     setInterest(session, .upstream, 0)
     let link = session.pointee.ends[1].link
-    guard forward.keepsConnection, drain == nil, link.failure == nil, !link.hasEnded, link.outbox.isEmpty else {
+    guard forward.keepsConnection, drain == nil, link.failure == nil, !link.hasEnded, link.outbox.isEmpty,
+      isVerifiedAsNow(link, forward.order.upstream)
+    else {
       session.pointee.ends[1].link.close()
       return
     }
     session.pointee.ends[1].link = Link()
     let kept = KeptUpstream(link, to: forward.order.upstream)
     if keptUpstreams.add(kept) { kept.wait(in: self) }
+  }
+
+  /// Whether a new connection to `upstream` would be verified with the same authorities as `link` was. Each reload reads
+  /// them anew.
+  private func isVerifiedAsNow(_ link: Link, _ upstream: Upstream) -> Bool {
+    guard let tls = link.tls, case .secureWebSocket(_, _, let settings) = upstream else { return true }
+    return service?.upstreamTLS.isCurrent(SSL_get_SSL_CTX(tls), for: settings) ?? false
   }
 }

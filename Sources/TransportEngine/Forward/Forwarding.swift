@@ -21,8 +21,9 @@ extension EventLoop {
       session.pointee.phase == .forward
     else { return }
     switch side {
-    // Whoever leaves before all was asked, or heard, wants nothing.
-    case .client: destroy(session)
+    // Whoever leaves before all was asked wants nothing; else he may still be listening.
+    case .client:
+      if !forward.request.isComplete || session.pointee.ends.pointee.link.failure != nil { destroy(session) }
     case .upstream: upstreamLeft(session, exchange, forward)
     }
   }

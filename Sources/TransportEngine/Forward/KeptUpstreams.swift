@@ -25,6 +25,9 @@ struct KeptUpstreams {
     return true
   }
 
+  /// Those that wait.
+  var all: [KeptUpstream] { waiting.values.flatMap(\.self) }
+
   mutating func remove(_ kept: KeptUpstream) {
     waiting[kept.upstream]?.removeAll { $0 === kept }
     if waiting[kept.upstream]?.isEmpty == true { waiting[kept.upstream] = nil }
@@ -72,7 +75,7 @@ final class KeptUpstream: LoopChannel {
     loop.remove(self)
   }
 
-  private func leave(_ loop: EventLoop) {
+  func leave(_ loop: EventLoop) {
     loop.keptUpstreams.remove(self)
     withdraw(from: loop)
     link.close()

@@ -20,7 +20,8 @@ final class EventLoop: @unchecked Sendable {
   var random = RandomPool()
   /// What decides, and on which terms. `nil` in a loop that only opens connections.
   var service: SessionService?
-  let resolver: Resolver
+  /// Tests put one of their own here.
+  var resolver: Resolver
   /// Sessions, in whatever phase.
   var sessionCount = 0
   /// What the sessions that are over carried.
@@ -214,5 +215,7 @@ enum Readiness {
   static let exclusive = shim_EPOLLEXCLUSIVE
   static let output = shim_EPOLLOUT
   static let failed = shim_EPOLLERR
+  /// Nothing but errors, and these once: a socket that is not read for now.
+  static let reset = shim_EPOLLET
   static let hungUp = shim_EPOLLHUP
 }

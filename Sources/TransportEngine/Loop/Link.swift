@@ -18,6 +18,12 @@ struct Link {
   /// Why the connection is of no more use, once it is not.
   var failure: String?
   var lastHeard: Milliseconds = 0
+  /// When the peer was last seen to take something of what had to wait for it.
+  var lastTaken: Milliseconds = 0
+  /// Bytes that waited for the peer when that was looked at last, here and in the kernel.
+  private var waitingSeen = 0
+  /// The peer has reset the connection while it was not read.
+  var isReset = false
   /// Messages that came behind the handshake, less one for each reception that held data alone.
   private var lateMessages = 0
 
@@ -74,22 +80,29 @@ extension Link {
   mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>)
     -> Reception
   {
-    let target = tls == nil ? plain : window.pointee.incoming
-    let got = recv(fd, target, TLSWindow.incomingCapacity, 0)
-    if got < 0 {
-      if errno == EAGAIN || errno == EINTR { return Reception() }
-      failure = SystemCallError.text(of: errno)
-      hasEnded = true
-      return Reception(count: 0, ended: true)
-    }
-    if got == 0 {
-      hasEnded = true
-      return Reception(count: 0, ended: true)
+    guard let got = fetch(into: tls == nil ? plain : window.pointee.incoming, TLSWindow.incomingCapacity) else {
+      return Reception(count: 0, ended: hasEnded)
     }
     guard let tls else { return Reception(count: got) }
     window.pointee.incomingStart = 0
     window.pointee.incomingEnd = got
-    return decrypt(tls, into: plain, through: window)
+    let reception = decrypt(tls, into: plain, through: window)
+    // Handshake flights, alerts and answers to key updates.
+    if window.pointee.outgoingCount > 0 { flush(window) }
+    return reception
+  }
+
+  /// Reads once, as it comes; how many bytes that were, `nil` if there were none or will be no more.
+  @inline(__always)
+  mutating func fetch(into target: UnsafeMutableRawPointer, _ capacity: Int) -> Int? {
+    let got = recv(fd, target, capacity, 0)
+    if got > 0 { return got }
+    if got < 0 {
+      if errno == EAGAIN || errno == EINTR { return nil }
+      failure = SystemCallError.text(of: errno)
+    }
+    hasEnded = true
+    return nil
   }
 
   /// Reads once and throws it away.
@@ -102,7 +115,8 @@ extension Link {
     }
   }
 
-  private mutating func decrypt(
+  /// Decrypts what is in the window. What OpenSSL has to say to it is left there, for `flush`.
+  mutating func decrypt(
     _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>
   ) -> Reception {
     var reception = Reception()
@@ -136,8 +150,6 @@ extension Link {
       break
     }
     if lateMessages > 0, lateMessages == lateMessagesBefore, reception.count > 0 { lateMessages -= 1 }
-    // Handshake flights, alerts and answers to key updates.
-    if window.pointee.outgoingCount > 0 { flush(window) }
     return reception
   }
 
@@ -175,7 +187,7 @@ extension Link {
     flush(window)
   }
 
-  private mutating func flush(_ window: UnsafeMutablePointer<TLSWindow>) {
+  mutating func flush(_ window: UnsafeMutablePointer<TLSWindow>) {
     let count = window.pointee.outgoingCount
     window.pointee.outgoingCount = 0
     transmit(UnsafeRawBufferPointer(start: window.pointee.outgoing, count: count))
@@ -209,6 +221,17 @@ extension Link {
       }
     }
     if endsAfterOutbox { sendEnd(through: window) }
+  }
+
+  /// Notes whether the peer has taken anything since this was asked last. The kernel is asked as well: it reports room
+  /// only when there is a lot, and a slow reader may take minutes for that.
+  mutating func noteTaking(at now: Milliseconds) {
+    var queued: Int32 = 0
+    _ = ioctl(fd, UInt(TIOCOUTQ), &queued)
+    let waiting = outbox.count + Int(queued)
+    // More than before is as good: then all that waited before was taken.
+    if waiting != waitingSeen { lastTaken = now }
+    waitingSeen = waiting
   }
 
   /// Says that nothing more will come from us, behind all that waits: close_notify and FIN. Reading goes on.

@@ -6,7 +6,9 @@ internal import Transport
 /// Names to addresses, without holding up a loop.
 ///
 /// One lookup a name at a time, each on a thread of its own, since `getaddrinfo` waits; there are as many names as
-/// there are upstreams. Answers are kept for a few seconds, and longer if the next lookup fails.
+/// there are upstreams. Answers are kept for a few seconds. An older one is still given, at once, while the name is looked
+/// up again behind it, and stays for as long as that takes or fails: a name server that is slow or away does not take an
+/// upstream away whose addresses are known.
 final class Resolver: Sendable {
   typealias Answer = Result<[SocketAddress], ResolverError>
 
@@ -15,11 +17,30 @@ final class Resolver: Sendable {
   private struct Entry {
     var addresses: [SocketAddress] = []
     var freshUntil: Milliseconds = 0
+    var isBeingLookedUp = false
     var waiting: [@Sendable (Answer) -> Void] = []
+    /// The one that answered when others did not: it is tried first from then on, until it fails itself.
+    var preferred: SocketAddress?
+
+    var ordered: [SocketAddress] {
+      guard let preferred, addresses.contains(preferred) else { return addresses }
+      return [preferred] + addresses.filter { $0 != preferred }
+    }
   }
 
   private static let freshness: Milliseconds = 5000
   private let entries = Guarded<[String: Entry]>([:])
+  private let find: @Sendable (String, UInt16) -> Answer
+  private let clock: @Sendable () -> Milliseconds
+
+  /// - Parameter find: the lookup itself, which may block.
+  init(
+    find: @escaping @Sendable (String, UInt16) -> Answer = { Resolver.lookUp($0, port: $1) },
+    clock: @escaping @Sendable () -> Milliseconds = monotonicMilliseconds
+  ) {
+    self.find = find
+    self.clock = clock
+  }
 
   /// Calls `answer` once, perhaps before this returns, perhaps on another thread.
   func resolve(_ host: String, port: UInt16, answer: @escaping @Sendable (Answer) -> Void) {
@@ -27,41 +48,45 @@ final class Resolver: Sendable {
       answer(.success([literal]))
       return
     }
-    let key = "\(host):\(port)"
-    let now = monotonicMilliseconds()
-    let (known, isFirst) = entries.withLock { entries -> ([SocketAddress]?, Bool) in
+    let key = Self.key(host, port)
+    let now = clock()
+    let (known, begins) = entries.withLock { entries -> ([SocketAddress], Bool) in
       var entry = entries[key] ?? Entry()
-      if entry.freshUntil > now { return (entry.addresses, false) }
-      entry.waiting.append(answer)
+      if entry.addresses.isEmpty { entry.waiting.append(answer) }
+      let begins = entry.freshUntil <= now && !entry.isBeingLookedUp
+      if begins { entry.isBeingLookedUp = true }
       entries[key] = entry
-      return (nil, entry.waiting.count == 1)
+      return (entry.ordered, begins)
     }
-    if let known {
-      answer(.success(known))
-    } else if isFirst {
-      do throws(SystemCallError) {
-        try Thread.start { [self] in finish(key, Self.lookUp(host, port: port)) }
-      } catch {
-        finish(key, .failure(ResolverError(description: "\(host): \(error)")))
-      }
+    if !known.isEmpty { answer(.success(known)) }
+    guard begins else { return }
+    do throws(SystemCallError) {
+      try Thread.start { [self] in finish(key, find(host, port)) }
+    } catch {
+      finish(key, .failure(ResolverError(description: "\(host): \(error)")))
     }
   }
 
+  /// Has `address` be the first from now on, for as long as the name has it.
+  func prefer(_ address: SocketAddress, for host: String, port: UInt16) {
+    entries.withLock { $0[Self.key(host, port)]?.preferred = address }
+  }
+
+  private static func key(_ host: String, _ port: UInt16) -> String { "\(host):\(port)" }
+
   private func finish(_ key: String, _ answer: Answer) {
+    let now = clock()
     let (result, waiting) = entries.withLock { entries -> (Answer, [@Sendable (Answer) -> Void]) in
       var entry = entries[key] ?? Entry()
+      defer { entries[key] = entry }
       let waiting = entry.waiting
       entry.waiting = []
-      var result = answer
-      switch answer {
-      case .success(let addresses):
-        entry.addresses = addresses
-        entry.freshUntil = monotonicMilliseconds() + Self.freshness
-      case .failure:
-        if !entry.addresses.isEmpty { result = .success(entry.addresses) }
-      }
-      entries[key] = entry
-      return (result, waiting)
+      entry.isBeingLookedUp = false
+      if case .success(let addresses) = answer { entry.addresses = addresses }
+      // Nothing known: the next one that asks looks for itself.
+      guard !entry.addresses.isEmpty else { return (answer, waiting) }
+      entry.freshUntil = now + Self.freshness
+      return (.success(entry.ordered), waiting)
     }
     for callback in waiting { callback(result) }
   }

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Transport
 
 /// A WebSocket that ends here: for a service that speaks plain bytes, or for a conversation of this process.
@@ -265,20 +266,28 @@ extension EventLoop {
     }
     let bounds = session.pointee.bounds
     let client = session.pointee.ends
-    // Not listened to, because the service does not take what the client sent.
-    if !session.pointee.ends[1].link.outbox.isEmpty { client.pointee.link.lastHeard = now }
-    let heard = client.pointee.link.lastHeard
+    let isHeard = client.pointee.link.interest & Readiness.input != 0
+    let heard = lastSign(of: .client, in: session)
+    let idle = patienceWithSilence(of: .client, in: session)
     let isTooOld = bounds.ageDeadline.map { now >= $0 } ?? false
-    if isTooOld || bounds.idle.map({ now >= heard + $0 }) ?? false {
-      closeEndpoint(
-        session, .timeout, reason: isTooOld ? "the session has reached its greatest age" : "the client is silent")
+    let isSilent = idle.map { now >= heard + $0 } ?? false
+    if isSilent && client.pointee.link.isReset {
+      client.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
+      settleEndpoint(session)
       return
     }
-    var next = min(bounds.ageDeadline ?? .max, bounds.idle.map { heard + $0 } ?? .max)
+    if isTooOld || isSilent {
+      let silence = isHeard ? "the client is silent" : "nothing has moved for too long"
+      closeEndpoint(session, .timeout, reason: isTooOld ? "the session has reached its greatest age" : silence)
+      return
+    }
+    var next = min(bounds.ageDeadline ?? .max, idle.map { heard + $0 } ?? .max)
     if let ping = bounds.ping {
       if now >= max(heard, client.pointee.lastPing) + ping {
         client.pointee.lastPing = now
-        if client.pointee.link.outbox.isEmpty { sendToClient(session, endpoint.socket.ping(Array("sallyport".utf8))) }
+        if client.pointee.link.outbox.isEmpty, isHeard {
+          sendToClient(session, endpoint.socket.ping(Array("sallyport".utf8)))
+        }
       }
       next = min(next, max(heard, client.pointee.lastPing) + ping)
     }

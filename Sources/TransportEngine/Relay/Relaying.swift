@@ -141,7 +141,8 @@ extension EventLoop {
   func updateRelayInterest(_ session: SessionRef, _ side: Side, reads: Bool) {
     let end = session.pointee.ends + side.index
     let input = reads && end.pointee.link.mayRead ? Readiness.input : 0
-    let wanted = input | (end.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
+    var wanted = input | (end.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
+    if wanted == 0, side == .client, !end.pointee.link.hasEnded, !end.pointee.link.isReset { wanted = Readiness.reset }
     if wanted != end.pointee.link.interest {
       // Time during which we did not listen is not silence.
       if input != 0 { end.pointee.link.lastHeard = now }

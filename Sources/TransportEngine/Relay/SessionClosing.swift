@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Transport
 
 /// How sessions end, and how the gate notices that they should.
@@ -167,6 +168,40 @@ extension EventLoop {
     return nil
   }
 
+  /// When an end last showed that it lives. To take what waits for it is as good as to say something: a reader that
+  /// stalls is not pinged. An end that is not listened to, because the other one does not take what it sent, is excused
+  /// for as long as anything moves in the session.
+  func lastSign(of side: Side, in session: SessionRef) -> Milliseconds {
+    let end = session.pointee.ends + side.index
+    let isHeard = end.pointee.link.interest & Readiness.input != 0
+    var last = end.pointee.link.lastHeard
+    for index in 0..<2 where index == side.index || !isHeard {
+      let other = session.pointee.ends + index
+      guard other.pointee.link.isOpen else { continue }
+      if !other.pointee.link.outbox.isEmpty { other.pointee.link.noteTaking(at: now) }
+      last = max(last, other.pointee.link.lastTaken, isHeard ? 0 : other.pointee.link.lastHeard)
+    }
+    return last
+  }
+
+  /// How long an end may give no sign of life; `nil` for ever.
+  func patienceWithSilence(of side: Side, in session: SessionRef) -> Milliseconds? {
+    let idle = session.pointee.bounds.idle
+    guard session.pointee.ends[side.index].link.isReset else { return idle }
+    return min(idle ?? .max, closePatience.milliseconds)
+  }
+
+  /// A client has reset its connection while it was not read. The upstream is still given what it sent, for as long as it
+  /// takes it.
+  func wasReset(_ session: SessionRef, _ side: Side) {
+    session.pointee.ends[side.index].link.isReset = true
+    switch session.pointee.phase {
+    case .relay: relayTimer(session)
+    case .bridge, .conversation: endpointTimer(session)
+    default: break
+    }
+  }
+
   /// Pings a silent end, or ends its session; says when to look again, `nil` if the session is being closed.
   private func checkSilence(_ session: SessionRef, _ side: Side) -> Milliseconds? {
     let end = session.pointee.ends + side.index
@@ -174,15 +209,24 @@ extension EventLoop {
     guard end.pointee.link.isOpen else { return .max }
     // It cannot answer a Ping any more, so its patience runs from its last word, whatever the other end still has to say.
     if end.pointee.link.hasEnded { return checkDeparture(session, side, bounds) }
-    // Not listened to, because the other end does not take what this one sent.
-    if end.pointee.link.interest & Readiness.input == 0 { end.pointee.link.lastHeard = now }
-    let heard = end.pointee.link.lastHeard
-    if let idle = bounds.idle, now >= heard + idle {
-      close(session, .timeout, reason: "\(side.name.rawValue) silent for \(idle / 1000) s")
+    let isHeard = end.pointee.link.interest & Readiness.input != 0
+    let heard = lastSign(of: side, in: session)
+    let idle = patienceWithSilence(of: side, in: session)
+    if let idle, now >= heard + idle {
+      if end.pointee.link.isReset {
+        end.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
+        settle(session)
+      } else {
+        let reason = isHeard ? "\(side.name.rawValue) silent" : "nothing has moved"
+        close(session, .timeout, reason: "\(reason) for \(idle / 1000) s")
+      }
       return nil
     }
-    var next = bounds.idle.map { heard + $0 } ?? .max
-    if let ping = bounds.ping {
+    var next = idle.map { heard + $0 } ?? .max
+    if let ping = bounds.ping, !isHeard {
+      // Its answer would not be read.
+      next = min(next, now + ping)
+    } else if let ping = bounds.ping {
       let last = max(heard, end.pointee.lastPing)
       if now >= last + ping {
         end.pointee.lastPing = now

@@ -12,13 +12,14 @@ struct UpstreamRefusal {
 extension EventLoop {
   func openUpstream(_ session: SessionRef, _ exchange: Exchange, _ order: any RelayOrder) {
     session.pointee.order = order
-    session.pointee.phase = .connection
-    schedule(session, after: order.limits.connectTimeout)
-    reach(session, order.upstream)
+    reach(session, order.upstream, within: order.limits.connectTimeout)
   }
 
   /// Connects to `upstream`, for whatever the session wants of it.
-  func reach(_ session: SessionRef, _ upstream: Upstream) {
+  func reach(_ session: SessionRef, _ upstream: Upstream, within timeout: Duration) {
+    session.pointee.phase = .connection
+    session.pointee.exchange?.connectDeadline = now + max(1, timeout.milliseconds)
+    schedule(session, after: timeout)
     switch upstream {
     case .unix(let path):
       connect(session, to: [.unix(path)])
@@ -27,10 +28,13 @@ extension EventLoop {
         connect(session, to: [literal])
         return
       }
-      let token = session.pointee.token
+      let (token, id) = (session.pointee.token, session.pointee.exchange?.requestID)
       resolver.resolve(host, port: port) { [self] answer in
         execute { loop in
-          guard let session = loop.slots.session(token), session.pointee.phase == .connection else { return }
+          // An answer that came too late must not be taken for that of the connection's next request.
+          guard let session = loop.slots.session(token), session.pointee.phase == .connection,
+            session.pointee.exchange?.requestID == id, !session.pointee.ends[1].link.isOpen
+          else { return }
           switch answer {
           case .success(let addresses): loop.connect(session, to: addresses)
           case .failure(let error): loop.upstreamFailed(session, error.description)
@@ -42,6 +46,7 @@ extension EventLoop {
 
   private func connect(_ session: SessionRef, to addresses: [SocketAddress]) {
     session.pointee.exchange?.addresses = addresses[...]
+    session.pointee.exchange?.lastConnectError = ""
     tryNextAddress(session)
   }
 
@@ -49,12 +54,14 @@ extension EventLoop {
     guard let exchange = session.pointee.exchange else { return }
     let upstream = session.pointee.ends + 1
     while let address = exchange.addresses.popFirst() {
+      exchange.attempt = address
       do throws(SystemCallError) {
         upstream.pointee.link = Link()
         upstream.pointee.link.fd = try Socket.make(for: address)
         if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.link.fd) }
         let isConnected = try Socket.connect(upstream.pointee.link.fd, to: address)
         setInterest(session, .upstream, Readiness.output)
+        timers.schedule(session.pointee.timer, at: attemptDeadline(exchange))
         if isConnected { established(session) }
         return
       } catch {
@@ -63,6 +70,32 @@ extension EventLoop {
       }
     }
     upstreamFailed(session, exchange.lastConnectError)
+  }
+
+  /// Each address has an equal share of the time that is left, and at least a second of it: one that is silent must not
+  /// use up what the others would need.
+  private func attemptDeadline(_ exchange: Exchange) -> Milliseconds {
+    guard !exchange.addresses.isEmpty, exchange.connectDeadline > now else { return exchange.connectDeadline }
+    let share = (exchange.connectDeadline - now) / Milliseconds(exchange.addresses.count + 1)
+    return min(exchange.connectDeadline, now + max(share, 1000))
+  }
+
+  /// Time is up for a name, for one of its addresses, or for all of them.
+  func connectionExpired(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange else { return }
+    let upstream = session.pointee.ends + 1
+    guard upstream.pointee.link.isOpen else {
+      upstreamFailed(session, "\(destination(of: session)?.name?.host ?? "the name"): name resolution took too long")
+      return
+    }
+    guard !exchange.addresses.isEmpty, now < exchange.connectDeadline else {
+      upstreamFailed(session, .timedOut)
+      return
+    }
+    exchange.lastConnectError = "\(exchange.attempt.map(String.init(describing:)) ?? "connect"): no answer in its time"
+    setInterest(session, .upstream, 0)
+    upstream.pointee.link.close()
+    tryNextAddress(session)
   }
 
   /// The kernel has something to say about the connection attempt.
@@ -79,10 +112,18 @@ extension EventLoop {
     tryNextAddress(session)
   }
 
+  private func destination(of session: SessionRef) -> Upstream? {
+    session.pointee.order?.upstream ?? session.pointee.exchange?.forward?.order.upstream
+  }
+
   private func established(_ session: SessionRef) {
-    guard let service else { return }
-    guard let destination = session.pointee.order?.upstream ?? session.pointee.exchange?.forward?.order.upstream else {
-      return
+    guard let service, let destination = destination(of: session) else { return }
+    if let exchange = session.pointee.exchange {
+      timers.schedule(session.pointee.timer, at: max(exchange.connectDeadline, now + 1))
+      // Only behind others that did not: else it is the first already.
+      if !exchange.lastConnectError.isEmpty, let address = exchange.attempt, let (host, port) = destination.name {
+        resolver.prefer(address, for: host, port: port)
+      }
     }
     let upstream = session.pointee.ends + 1
     switch destination {
@@ -236,6 +277,16 @@ extension EventLoop {
     setInterest(session, .upstream, 0)
     session.pointee.ends[1].link.close()
     answer(session, response)
+  }
+}
+
+extension Upstream {
+  /// What is looked up.
+  fileprivate var name: (host: String, port: UInt16)? {
+    switch self {
+    case .webSocket(let host, let port), .secureWebSocket(let host, let port, _), .tcp(let host, let port): (host, port)
+    case .unix: nil
+    }
   }
 }
 

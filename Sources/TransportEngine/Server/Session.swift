@@ -131,6 +131,7 @@ struct RelayBounds {
 
 /// What a session knows while it speaks HTTP.
 final class Exchange {
+  var hello = ClientHelloGuard()
   /// Of the socket, until a proxy that is believed says another one.
   var address: SocketAddress
   let acceptedAt: Milliseconds
@@ -154,7 +155,11 @@ final class Exchange {
   var forward: Forward?
   /// Where the upstream may be, and which of these is next.
   var addresses: ArraySlice<SocketAddress> = []
+  /// The one that is being tried, or was last.
+  var attempt: SocketAddress?
   var lastConnectError = ""
+  /// When patience with the upstream's connection, TLS and 101 runs out.
+  var connectDeadline: Milliseconds = 0
   /// What the upstream answered so far.
   var upstreamInbox: [UInt8] = []
   var refusal: UpstreamRefusal?

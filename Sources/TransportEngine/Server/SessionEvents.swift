@@ -52,6 +52,10 @@ extension EventLoop {
       if side == .upstream { connected(session) } else { setInterest(session, .client, 0) }
       return
     }
+    if (session.pointee.ends + side.index).pointee.link.interest == Readiness.reset {
+      if events & Readiness.failed != 0 { wasReset(session, side) }
+      return
+    }
     let token = session.pointee.token
     if events & (Readiness.output | Readiness.failed) != 0 {
       writable(session, side)
@@ -63,7 +67,9 @@ extension EventLoop {
   private func writable(_ session: SessionRef, _ side: Side) {
     let end = session.pointee.ends + side.index
     guard end.pointee.link.isOpen else { return }
+    let waiting = end.pointee.link.outbox.count
     end.pointee.link.drainOutbox(through: window)
+    if end.pointee.link.outbox.count < waiting { end.pointee.link.lastTaken = now }
     switch session.pointee.phase {
     case .relay: settle(session)
     case .bridge, .conversation: settleEndpoint(session)
@@ -114,7 +120,8 @@ extension EventLoop {
       if session.pointee.exchange?.inbox.isEmpty ?? true { destroy(session) } else { refuse(session, .tooSlow) }
     case .body: refuse(session, .tooSlow)
     case .decision, .answer, .farewell: destroy(session)
-    case .connection, .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
+    case .connection: connectionExpired(session)
+    case .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
     case .forward: forwardExpired(session)
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
@@ -124,8 +131,9 @@ extension EventLoop {
   // MARK: TLS
 
   private func handshakeReadable(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange else { return }
     let client = session.pointee.ends
-    let reception = client.pointee.link.receive(into: plain.start, through: window)
+    let reception = client.pointee.link.receive(greetedBy: &exchange.hello, into: plain.start, through: window)
     guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
       reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
       destroy(session)
@@ -133,7 +141,7 @@ extension EventLoop {
     }
     updateInterest(session, .client)
     guard client.pointee.link.isHandshakeDone else { return }
-    if let tls = client.pointee.link.tls, let exchange = session.pointee.exchange {
+    if let tls = client.pointee.link.tls {
       exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
       service?.report(.handshakeCompleted(.milliseconds(now - exchange.acceptedAt)))
     }

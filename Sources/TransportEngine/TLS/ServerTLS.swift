@@ -17,6 +17,10 @@ public final class ServerTLS: Sendable {
   /// The lowest version of TLS that is spoken.
   public enum MinimumVersion: Sendable, Hashable { case tls12, tls13 }
 
+  /// Bytes of the message with a client's certificates, its chain with it. OpenSSL makes room for all of it before it
+  /// verifies any, and would for 100 KiB; about ten certificates with RSA keys fit, or twenty-five with P-256.
+  static let longestCertificates = 16 << 10
+
   // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
   nonisolated(unsafe) let context: OpaquePointer
 
@@ -73,6 +77,7 @@ public final class ServerTLS: Sendable {
       throw Fault(file: files.certificateFile, reason: OpenSSLError("TLS is not available").description)
     }
     configureForGate(context, minimum: minimumVersion)
+    sallyport_SSL_CTX_set_max_cert_list(context, longestCertificates)
     SSL_CTX_set_alpn_select_cb(context, selectHTTP11, nil)
     do throws(Fault) {
       try load(certificateFile: files.certificateFile, keyFile: files.keyFile, into: context)

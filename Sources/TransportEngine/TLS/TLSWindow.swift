@@ -16,12 +16,20 @@ struct TLSWindow {
   var incomingEnd = 0
   /// OpenSSL has asked for more than there is.
   var isExhausted = false
+  /// Once something is to go, no more of what came is given to OpenSSL. It asks for one record at a time
+  /// (`SSL_CTX_set_read_ahead` is off), so that what is left begins with a record.
+  var haltsBehindAnswer = false
   let outgoing: UnsafeMutableRawPointer
   var outgoingCount = 0
 
   init() {
     incoming = .allocate(byteCount: Self.incomingCapacity, alignment: 64)
     outgoing = .allocate(byteCount: Self.outgoingCapacity, alignment: 64)
+  }
+
+  /// What OpenSSL has not asked for yet.
+  var unread: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: incoming + incomingStart, count: incomingEnd - incomingStart)
   }
 
   func deallocate() {
@@ -75,7 +83,7 @@ private let transferFlags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPEC
 private func readWindow(bio: OpaquePointer?, into target: UnsafeMutablePointer<CChar>?, count: Int32) -> Int32 {
   guard let target, let window = BIO_get_data(bio)?.assumingMemoryBound(to: TLSWindow.self) else { return -1 }
   let available = window.pointee.incomingEnd - window.pointee.incomingStart
-  guard available > 0 else {
+  guard available > 0, !(window.pointee.haltsBehindAnswer && window.pointee.outgoingCount > 0) else {
     window.pointee.isExhausted = true
     BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
     return -1

@@ -12,4 +12,9 @@ final class UpstreamTLSCache: Sendable {
     contexts.withLock { $0[key] = fresh }
     return fresh
   }
+
+  /// Whether `context` is the one that new connections begin with.
+  func isCurrent(_ context: OpaquePointer?, for tls: UpstreamTLS) -> Bool {
+    contexts.withLock { $0[tls.caFile ?? ""]?.context == context }
+  }
 }

@@ -1,6 +1,7 @@
 import ByteCoding
 import ClientAuthority
 import Cryptography
+import Foundation
 import SimulatedDevice
 import Testing
 import Transport
@@ -113,6 +114,26 @@ extension EngineTests {
       try stranger.send("GET / HTTP/1.1\r\n\r\n")
       let other = try #require(await failures.next())
       #expect(other.commonName == nil)
+    }
+
+    @Test(
+      "one with a chain of any honest length is taken; 16 KiB of certificates end the handshake", arguments: [12, 60])
+    func chain(length: Int) async throws {
+      let client = try authority.issue(
+        "client", DistinguishedName(.commonName("somebody")), days: 1, at: .now(), isReplacing: false)
+      let certificate = try String(contentsOfFile: client[0], encoding: .utf8)
+      try (0..<length).map { _ in certificate }.joined().write(toFile: client[0], atomically: true, encoding: .utf8)
+      let tls = try ClientTLS(
+        authorityFile: files.folder.tlsAuthorityPath, certificateFile: client[0], keyFile: client[1])
+      let connection = try? await clients.connect(host: "127.0.0.1", port: engine.address.port, tls: tls)
+      guard length > 12 else {
+        #expect(try await name(on: try #require(connection)) == "CN=somebody")
+        return
+      }
+      if let connection { _ = try? await name(on: connection) }
+      var failures = failures.stream.makeAsyncIterator()
+      let failure = try #require(await failures.next())
+      #expect(failure.reason.contains("excessive message size"))
     }
 
     @Test("one that expires is nobody's from then on")

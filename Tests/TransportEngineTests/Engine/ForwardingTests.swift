@@ -1,5 +1,6 @@
 import Glibc
 import Locking
+import SimulatedDevice
 import Testing
 import Transport
 
@@ -207,6 +208,75 @@ extension EngineTests {
       #expect(try backend.readToEnd() == Array("12345".utf8))
       #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [false])
       #expect(responder.summaries.withLock { $0.map(\.bytesFromClient) } == [5])
+    }
+
+    /// A gate with TLS in front of `listener`, and a client of it that decides when its bytes leave.
+    private func secured() throws -> (engine: Engine, client: RawTLS) {
+      let files = try TLSFolder()
+      let engine = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: files.server(), responder: responder)
+      let client = try RawTLS(try RawSocket(connectingTo: engine.address.port), try files.client())
+      try client.handshake()
+      return (engine, client)
+    }
+
+    @Test("a client that has asked all and says its end with the last of it is answered", arguments: [true, false])
+    func askedAll(isOneFlight: Bool) throws {
+      let (engine, client) = try secured()
+      defer { engine.stop() }
+      client.holds = isOneFlight
+      client.send(Array("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n".utf8))
+      var backend: RawSocket?
+      if !isOneFlight {
+        backend = try listener.accept()
+        _ = try backend?.readHead()
+        client.holds = true
+      }
+      client.send(Array("12345".utf8))
+      client.sendEnd()
+      let upstream = try backend ?? listener.accept()
+      if isOneFlight { _ = try upstream.readHead() }
+      #expect(try upstream.read(5) == Array("12345".utf8))
+      try upstream.send(Self.answer)
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.hasSuffix("ok"))
+    }
+
+    @Test("a client that ends within its request, in the flight that began it, holds nothing from then on")
+    func leftWithin() throws {
+      let (engine, client) = try secured()
+      defer { engine.stop() }
+      client.holds = true
+      client.send(Array("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n123".utf8))
+      client.sendEnd()
+      let backend = try listener.accept()
+      #expect(String(decoding: try backend.readToEnd(), as: UTF8.self).hasSuffix("\r\n\r\n123"))
+      #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [false])
+    }
+
+    @Test(
+      "a connection that an authority of before has verified is not kept over a reload, busy or not",
+      arguments: [nil, true, false])
+    func reloaded(isBusy: Bool?) async throws {
+      let files = try TLSFolder()
+      let inner = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1), tls: files.server())
+      let tls = UpstreamTLS(caFile: files.folder.tlsAuthorityPath, serverName: "localhost")
+      let responder = ForwardResponder(
+        upstream: .secureWebSocket(host: "127.0.0.1", port: inner.engine.address.port, tls: tls))
+      let outer = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder)
+      defer { outer.stop() }
+      let client = try RawSocket(connectingTo: outer.address.port)
+      try client.send("GET \(Pause.path) HTTP/1.1\r\nHost: x\r\n\r\n")
+      inner.record.pause.begin()
+      if isBusy == true { try await outer.replace(responder: responder, tls: nil) }
+      inner.record.pause.end()
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 200 "))
+      _ = try client.read("GET \(Pause.path) 0".utf8.count)
+      if isBusy == false { try await outer.replace(responder: responder, tls: nil) }
+      let kept = await withCheckedContinuation { continuation in
+        outer.loops[0].execute { continuation.resume(returning: $0.keptUpstreams.all.count) }
+      }
+      #expect(kept == (isBusy == nil ? 1 : 0))
     }
   }
 }

@@ -35,12 +35,13 @@ extension EngineTests {
       #expect(await gate.engine.drain(timeout: .seconds(5)) == 0)
     }
 
-    /// Sends `block` again and again until the gate has taken nothing for a second or `most` bytes; says how many.
-    private func flood(_ socket: RawSocket, with block: [UInt8], most: Int) -> Int {
+    /// Sends `block` again and again until the gate has taken nothing for `patience` milliseconds or `most` bytes; says
+    /// how many.
+    private func flood(_ socket: RawSocket, with block: [UInt8], most: Int, patience: Int32 = 1000) -> Int {
       var sent = 0
       while sent < most {
         var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
-        guard poll(&wanted, 1, 1000) == 1 else { break }
+        guard poll(&wanted, 1, patience) == 1 else { break }
         let count = block.withUnsafeBytes {
           Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
         }
@@ -50,7 +51,7 @@ extension EngineTests {
         var rest = block.dropFirst(count)
         while !rest.isEmpty {
           var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
-          guard poll(&wanted, 1, 1000) == 1 else { return sent }
+          guard poll(&wanted, 1, patience) == 1 else { return sent }
           let more = rest.withUnsafeBytes {
             Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
           }
@@ -122,6 +123,90 @@ extension EngineTests {
       client.reset()
       _ = await gate.record.next()
       #expect(await cpuTime(of: gate) - before < 1000)
+    }
+
+    @Test("a client that resets while its service takes nothing is noticed, and given up a moment later")
+    func resetUnread() async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      limits.closeTimeout = .milliseconds(300)
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port), engineLimits: limits)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      let service = try listener.accept()
+      let message = FrameTrackerTests.frame(2, Array(repeating: 1, count: 65_000), mask: Self.mask)
+      _ = flood(client, with: message, most: 64 << 20)
+      let before = await cpuTime(of: gate)
+      client.reset()
+      guard case .lost(.client, _) = await gate.record.next().end else {
+        Issue.record("not lost by the client")
+        return
+      }
+      #expect(await cpuTime(of: gate) - before < 1000)
+      _ = service
+    }
+
+    @Test(
+      "a session in which nothing moves is idle, whoever keeps it from moving", arguments: [true, false], [true, false])
+    func stuck(isBridge: Bool, bothWays: Bool) async throws {
+      let listener = try RawListener()
+      var engineLimits = EngineLimits()
+      engineLimits.closeTimeout = .milliseconds(200)
+      let gate = try TestGate(
+        upstream: isBridge
+          ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port),
+        limits: SessionLimits(idleTimeout: .milliseconds(700), pingInterval: .milliseconds(200)),
+        engineLimits: engineLimits)
+      let (client, service) = isBridge ? try bridge(of: gate, through: listener) : try gate.open(through: listener)
+      let bytes = Array(repeating: UInt8(1), count: 65_000)
+      // Who is pinged meanwhile answers nothing, and is not read.
+      if bothWays {
+        _ = flood(service, with: isBridge ? bytes : FrameTrackerTests.frame(2, bytes), most: 64 << 20, patience: 100)
+      }
+      _ = flood(client, with: FrameTrackerTests.frame(2, bytes, mask: Self.mask), most: 64 << 20, patience: 100)
+      guard case .closedByGate(3008, _) = await gate.record.next().end else {
+        Issue.record("not closed with 3008")
+        return
+      }
+      _ = (client, service)
+    }
+
+    private func bridge(of gate: TestGate, through listener: RawListener) throws -> (RawSocket, RawSocket) {
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      return (client, try listener.accept())
+    }
+
+    @Test(
+      "an end that takes a little now and then keeps its session, however long that goes on", arguments: [true, false])
+    func trickle(isBridge: Bool) async throws {
+      let listener = try RawListener()
+      // Small, or the kernel would take for a reader what its buffer holds.
+      var size: Int32 = 32 << 10
+      setsockopt(listener.fd, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+      let gate = try TestGate(
+        upstream: isBridge
+          ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port),
+        limits: SessionLimits(idleTimeout: .milliseconds(1000), pingInterval: nil, maxMessage: 1 << 20))
+      let (client, service) = isBridge ? try bridge(of: gate, through: listener) : try gate.open(through: listener)
+      let message = FrameTrackerTests.frame(2, Array(repeating: 1, count: 65_000), mask: Self.mask)
+      _ = flood(client, with: message, most: 64 << 20, patience: 300)
+      let reading = Aside {
+        for _ in 0..<20 {
+          usleep(200_000)
+          _ = try service.read(32 << 10)
+        }
+      }
+      try await reading.value
+      // Four seconds, in which the client said nothing and was told nothing.
+      var wanted = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&wanted, 1, 0) == 0)
+      guard case .closedByGate(3008, _) = await gate.record.next().end else {
+        Issue.record("not closed with 3008 when the reading ended")
+        return
+      }
     }
 
     /// Milliseconds that the gate's loop has computed: other tests compute in the same process.

@@ -1,0 +1,189 @@
+import COpenSSL
+import Glibc
+import Locking
+import TestSupport
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+/// A ClientHello as a client sends it, one record.
+private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] {
+  let listener = try RawListener()
+  let client = try files.client()
+  if let groups { _ = sallyport_SSL_CTX_set1_groups_list(client.context, groups) }
+  let bio = WindowBIO()
+  defer { bio.deallocate() }
+  var link = Link()
+  defer { link.close() }
+  let socket = try RawSocket(connectingTo: listener.port)
+  link.fd = dup(socket.fd)
+  link.tls = client.makeStream(in: bio, verifying: "localhost")
+  link.startHandshake(through: bio.window)
+  let peer = try listener.accept()
+  let header = try peer.read(5)
+  return try header + peer.read(Int(header[3]) << 8 | Int(header[4]))
+}
+
+extension EngineTests {
+  @Suite("How a ClientHello begins", .timeLimit(.minutes(5)))
+  struct ClientHelloTests {
+    /// The beginning of one that says it has 131,392 bytes: OpenSSL makes room for that.
+    static let huge: [UInt8] = [22, 3, 1, 0, 4, 1, 2, 1, 0x40]
+    private static let changeCipherSpec: [UInt8] = [20, 3, 3, 0, 1, 1]
+
+    private final class Gate: Sendable {
+      let gate: TestGate
+      let reasons: Guarded<[String]>
+      init(_ files: TLSFolder) throws {
+        let reasons = Guarded<[String]>([])
+        self.reasons = reasons
+        gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1), tls: files.server()) { event in
+          if case .handshakeFailed(_, let reason, _) = event { reasons.withLock { $0.append(reason) } }
+        }
+      }
+    }
+
+    struct Beginning: Sendable, CustomTestStringConvertible {
+      let name: String
+      let bytes: [UInt8]
+      let isSecond: Bool
+      let verdict: ClientHelloGuard.Verdict
+      var testDescription: String { name }
+
+      init(
+        _ name: String, _ bytes: [UInt8], isSecond: Bool = false, _ verdict: ClientHelloGuard.Verdict = .sound
+      ) {
+        (self.name, self.bytes, self.isSecond, self.verdict) = (name, bytes, isSecond, verdict)
+      }
+    }
+
+    static let beginnings = [
+      Beginning("an honest one", [22, 3, 1, 2, 0, 1, 0, 1, 0xFC]),
+      Beginning("the longest", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 0]),
+      Beginning("the header alone in its record", [22, 3, 1, 0, 4, 1, 0, 1, 0xFC]),
+      Beginning("one byte too long", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 1], .fault("a ClientHello of 16385 bytes")),
+      Beginning("a huge one", huge, .fault("a ClientHello of 131392 bytes")),
+      Beginning("pieces of three bytes", [22, 3, 1, 0, 3], .fault("a ClientHello in pieces of less than 4 bytes")),
+      Beginning("an empty record", [22, 3, 1, 0, 0], .fault("a ClientHello in pieces of less than 4 bytes")),
+      Beginning(
+        "another message", [22, 3, 1, 2, 0, 11], .fault("no ClientHello, but a handshake message of type 11")),
+      Beginning("an alert", [21], .fault("no TLS handshake record, but one that begins with 21")),
+      Beginning("SSL 2", [0x80], .fault("no TLS handshake record, but one that begins with 128")),
+      Beginning("plain HTTP", [71], .fault("no TLS handshake record, but one that begins with 71")),
+      Beginning("a change of ciphers", [20], .fault("no TLS handshake record, but one that begins with 20")),
+      Beginning("a second one", [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
+      Beginning("a second one behind a change", changeCipherSpec + [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
+      Beginning(
+        "a huge second one behind a change", changeCipherSpec + huge, isSecond: true,
+        .fault("a ClientHello of 131392 bytes")),
+      Beginning(
+        "two changes", changeCipherSpec + [20], isSecond: true,
+        .fault("no TLS handshake record, but one that begins with 20")),
+      Beginning("a long change", [20, 3, 3, 0, 2], isSecond: true, .fault("a malformed change_cipher_spec")),
+    ]
+
+    @Test("is judged as soon as that can be done, and not before", arguments: beginnings)
+    func verdict(_ beginning: Beginning) {
+      var hello = ClientHelloGuard()
+      hello.stage = beginning.isSecond ? .second : .first
+      for count in 0..<beginning.bytes.count {
+        let verdict = beginning.bytes[..<count].withUnsafeBytes { hello.judge($0) }
+        #expect(verdict == .incomplete, "\(count) bytes")
+      }
+      #expect(beginning.bytes.withUnsafeBytes { hello.judge($0) } == beginning.verdict)
+    }
+
+    @Test("one that would be too long is cut off at once and gets no room", arguments: [9, 1])
+    func tooLong(piece: Int) throws {
+      let gate = try Gate(TLSFolder())
+      let client = try gate.gate.connect()
+      var rest = Self.huge[...]
+      while !rest.isEmpty {
+        try client.send(Array(rest.prefix(piece)))
+        rest = rest.dropFirst(piece)
+      }
+      #expect(try client.readToEnd() == [])
+      #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes"])
+    }
+
+    @Test("one may come byte by byte")
+    func slowly() throws {
+      let files = try TLSFolder()
+      let gate = try Gate(files)
+      let client = try gate.gate.connect()
+      for byte in try hello(files) { try client.send([byte]) }
+      let answer = try client.read(6)
+      #expect(answer[0] == 22 && answer[5] == 2)
+    }
+
+    @Test("one may come in several records")
+    func records() throws {
+      let files = try TLSFolder()
+      let gate = try Gate(files)
+      let client = try gate.gate.connect()
+      let whole = try hello(files)
+      var rest = whole.dropFirst(5)
+      while !rest.isEmpty {
+        let piece = rest.prefix(100)
+        try client.send([22, 3, 1, 0, UInt8(piece.count)] + piece)
+        rest = rest.dropFirst(100)
+      }
+      let answer = try client.read(6)
+      #expect(answer[0] == 22 && answer[5] == 2)
+    }
+
+    @Test("a client that is asked for another key share sends another one, and is served")
+    func retried() throws {
+      let files = try TLSFolder()
+      let gate = try Gate(files)
+      let tls = try files.client()
+      // Its first key share is for a group that the gate does not have.
+      _ = sallyport_SSL_CTX_set1_groups_list(tls.context, "P-521:X25519")
+      let client = try RawTLS(try gate.gate.connect(), tls)
+      try client.handshake()
+      client.send(Array("GET /retried HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
+      #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasSuffix("GET /retried 0"))
+    }
+
+    @Test(
+      "a second one that would be too long is cut off too, sent ahead or when it is asked for, and whatever stands before it",
+      arguments: [[], changeCipherSpec], [true, false])
+    func secondTooLong(front: [UInt8], isAhead: Bool) throws {
+      let files = try TLSFolder()
+      let gate = try Gate(files)
+      let client = try gate.gate.connect()
+      let first = try hello(groups: "P-521:X25519", files)
+      try client.send(isAhead ? first + front + Self.huge : first)
+      let answer = try client.read(43)
+      #expect(answer.withUnsafeBytes { ClientHelloGuard.isRetryRequest($0) })
+      if !isAhead { try client.send(front + Self.huge) }
+      _ = try client.readToEnd()
+      #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes"])
+    }
+
+    @Test("one that breaks off with the client's end, and goes on behind it, ends the connection and costs no time")
+    func brokenOff() throws {
+      let gate = try Gate(TLSFolder())
+      let client = try gate.gate.connect()
+      let beginning: [UInt8] = [22, 3, 1, 0, 6, 1, 0, 1, 0, 3, 3]
+      let warning: [UInt8] = [21, 3, 1, 0, 2, 1, 90]
+      let end: [UInt8] = [21, 3, 1, 0, 2, 1, 0]
+      try client.send(beginning + warning + end + end + beginning)
+      _ = try? client.readToEnd()
+      #expect(gate.reasons.withLock(\.count) == 1)
+    }
+
+    @Test("nothing stands before a second one that would hide how it begins")
+    func hidden() throws {
+      let files = try TLSFolder()
+      let gate = try Gate(files)
+      let client = try gate.gate.connect()
+      // A warning, which OpenSSL would read and forget.
+      try client.send(try hello(groups: "P-521:X25519", files) + [21, 3, 3, 0, 2, 1, 90] + Self.huge)
+      _ = try? client.readToEnd()
+      #expect(
+        gate.reasons.withLock { $0 } == ["TLS handshake: no TLS handshake record, but one that begins with 21"])
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import Locking
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+@Suite("Names", .timeLimit(.minutes(2)))
+struct ResolverTests {
+  private static let first = SocketAddress.ipv4([192, 0, 2, 1], port: 80)
+  private static let second = SocketAddress.ipv4([192, 0, 2, 2], port: 80)
+
+  /// A name server that answers when the test has it answer, and a clock that moves when the test moves it.
+  private final class Script: Sendable {
+    let time = Guarded<Milliseconds>(1000)
+    /// How many lookups have begun.
+    let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+    private let answers = Guarded<[Resolver.Answer]>([])
+    private let ready = DispatchSemaphore(value: 0)
+
+    func makeResolver() -> Resolver {
+      Resolver(
+        find: { [self] _, _ in
+          begin.yield()
+          ready.wait()
+          return answers.withLock { $0.removeFirst() }
+        }, clock: { [time] in time.withLock(\.self) })
+    }
+
+    func answer(_ answer: Resolver.Answer) {
+      answers.withLock { $0.append(answer) }
+      ready.signal()
+    }
+  }
+
+  private func ask(_ resolver: Resolver) async -> [SocketAddress]? {
+    await withCheckedContinuation { continuation in
+      resolver.resolve("backend.test", port: 80) { continuation.resume(returning: try? $0.get()) }
+    }
+  }
+
+  private static let failure = Resolver.Answer.failure(Resolver.ResolverError(description: "no server"))
+
+  @Test("what is known is given at once, though it is old and the name server is slow or away")
+  func stale() async {
+    let script = Script()
+    let resolver = script.makeResolver()
+    var lookups = script.begun.makeAsyncIterator()
+    script.answer(.success([Self.first]))
+    #expect(await ask(resolver) == [Self.first])
+    await lookups.next()
+    script.time.withLock { $0 += 6000 }
+    // The lookup behind it is not over, and there is one at a time.
+    for _ in 0..<3 { #expect(await ask(resolver) == [Self.first]) }
+    await lookups.next()
+    script.answer(Self.failure)
+    script.time.withLock { $0 += 6000 }
+    // Whether the failure has been noted yet or not.
+    #expect(await ask(resolver) == [Self.first])
+    script.answer(.success([Self.second]))
+    while await ask(resolver) != [Self.second] {
+      script.time.withLock { $0 += 6000 }
+      script.answer(.success([Self.second]))
+      await Task.yield()
+    }
+  }
+
+  @Test("what is not known is waited for, by all who ask, and looked for anew after a failure")
+  func unknown() async {
+    let script = Script()
+    let resolver = script.makeResolver()
+    var lookups = script.begun.makeAsyncIterator()
+    async let one = ask(resolver)
+    await lookups.next()
+    async let other = ask(resolver)
+    script.answer(Self.failure)
+    #expect(await one == nil)
+    script.answer(.success([Self.first]))
+    // It may have come in time for the failure, or too late for it.
+    let answer = await other
+    #expect(answer == nil || answer == [Self.first])
+    #expect(await ask(resolver) == [Self.first])
+  }
+
+  @Test("the address that answered is the first from then on, for as long as the name has it")
+  func preferred() async {
+    let script = Script()
+    let resolver = script.makeResolver()
+    script.answer(.success([Self.first, Self.second]))
+    #expect(await ask(resolver) == [Self.first, Self.second])
+    resolver.prefer(Self.second, for: "backend.test", port: 80)
+    #expect(await ask(resolver) == [Self.second, Self.first])
+  }
+}
+
+extension EngineTests {
+  @Suite("Upstreams with several addresses", .timeLimit(.minutes(2)))
+  struct SeveralAddressesTests {
+    private func gate(_ resolver: Resolver, connectTimeout: Duration) async throws -> TestGate {
+      let gate = try TestGate(
+        upstream: .webSocket(host: "backend.test", port: 80), limits: SessionLimits(connectTimeout: connectTimeout))
+      await withCheckedContinuation { continuation in
+        gate.engine.loops[0].execute { loop in
+          loop.resolver = resolver
+          continuation.resume()
+        }
+      }
+      return gate
+    }
+
+    /// Its queue is full, so the kernel answers nobody who connects.
+    private final class SilentAddress {
+      let listener: RawListener
+      let address: SocketAddress
+      private var waiting: [Int32] = []
+
+      init() throws {
+        listener = try RawListener()
+        address = .ipv4([127, 0, 0, 1], port: listener.port)
+        listen(listener.fd, 0)
+        for _ in 0..<4 {
+          let fd = try Socket.make(for: address)
+          _ = try Socket.connect(fd, to: address)
+          waiting.append(fd)
+        }
+      }
+
+      deinit { for fd in waiting { close(fd) } }
+    }
+
+    @Test("one that is silent leaves time for the others, and is not the first the next time")
+    func silent() async throws {
+      let silent = try SilentAddress()
+      let listener = try RawListener()
+      let addresses = [silent.address, .ipv4([127, 0, 0, 1], port: listener.port)]
+      let gate = try await gate(Resolver(find: { _, _ in .success(addresses) }), connectTimeout: .seconds(4))
+      for patience in [Duration.seconds(3.5), .seconds(1)] {
+        let start = ContinuousClock.now
+        _ = try gate.open(through: listener)
+        #expect(start.duration(to: .now) < patience)
+      }
+    }
+
+    @Test("a name that is not resolved in time is told of as that")
+    func unresolved() async throws {
+      let forever = DispatchSemaphore(value: 0)
+      let resolver = Resolver(find: { _, _ in
+        forever.wait()
+        return .success([])
+      })
+      let gate = try await gate(resolver, connectTimeout: .milliseconds(300))
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      #expect(
+        String(decoding: try client.readToEnd(), as: UTF8.self).contains("backend.test: name resolution took too long"))
+      forever.signal()
+    }
+  }
+}
