@@ -157,7 +157,7 @@ extension AttestationVerifier {
   func receiptExpectation(for claim: AttestationClaim) throws(AttestationRejection) -> ReceiptExpectation {
     ReceiptExpectation(
       appID: try app(of: claim).appID, publicKey: try leafKey(of: claim), clientDataHash: claim.clientDataHash,
-      environment: try environment(of: claim), kind: .attest)
+      environment: try environment(of: claim))
   }
 
   private func leafKey(of claim: AttestationClaim) throws(AttestationRejection) -> [UInt8] {

@@ -40,8 +40,6 @@ public enum ReceiptRejection: Error, Sendable, Hashable {
   case appIDMismatch(expected: AppID, found: String)
   case publicKeyMismatch(expected: [UInt8], found: [UInt8])
   case clientDataHashMismatch
-  /// Not the one that Apple makes with an attestation, or not a newer one.
-  case kindMismatch(expected: Receipt.Kind, found: Receipt.Kind)
   case environmentMismatch(expected: AttestEnvironment, found: AttestEnvironment)
   case expired(Timestamp, at: Timestamp)
 
@@ -53,7 +51,7 @@ public enum ReceiptRejection: Error, Sendable, Hashable {
     case .invalidSignature: .signature
     case .appIDMismatch: .appID
     case .publicKeyMismatch: .publicKey
-    case .clientDataHashMismatch, .kindMismatch: .clientDataHash
+    case .clientDataHashMismatch: .clientDataHash
     case .environmentMismatch: .environment
     case .expired: .expiry
     }

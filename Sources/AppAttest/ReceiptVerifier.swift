@@ -65,14 +65,10 @@ public struct ReceiptVerifier: Sendable {
     }
   }
 
-  // Apple's server mangles the hash when it makes a newer receipt: only the first one has it whole. So who says that a
-  // newer one is as good as the first would get around it.
+  // Apple's server mangles the hash when it makes a newer receipt: only the first one has it whole.
   private func checkClientDataHash(
     of receipt: Receipt, for expectation: ReceiptExpectation
   ) throws(ReceiptRejection) {
-    if let kind = expectation.kind, receipt.kind != kind {
-      throw .kindMismatch(expected: kind, found: receipt.kind)
-    }
     guard let expected = expectation.clientDataHash, receipt.kind == .attest else { return }
     guard receipt.clientDataHash == expected.bytes else { throw .clientDataHashMismatch }
   }
@@ -100,17 +96,13 @@ public struct ReceiptExpectation: Sendable, Hashable {
   public let clientDataHash: ClientDataHash?
   /// `nil` if not known.
   public let environment: AttestEnvironment?
-  /// `attest` for the one in an attestation; `nil` for whichever.
-  public let kind: Receipt.Kind?
 
   public init(
-    appID: AppID, publicKey: [UInt8], clientDataHash: ClientDataHash? = nil, environment: AttestEnvironment? = nil,
-    kind: Receipt.Kind? = nil
+    appID: AppID, publicKey: [UInt8], clientDataHash: ClientDataHash? = nil, environment: AttestEnvironment? = nil
   ) {
     self.appID = appID
     self.publicKey = publicKey
     self.clientDataHash = clientDataHash
     self.environment = environment
-    self.kind = kind
   }
 }

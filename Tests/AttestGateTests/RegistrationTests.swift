@@ -149,6 +149,19 @@ struct RegistrationTests {
     }
   }
 
+  @Test("A receipt of the kind that Apple makes later, whose hash nobody can compare, is refused")
+  func newerReceipt() async throws {
+    var device = try bench.device()
+    for hash in [SHA256.hash([]), nil] {
+      device.attestations.alterations.receipt = {
+        $0[text: 6] = "RECEIPT"
+        $0[4] = hash
+      }
+      let found = await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))
+      #expect(found == .attestationRefused(.receipt(.clientDataHashMismatch)))
+    }
+  }
+
   @Test(
     "A receipt is fresh up to 5 minutes before and after now",
     arguments: [(-300, true), (-301, false), (300, true), (301, false), (0, true)])

@@ -39,7 +39,7 @@ extension AttestationVerifier {
       let environment = AttestEnvironment(aaguid: claim.attestation.credential.aaguid)
     else { return nil }
     return ReceiptExpectation(
-      appID: app, publicKey: key, clientDataHash: claim.clientDataHash, environment: environment, kind: .attest)
+      appID: app, publicKey: key, clientDataHash: claim.clientDataHash, environment: environment)
   }
 
   static let receiptPrefix = "receipt_"

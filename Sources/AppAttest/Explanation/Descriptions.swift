@@ -62,7 +62,6 @@ extension ReceiptRejection: CustomStringConvertible {
     case .appIDMismatch(let expected, let found): "the receipt is for \(found), not for \(expected)"
     case .publicKeyMismatch(_, let found): "the receipt is for another key: \(Base64.encode(found))"
     case .clientDataHashMismatch: "the receipt is for another client data hash"
-    case .kindMismatch(let expected, let found): "the receipt is of type \(found.rawValue), not \(expected.rawValue)"
     case .environmentMismatch(let expected, let found):
       "the receipt is from \(found.rawValue), the key from \(expected.rawValue)"
     case .expired(let end, let instant): "the receipt expired at \(end), before \(instant)"
