@@ -23,7 +23,7 @@ struct VerifyInput: ParsableArguments {
     _ explain: ([UInt8], AppID) throws(CommandFailure) -> Explanation
   ) throws {
     do throws(CommandFailure) {
-      let content = try InputFile(path: file).read()
+      let content = try InputFile(path: file).beginning()
       let explanation = try explain(Self.unarmored(content), app.value)
       let report = VerifyReport(kind: kind, instant: instant, explanation: explanation)
       Console.print(json ? report.json : report.text)
@@ -40,6 +40,8 @@ struct VerifyInput: ParsableArguments {
   ///
   /// There is nothing to confuse: each of the three formats begins with bytes of which at least one is no text.
   static func unarmored(_ content: [UInt8]) -> [UInt8] {
+    // Not read to its end, so that what it says there is not known; and too long to be anything.
+    guard content.count <= InputFile.longest else { return content }
     let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
     return Base64.decode(String(decoding: content.filter { !isSpace($0) }, as: UTF8.self)) ?? content
   }
@@ -53,8 +55,19 @@ struct InputFile {
   /// `-` is standard input.
   let path: String
 
-  /// All of it; what is longer than `longest` is refused, and not read on.
+  /// All of it; what is longer than `longest` is refused.
   func read() throws(CommandFailure) -> [UInt8] {
+    let content = try beginning()
+    guard content.count <= Self.longest else {
+      throw CommandFailure(
+        .badData, error: "\(VerifyReport.printable(path)) has more than 1 MiB",
+        hint: "see that it is the right file: nothing that is read here is as long")
+    }
+    return content
+  }
+
+  /// All of it, or `longest` bytes and some more of what is longer.
+  func beginning() throws(CommandFailure) -> [UInt8] {
     let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure() }
     defer { if descriptor != 0 { close(descriptor) } }
@@ -66,11 +79,6 @@ struct InputFile {
       guard count >= 0 else { throw failure() }
       if count == 0 { break }
       content += buffer.prefix(count)
-    }
-    guard content.count <= Self.longest else {
-      throw CommandFailure(
-        .badData, error: "\(VerifyReport.printable(path)) has more than 1 MiB",
-        hint: "see that it is the right file: nothing that is read here is as long")
     }
     return content
   }

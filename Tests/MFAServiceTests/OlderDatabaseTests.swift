@@ -88,6 +88,7 @@ struct OlderDatabaseTests {
         let old = try await OlderDatabase(database, version: version, in: folder) { _ in }
         let store = try old.open()
         #expect(try await store.read { try $0.unendedRecovery(of: UUID()) } == nil, "from version \(version)")
+        #expect(try await store.read { try $0.securityKeys(of: UUID()) } == [], "from version \(version)")
       }
     }
   }

@@ -4,9 +4,6 @@ import Logging
 import MFADomain
 import MFAFixtures
 import MFAService
-import MFAStore
-import PostgresServers
-import TestSupport
 import Testing
 
 @Suite("Security keys among the factors")
@@ -275,37 +272,6 @@ struct SecurityKeyFactorTests {
         #expect(
           try await client.call("devices.list", ["username": "testuser"], token: pending)["code"] == "mfa_required")
       }
-    }
-  }
-
-  @Test(
-    "A-235 a database of the version before gets the tables of security keys, and keeps what it has",
-    arguments: TestDatabase.allCases)
-  func migrated(_ database: TestDatabase) async throws {
-    let tables = "DROP TABLE security_keys; DROP TABLE key_challenges;"
-    try await Places.withTemporaryFolder { folder in
-      let user = User(id: UUID(), username: try Username("ada"), createdAt: Timestamp(seconds: 1_767_225_600))
-      let open: () throws -> any Store
-      switch database {
-      case .sqlite:
-        open = { try SQLiteMFAStore(path: folder + "/mfa.db") }
-        try await open().write { try $0.insert(user) }
-        let back = "DELETE FROM grdb_migrations WHERE CAST(identifier AS INTEGER) > 3;"
-        let script = "import sqlite3, sys\nsqlite3.connect(sys.argv[1]).executescript(sys.argv[2])"
-        let changed = try await ChildProcess.run(
-          Places.tool("python3"), ["-c", script, folder + "/mfa.db", tables + back])
-        #expect(changed.exit == .code(0), "\(changed.errors)")
-      case .postgres:
-        let server = try await PostgresServer.shared()
-        let url = try await server.newURL()
-        open = { try PostgresMFAStore(url: url) }
-        try await open().write { try $0.insert(user) }
-        let schema = try #require(url.components(separatedBy: "%3D").last)
-        try await server.sql("SET search_path = \(schema); \(tables) DELETE FROM schema_version WHERE version > 3")
-      }
-      let store = try open()
-      #expect(try await store.read { try $0.user(named: "ada") } == user)
-      #expect(try await store.read { try $0.securityKeys(of: user.id) } == [])
     }
   }
 }
