@@ -18,11 +18,14 @@ struct ChangeStatements {
       arguments: [Changes.kept])
   }
 
-  /// What was changed after `position`, and the newest position.
+  /// What was changed after `position`, and the newest position. Every process asks each second, of which an idle one
+  /// should feel nothing.
   func changes(after position: ChangePosition?) throws -> Changes {
-    let newest = try Row.fetchOne(db, sql: "SELECT position FROM change_position WHERE id = 1")
+    let newest = try Row.fetchOne(
+      db.cachedStatement(sql: "SELECT position FROM change_position WHERE id = 1"))
     let found = try Row.fetchAll(
-      db, sql: "SELECT position, key_id FROM changes WHERE position > ? ORDER BY position LIMIT 1000",
+      db.cachedStatement(
+        sql: "SELECT position, key_id FROM changes WHERE position > ? ORDER BY position LIMIT 1000"),
       arguments: [position?.value ?? .max])
     do throws(MalformedColumn) {
       guard let newest = try newest?.read("position", { $0 as Int64 }) else { throw MalformedColumn(name: "position") }

@@ -5,6 +5,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+import time
 
 from compiler import compiled
 from load import Load
@@ -52,19 +53,27 @@ def _library(bench, name):
 
 
 def _allocations(bench, messages=20_000):
-    """Allocations of the gate's own and of OpenSSL for each of many messages on an open connection."""
+    """Allocations of the gate's own and of OpenSSL for each of many messages on an open connection.
+
+    What the gate does each second, messages or none, is taken off: on a slow machine a message lasts longer.
+    """
     counts = bench.folder / "counts"
     gate = bench.start(
         "gate", environment={"LD_PRELOAD": _library(bench, "allocations"), "BENCH_COUNTS": str(counts)})
     with Load(gate, "-c", 1, "--messages", messages) as load:
         # The first run warms up whatever there is to warm up.
         load.run()
-        before = _read(counts)
-        load.run()
-        after = _read(counts)
+        (idle, idle_time), (busy, busy_time) = _counted(counts, lambda: time.sleep(5)), _counted(counts, load.run)
     gate.end()
-    openssl, own = ((late - early) / messages for early, late in zip(before, after))
+    openssl, own = ((of_all - of_none * busy_time / idle_time) / messages for of_all, of_none in zip(busy, idle))
     return own, openssl
+
+
+def _counted(counts, work):
+    """The allocations while `work` is done, and the seconds that it takes."""
+    before, began = _read(counts), time.monotonic()
+    work()
+    return [late - early for early, late in zip(before, _read(counts))], time.monotonic() - began
 
 
 def _read(counts):
