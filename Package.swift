@@ -366,7 +366,7 @@ if fuzzing {
     support(
       "Fuzzing",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateService", "Settings", "SimulatedDevice",
-        "Transport", "TransportEngine",
+        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "COpenSSL", "Cryptography", "GateService", "Settings",
+        "SimulatedDevice", "Transport", "TransportEngine",
       ]))
 }

@@ -12,8 +12,8 @@ struct FuzzTarget: Sendable {
   let accepts: @Sendable (_ input: [UInt8]) throws(BrokenLaw) -> Bool
 
   static let all: [FuzzTarget] = [
-    .asn1, .assertion, .attestation, .authenticatorData, .body, .cbor, .certificate, .configuration, .dotEnv,
-    .encodings, .frameHeader, .frameTracker, .headerHygiene, .nonce, .proxyHeader, .receipt, .registration,
+    .asn1, .assertion, .attestation, .authenticatorData, .body, .cbor, .certificate, .clientHello, .configuration,
+    .dotEnv, .encodings, .frameHeader, .frameTracker, .headerHygiene, .nonce, .proxyHeader, .receipt, .registration,
     .requestHead, .responseHead, .upgradeAnswer, .webSocket,
   ]
 

@@ -5,6 +5,7 @@ import Glibc
 /// Called once, before the first input. The commands that are not fuzzing end the process here.
 @_cdecl("LLVMFuzzerInitialize")
 public func initializeFuzzer(_ count: UnsafeMutableRawPointer?, _ arguments: UnsafeMutableRawPointer?) -> CInt {
+  OpenSSLMemory.begin()
   if let status = Command.run(Array(CommandLine.arguments.dropFirst())) { exit(status) }
   guard chosen != nil else {
     Standard.error("error: SALLYPORT_FUZZ_TARGET names no target\nhint: scripts/fuzz --list")

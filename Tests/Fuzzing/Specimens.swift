@@ -13,6 +13,8 @@ struct Specimens: Sendable {
   /// When all of it was made; verification is at this instant, too.
   static let instant = Timestamp(seconds: 1_780_000_000)
 
+  /// With the files of `authority`, and a server's.
+  let authorityFolder: AuthorityFolder
   let authority: TestAuthority
   let key: P256PrivateKey
   /// One of a device before iOS 27, and one of a device after.
@@ -32,8 +34,8 @@ struct Specimens: Sendable {
 
   private init() throws {
     let folder = try Self.folder("specimens")
-    let authority = try AuthorityFolder(path: folder.appendingPathComponent("authority").path)
-      .loadOrMake(appID: Self.app.appID, at: Self.instant)
+    authorityFolder = AuthorityFolder(path: folder.appendingPathComponent("authority").path)
+    let authority = try authorityFolder.loadOrMake(appID: Self.app.appID, at: Self.instant)
     let pem = try Self.kept("key.pem", in: folder) { try Array(P256PrivateKey().pkcs8PEM.utf8) }
     let key = try P256PrivateKey(pkcs8PEM: String(decoding: pem, as: UTF8.self))
     let apps = [Self.app, SimulatedApp(appID: Self.app.appID, claims: AppClaims())]
