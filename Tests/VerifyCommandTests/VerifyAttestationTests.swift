@@ -62,7 +62,7 @@ struct VerifyAttestationTests {
     let (shell, specimens) = (try Shell(), try Specimens())
     let flags = try specimens.attestationFlags(in: shell)
     let cases: [(flag: String, value: String, broken: [String])] = [
-      ("--app-id", "AAABBBCCC1.com.example.app", ["rp_id", "environment", "receipt_app_id"]),
+      ("--app-id", "AAABBBCCC1.com.example.app", ["rp_id", "receipt_app_id"]),
       ("--key-id", Base64.encode(SHA256.hash([])), ["key_id", "credential_id"]),
       ("--client-data-hash", "00", ["nonce", "receipt_client_data_hash"]),
       ("--at", "2027-01-18T08:00:01Z", ["certificate_chain"]),

@@ -19,27 +19,32 @@ extension AttestationVerifier {
   private func explain(_ claim: AttestationClaim) -> Explanation {
     var explanation = Explanation()
     for step in AttestationStep.allCases where step != .receipt {
-      explanation.record(
-        step.rawValue, rule: step.rule,
-        rejection: rejection { () throws(AttestationRejection) in
-          try check(step, of: claim)
-        })
+      let rejection = rejection { () throws(AttestationRejection) in
+        try check(step, of: claim)
+      }
+      if step == .environment, case .rpIDMismatch = rejection {
+        // Which environments are allowed is a matter of the app, and nobody knows this one.
+        explanation.skip(step.rawValue, rule: step.rule)
+      } else {
+        explanation.record(step.rawValue, rule: step.rule, rejection: rejection)
+      }
     }
+    let expectation = probableExpectation(for: claim)
     receipts.explain(
-      claim.attestation.receipt, for: probableExpectation(for: claim), at: claim.instant, prefix: Self.receiptPrefix,
-      in: &explanation)
+      claim.attestation.receipt, for: expectation, at: claim.instant, prefix: Self.receiptPrefix,
+      skipping: expectation?.environment == nil ? [.environment] : [], in: &explanation)
     explanation.fields = claim.attestation.explainedFields
     return explanation
   }
 
-  /// What the receipt should be for. If the attestation is for another app than the only one, that is still the one.
+  /// What the receipt should be for. If the attestation is for another app than the only one, that is still the one; if
+  /// it names no environment, the rest can be compared.
   private func probableExpectation(for claim: AttestationClaim) -> ReceiptExpectation? {
     if let expectation = try? receiptExpectation(for: claim) { return expectation }
-    guard appIDs.count == 1, let app = appIDs.first, let key = claim.attestation.leaf.p256PublicKey,
-      let environment = AttestEnvironment(aaguid: claim.attestation.credential.aaguid)
-    else { return nil }
+    guard appIDs.count == 1, let app = appIDs.first, let key = claim.attestation.leaf.p256PublicKey else { return nil }
     return ReceiptExpectation(
-      appID: app, publicKey: key, clientDataHash: claim.clientDataHash, environment: environment)
+      appID: app, publicKey: key, clientDataHash: claim.clientDataHash,
+      environment: AttestEnvironment(aaguid: claim.attestation.credential.aaguid))
   }
 
   static let receiptPrefix = "receipt_"

@@ -21,14 +21,14 @@ extension ReceiptVerifier {
     return explanation
   }
 
-  /// Adds what holds of `receipt`; of what it is to be for nothing may be known.
+  /// Adds what holds of `receipt`; of what it is to be for nothing may be known, or too little for the steps of `skipped`.
   func explain(
     _ receipt: Receipt, for expectation: ReceiptExpectation?, at instant: Timestamp, prefix: String = "",
-    in explanation: inout Explanation
+    skipping skipped: Set<ReceiptStep> = [], in explanation: inout Explanation
   ) {
     for step in ReceiptStep.allCases {
       let name = prefix + step.rawValue
-      guard let expectation else {
+      guard let expectation, !skipped.contains(step) else {
         explanation.skip(name, rule: step.rule)
         continue
       }
