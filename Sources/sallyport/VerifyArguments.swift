@@ -5,8 +5,10 @@ internal import Cryptography
 
 /// When and under which roots certificates are judged.
 struct VerifyTrust: ParsableArguments {
-  @Option(help: ArgumentHelp("The time of verification, as RFC 3339; now if left out.", valueName: "time"))
-  var at: TimestampArgument?
+  @Option(
+    help: ArgumentHelp("The time of verification, as RFC 3339; now if left out.", valueName: "time"),
+    transform: VerifyArgument.timestamp)
+  var at: Timestamp?
 
   @Option(
     name: .customLong("root"),
@@ -37,65 +39,55 @@ struct VerifyHash: ParsableArguments {
   @Option(
     name: .customLong("client-data-hash"),
     help: ArgumentHelp(
-      "What the device was to sign for: 0 to 64 bytes in hex; of a nonce, its SHA-256.", valueName: "hex"))
-  var argument: ClientDataHashArgument
-
-  var value: ClientDataHash { argument.value }
+      "What the device was to sign for: 0 to 64 bytes in hex; of a nonce, its SHA-256.", valueName: "hex"),
+    transform: VerifyArgument.clientDataHash)
+  var value: ClientDataHash
 }
 
 /// The key that is attested.
 struct VerifyKey: ParsableArguments {
   @Option(
     name: .customLong("public-key"),
-    help: ArgumentHelp("The attested key: base64 of its 65 bytes in X9.62 form.", valueName: "base64"))
-  var argument: PublicKeyArgument
-
-  var value: P256PublicKey { argument.value }
+    help: ArgumentHelp("The attested key: base64 of its 65 bytes in X9.62 form.", valueName: "base64"),
+    transform: VerifyArgument.publicKey)
+  var value: P256PublicKey
 }
 
-struct AppIDArgument: ExpressibleByArgument {
-  let value: AppID
+/// What the values of options look like, said where one does not.
+enum VerifyArgument {
+  private static let longestHash = 64
 
-  init?(argument: String) {
-    guard let value = AppID(argument) else { return nil }
-    self.value = value
+  static func appID(_ text: String) throws(ValidationError) -> AppID {
+    guard let app = AppID(text) else {
+      throw ValidationError("an app ID is the team's ten letters and digits, a dot and the bundle identifier")
+    }
+    return app
   }
-}
 
-struct KeyIDArgument: ExpressibleByArgument {
-  let value: KeyID
-
-  init?(argument: String) {
-    guard let value = KeyID(base64: argument) else { return nil }
-    self.value = value
+  static func keyID(_ text: String) throws(ValidationError) -> KeyID {
+    guard let keyID = KeyID(base64: text) else { throw ValidationError("a key id is the base64 of 32 bytes") }
+    return keyID
   }
-}
 
-struct ClientDataHashArgument: ExpressibleByArgument {
-  static let longest = 64
-
-  let value: ClientDataHash
-
-  init?(argument: String) {
-    guard let bytes = Hex.decode(argument), bytes.count <= Self.longest else { return nil }
-    value = ClientDataHash(bytes: bytes)
+  static func clientDataHash(_ text: String) throws(ValidationError) -> ClientDataHash {
+    guard let bytes = Hex.decode(text), bytes.count <= longestHash else {
+      throw ValidationError("a hash is 0 to \(longestHash) bytes in hex, two digits for each")
+    }
+    return ClientDataHash(bytes: bytes)
   }
-}
 
-struct PublicKeyArgument: ExpressibleByArgument {
-  let value: P256PublicKey
-
-  init?(argument: String) {
-    guard let bytes = Base64.decode(argument), let value = try? P256PublicKey(x963: bytes) else { return nil }
-    self.value = value
+  static func publicKey(_ text: String) throws(ValidationError) -> P256PublicKey {
+    guard let bytes = Base64.decode(text) else { throw ValidationError("a public key is base64, and this is none") }
+    guard let key = try? P256PublicKey(x963: bytes) else {
+      throw ValidationError("these \(bytes.count) bytes are no point on P-256: 65 bytes, the first of them 04")
+    }
+    return key
   }
-}
 
-struct TimestampArgument: ExpressibleByArgument {
-  let value: Timestamp
-
-  init?(argument: String) {
-    guard let value = Timestamp(rfc3339: argument) else { return nil }
-    self.value = value
+  static func timestamp(_ text: String) throws(ValidationError) -> Timestamp {
+    guard let timestamp = Timestamp(rfc3339: text) else {
+      throw ValidationError("a time is a date, T, a time and a zone, like 2026-04-21T18:13:12Z")
+    }
+    return timestamp
   }
 }

@@ -38,17 +38,19 @@ struct VerifyAttestationCommand: ParsableCommand {
   @OptionGroup var trust: VerifyTrust
   @OptionGroup var hash: VerifyHash
 
-  @Option(help: ArgumentHelp("What the device calls the key: base64 of 32 bytes.", valueName: "base64"))
-  var keyID: KeyIDArgument
+  @Option(
+    help: ArgumentHelp("What the device calls the key: base64 of 32 bytes.", valueName: "base64"),
+    transform: VerifyArgument.keyID)
+  var keyID: KeyID
 
   func run() throws {
-    let instant = trust.at?.value ?? .now()
+    let instant = trust.at ?? .now()
     try input.report(on: "attestation", at: instant) { bytes, app throws(CommandFailure) in
       let verifier = AttestationVerifier(
         apps: [app: Set(AttestEnvironment.allCases)],
         attestationRoots: try trust.roots(insteadOf: AppleRoots.appAttestation),
         receiptRoots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
-      return verifier.explain(bytes, keyID: keyID.value, clientDataHash: hash.value, at: instant)
+      return verifier.explain(bytes, keyID: keyID, clientDataHash: hash.value, at: instant)
     }
   }
 }
@@ -96,7 +98,7 @@ struct VerifyReceiptCommand: ParsableCommand {
   @OptionGroup var key: VerifyKey
 
   func run() throws {
-    let instant = trust.at?.value ?? .now()
+    let instant = trust.at ?? .now()
     try input.report(on: "receipt", at: instant) { bytes, app throws(CommandFailure) in
       let verifier = ReceiptVerifier(roots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
       let expectation = ReceiptExpectation(appID: app, publicKey: key.value.x963)

@@ -10,9 +10,10 @@ struct VerifyInput: ParsableArguments {
 
   @Option(
     name: .customLong("app-id"),
-    help: ArgumentHelp("The app: team identifier (ten of A-Z 0-9), a dot, bundle identifier.", valueName: "team.bundle")
-  )
-  var app: AppIDArgument
+    help: ArgumentHelp(
+      "The app: team identifier (ten of A-Z 0-9), a dot, bundle identifier.", valueName: "team.bundle"),
+    transform: VerifyArgument.appID)
+  var app: AppID
 
   @Flag(help: "Write the steps and what was read as JSON.")
   var json = false
@@ -24,7 +25,7 @@ struct VerifyInput: ParsableArguments {
   ) throws {
     do throws(CommandFailure) {
       let content = try InputFile(path: file).beginning()
-      let explanation = try explain(Self.unarmored(content), app.value)
+      let explanation = try explain(Self.unarmored(content), app)
       let report = VerifyReport(kind: kind, instant: instant, explanation: explanation)
       Console.print(json ? report.json : report.text)
       guard let broken = explanation.firstBroken else { return }

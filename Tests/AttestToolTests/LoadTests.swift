@@ -220,23 +220,23 @@ struct HistogramTests {
 @Suite("Arguments of a load")
 struct LoadArgumentTests {
   @Test(arguments: [("10", 10), ("10s", 10), ("500ms", 0.5), ("2m", 120), ("0.25", 0.25)])
-  func `a time has a unit, or is in seconds`(text: String, seconds: Double) {
-    #expect(LoadDuration(argument: text)?.seconds == seconds)
+  func `a time has a unit, or is in seconds`(text: String, seconds: Double) throws {
+    #expect(try LoadDuration(parsing: text).seconds == seconds)
   }
 
   @Test(arguments: ["", "s", "-1", "0", "1h", "nan", "inf", "1e9", "ten"])
   func `a time is nothing else`(text: String) {
-    #expect(LoadDuration(argument: text) == nil)
+    #expect(throws: (any Error).self) { try LoadDuration(parsing: text) }
   }
 
   @Test(arguments: [("64", 64), ("64B", 64), ("16KiB", 16384), ("1MiB", 1 << 20), ("0", 0)])
-  func `a size has a unit, or is in bytes`(text: String, bytes: Int) {
-    #expect(ByteCount(argument: text)?.bytes == bytes)
+  func `a size has a unit, or is in bytes`(text: String, bytes: Int) throws {
+    #expect(try ByteCount(parsing: text).bytes == bytes)
   }
 
   @Test(arguments: ["", "-1", "1.5KiB", "65MiB", "KiB", "1kb", "9223372036854775807KiB"])
   func `a size is nothing else`(text: String) {
-    #expect(ByteCount(argument: text) == nil)
+    #expect(throws: (any Error).self) { try ByteCount(parsing: text) }
   }
 }
 

@@ -56,6 +56,19 @@ struct VerifyUsageTests {
   }
 
   @Test(
+    "A value that is refused is told what it should look like",
+    arguments: [
+      (replacing("--app-id", in: attestation, by: "app"), "an app ID is"),
+      (replacing("--key-id", in: attestation, by: "AAAA"), "a key id is the base64 of 32 bytes"),
+      (replacing("--client-data-hash", in: attestation, by: "0"), "a hash is 0 to 64 bytes in hex"),
+      (replacing("--public-key", in: receipt, by: "BLqK"), "these 3 bytes are no point on P-256"),
+      (receipt + ["--at", "now"], "a time is a date"),
+    ])
+  func tells(_ arguments: [String], _ reason: String) throws {
+    #expect(try Shell().verify(arguments).errorLines.first?.contains(reason) == true)
+  }
+
+  @Test(
     "A line that is right exits 1 for what is no content: what is tested above is what is wrong with the others",
     arguments: [attestation, assertion, receipt])
   func acceptsRightLines(_ arguments: [String]) throws {

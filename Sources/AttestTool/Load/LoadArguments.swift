@@ -1,39 +1,39 @@
 internal import ArgumentParser
 
 /// A time as an argument: `10`, `10s`, `500ms` or `2m`.
-struct LoadDuration: ExpressibleByArgument, Sendable, Hashable {
+struct LoadDuration: Sendable, Hashable, CustomStringConvertible {
   let seconds: Double
 
   init(seconds: Double) { self.seconds = seconds }
 
-  init?(argument: String) {
+  init(parsing argument: String) throws(ValidationError) {
     let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("", 1.0)]
     guard let (suffix, scale) = units.first(where: { argument.hasSuffix($0.0) }),
       let number = Double(argument.dropLast(suffix.count)), number > 0, number * scale <= 86400
-    else { return nil }
+    else { throw ValidationError("a time is a number and ms, s or m, like 10s, and at most a day") }
     seconds = number * scale
   }
 
-  var defaultValueDescription: String { "\(seconds)s" }
+  var description: String { "\(seconds)s" }
   var duration: Duration { .seconds(seconds) }
   var nanoseconds: UInt64 { UInt64(seconds * 1e9) }
 }
 
 /// A number of bytes as an argument: `64`, `16KiB` or `1MiB`.
-struct ByteCount: ExpressibleByArgument, Sendable, Hashable {
+struct ByteCount: Sendable, Hashable, CustomStringConvertible {
   let bytes: Int
 
   init(_ bytes: Int) { self.bytes = bytes }
 
-  init?(argument: String) {
+  init(parsing argument: String) throws(ValidationError) {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("B", 1), ("", 1)]
     guard let (suffix, scale) = units.first(where: { argument.hasSuffix($0.0) }),
       let number = Int(argument.dropLast(suffix.count)), (0...(64 << 20) / scale).contains(number)
-    else { return nil }
+    else { throw ValidationError("a size is a whole number and B, KiB or MiB, like 16KiB, and at most 64MiB") }
     bytes = number * scale
   }
 
-  var defaultValueDescription: String { "\(bytes)" }
+  var description: String { "\(bytes)" }
 }
 
 /// What a run does.

@@ -26,10 +26,13 @@ struct LoadCommand: AsyncParsableCommand {
     help: ArgumentHelp("Connections; with --connect and --register, how many at a time.", valueName: "n"))
   var connections = 1
 
-  @Option(name: [.short, .long], help: ArgumentHelp("How long: 10s, 500ms, 2m.", valueName: "time"))
+  @Option(
+    name: [.short, .long], help: ArgumentHelp("How long: 10s, 500ms, 2m.", valueName: "time"),
+    transform: LoadDuration.init(parsing:))
   var duration = LoadDuration(seconds: 10)
 
-  @Option(help: ArgumentHelp("Payload of a message: 64, 16KiB.", valueName: "bytes"))
+  @Option(
+    help: ArgumentHelp("Payload of a message: 64, 16KiB.", valueName: "bytes"), transform: ByteCount.init(parsing:))
   var size = ByteCount(64)
 
   @Option(help: ArgumentHelp("Messages each connection sends, instead of a duration.", valueName: "n"))

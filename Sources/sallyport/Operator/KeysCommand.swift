@@ -118,13 +118,13 @@ struct KeysShowCommand: AsyncParsableCommand {
 
 /// The keys that a command is about, and how it tells what became of them.
 struct KeyArguments: ParsableArguments {
-  @Argument(help: KeyArgument.help)
-  var key: [KeyArgument]
+  @Argument(help: KeyArgument.help, transform: KeyArgument.name)
+  var key: [KeyName]
 
   @Flag(help: "Write each key as one line of JSON.")
   var json = false
 
-  var names: [String] { key.map(\.name.text) }
+  var names: [String] { key.map(\.text) }
 
   func print(_ key: KeyDescription) {
     guard !json else {

@@ -52,8 +52,10 @@ struct SessionsListCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Option(help: "Only sessions of this key: its hash, its first 6 characters or more, or the device's key id.")
-  var key: KeyArgument?
+  @Option(
+    help: "Only sessions of this key: its hash, its first 6 characters or more, or the device's key id.",
+    transform: KeyArgument.name)
+  var key: KeyName?
 
   @Flag(help: "Write each session as one line of JSON.")
   var json = false
@@ -64,7 +66,7 @@ struct SessionsListCommand: AsyncParsableCommand {
       var table = Table("SESSION", "KEY", "APP", "ROUTE", "METHOD", "OPENED", "AGE", "CLIENT")
       var cursor: String?
       repeat {
-        let query = Query(("limit", "500"), ("after", cursor), ("key", key?.name.text))
+        let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
         let page = try await desk.send("GET", "/v1/sessions" + query.text, SessionListing.self)
         if json {
           for session in page.sessions { Console.print(AdminJSON.text(of: session)) }
