@@ -105,7 +105,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    executable("attest", ["AttestTool", "TransportEngine"]),
+    executable("attest", ["AttestTool", "ProcessSignals", "TransportEngine"]),
     target(
       "AttestTool",
       [
@@ -298,7 +298,7 @@ if !gateOnly && !fuzzing {
       "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", lifecycle, unixSignals, logging, metrics,
+        "ByteCoding", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(

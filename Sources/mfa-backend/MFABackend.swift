@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import ProcessSignals
 
 /// The MFA backend, for operators.
 @main
@@ -18,6 +19,7 @@ struct MFABackend: AsyncParsableCommand {
     subcommands: [RunCommand.self, AdminCommand.self, AuditCommand.self, KeysCommand.self])
 
   static func main() async {
+    StandardDescriptors.occupy()
     // A reader that has gone is an error of the write, which ends a command by its status and a server not at all.
     signal(SIGPIPE, SIG_IGN)
     await main(nil)

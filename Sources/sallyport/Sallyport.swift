@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ProcessSignals
 internal import TransportEngine
 
 /// The gate, for operators.
@@ -22,6 +23,7 @@ struct Sallyport: AsyncParsableCommand {
     ])
 
   static func main() async {
+    StandardDescriptors.occupy()
     OpenSSLProcess.prepare()
     do {
       var command = try parseAsRoot()

@@ -414,4 +414,15 @@ struct GateTests {
     #expect(outcome.status == 71)
     #expect(outcome.complaints.last == "hint: another port: --listen 127.0.0.1:0")
   }
+
+  @Test("the numbers of standard streams that were closed at the start go to no socket")
+  func closedStreams() async throws {
+    let echo = try ChildProcess(
+      "/bin/sh", ["-c", "exec \"$0\" echo --listen 127.0.0.1:0 <&- 2>&-", Places.product("attest")])
+    defer { echo.kill() }
+    _ = try await echo.output.first("the echo server's port") { $0.hasPrefix("ws://") }
+    for number in [STDIN_FILENO, STDERR_FILENO] {
+      #expect(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(echo.id)/fd/\(number)") == "/dev/null")
+    }
+  }
 }
