@@ -8,7 +8,7 @@ import TransportEngine
 
 /// What many clients do at once to use up a gate, each with the bound of what they get.
 enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
-  case hellos, heads, bodies, fragments, windows, silence
+  case hellos, certificates, heads, bodies, fragments, windows, silence
 
   var testDescription: String { rawValue }
 
@@ -16,7 +16,7 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   var count: Int {
     let full =
       switch self {
-      case .hellos, .heads, .bodies, .silence: 1000
+      case .hellos, .certificates, .heads, .bodies, .silence: 1000
       case .fragments, .windows: 100
       }
     return Sanitizer.reduce(Exhaustion.isWanted ? full : full / 10)
@@ -26,7 +26,7 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   var bound: Int {
     switch self {
     // What a connection costs before it is one, room for 16 KiB of a message, and a record of as much.
-    case .hellos: 80 << 10
+    case .hellos, .certificates: 80 << 10
     // What a connection costs, and 16 KiB of a head in a buffer that doubles.
     case .heads: 48 << 10
     // The same, and 64 KiB of a body.
@@ -39,7 +39,7 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   /// How long it takes until the gate has ended all of it; `nil` if it may go on for ever.
   var patience: Duration? {
     switch self {
-    case .hellos, .heads, .bodies, .silence: .seconds(16)
+    case .hellos, .certificates, .heads, .bodies, .silence: .seconds(16)
     case .fragments, .windows: nil
     }
   }
@@ -64,6 +64,8 @@ struct ExhaustionTests {
       plan.isEnforcing = false
       // What is neither read nor ended by anybody ends by this: here sooner than after 90 seconds.
       plan.further = "session: { ping: 4s, idle_timeout: 10s }"
+      // Only who is asked for certificates can send them.
+      if attack == .certificates { plan.further += "\ndebug_mtls: { client_ca_file: \"DIR/tls-ca.pem\" }" }
       plan.routes = [
         ("/", echo), ("/flood", "ws://127.0.0.1:\(flood.port)"), ("/sink", "ws://127.0.0.1:\(try await sink.port())"),
       ]

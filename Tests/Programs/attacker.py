@@ -6,6 +6,8 @@
                  as many as are taken
     windows      each opens a socket at /flood with the smallest window that the system has, and reads a byte now and then
     hellos       each begins the longest ClientHello that the gate takes, and sends all but one byte of it
+    certificates each answers the gate's part of a TLS 1.2 handshake with the longest message of client certificates that
+                 the gate takes, and sends all but one byte of it
     silence      each ends its part of the TLS handshake, and says nothing
     sink         no client: a server that opens sockets and reads nothing of them; writes {"port": N}
 
@@ -85,9 +87,32 @@ def windows(client):
     threading.Thread(target=trickle, daemon=True).start()
 
 
+def unfinished(kind, version):
+    """A handshake message of 16 KiB but for its last byte.
+
+    In two records: for the message there is room from its header on, and the second record has a buffer of its own.
+    """
+    return bytes([22, 3, version, 0, 4, kind, 0, 0x40, 0]) + bytes([22, 3, version, 0x40, 0]) + b"a" * 16383
+
+
 def hellos(client):
-    # In two records: for the message there is room from its header on, and the second record has a buffer of its own.
-    client.sendall(bytes([22, 3, 1, 0, 4, 1, 0, 0x40, 0]) + bytes([22, 3, 1, 0x40, 0]) + b"a" * 16383)
+    client.sendall(unfinished(1, version=1))
+
+
+def certificates(client):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Later versions hide a client's certificates.
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    greeting = ssl.MemoryBIO()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), greeting, server_hostname="localhost").do_handshake()
+    except ssl.SSLWantReadError:
+        client.sendall(greeting.read())
+    # ServerHelloDone, which ends the gate's part.
+    flight = b""
+    while not flight.endswith(bytes([14, 0, 0, 0])):
+        flight += client.recv(4096)
+    client.sendall(unfinished(11, version=3))
 
 
 def silence(client):
@@ -116,7 +141,7 @@ def attack(kind, port, authority, count):
     clients = []
 
     def begin(_):
-        client = dial(port) if kind == "hellos" else connect(port, authority, 2304 if kind == "windows" else None)
+        client = dial(port) if kind in ("hellos", "certificates") else connect(port, authority, 2304 if kind == "windows" else None)
         act(client)
         clients.append(client)
 
