@@ -1,7 +1,7 @@
 internal import ArgumentParser
 
 /// A time as an argument: `10`, `10s`, `500ms` or `2m`.
-struct LoadDuration: Sendable, Hashable, CustomStringConvertible {
+struct LoadDuration: Sendable, Hashable {
   let seconds: Double
 
   init(seconds: Double) { self.seconds = seconds }
@@ -14,13 +14,12 @@ struct LoadDuration: Sendable, Hashable, CustomStringConvertible {
     seconds = number * scale
   }
 
-  var description: String { "\(seconds)s" }
   var duration: Duration { .seconds(seconds) }
   var nanoseconds: UInt64 { UInt64(seconds * 1e9) }
 }
 
 /// A number of bytes as an argument: `64`, `16KiB` or `1MiB`.
-struct ByteCount: Sendable, Hashable, CustomStringConvertible {
+struct ByteCount: Sendable, Hashable {
   let bytes: Int
 
   init(_ bytes: Int) { self.bytes = bytes }
@@ -32,8 +31,6 @@ struct ByteCount: Sendable, Hashable, CustomStringConvertible {
     else { throw ValidationError("a size is a whole number and B, KiB or MiB, like 16KiB, and at most 64MiB") }
     bytes = number * scale
   }
-
-  var description: String { "\(bytes)" }
 }
 
 /// What a run does.

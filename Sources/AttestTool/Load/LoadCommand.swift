@@ -27,12 +27,13 @@ struct LoadCommand: AsyncParsableCommand {
   var connections = 1
 
   @Option(
-    name: [.short, .long], help: ArgumentHelp("How long: 10s, 500ms, 2m.", valueName: "time"),
+    name: [.short, .long], help: ArgumentHelp("How long: 10s (if left out), 500ms, 2m.", valueName: "time"),
     transform: LoadDuration.init(parsing:))
   var duration = LoadDuration(seconds: 10)
 
   @Option(
-    help: ArgumentHelp("Payload of a message: 64, 16KiB.", valueName: "bytes"), transform: ByteCount.init(parsing:))
+    help: ArgumentHelp("Payload of a message: 64 (if left out), 16KiB.", valueName: "bytes"),
+    transform: ByteCount.init(parsing:))
   var size = ByteCount(64)
 
   @Option(help: ArgumentHelp("Messages each connection sends, instead of a duration.", valueName: "n"))
