@@ -6,8 +6,7 @@ import sys
 from load import Load
 from processes import Failed
 
-# Bytes, behind a first tenth in which buffers grow: 20 and 60 for each of 100,000 connections, less than anything that
-# is kept of each would take. A gate that admits has a store, whose page cache may still grow (to 32 MiB) beside it.
+# Bytes, behind a first tenth in which buffers grow: some 20 and 60 for each of 100,000 connections. A gate that admits has a store, whose page cache may still grow (to 32 MiB) beside it.
 BOUNDS = {"gate": 2 << 20, "gate-verified": 6 << 20}
 
 
