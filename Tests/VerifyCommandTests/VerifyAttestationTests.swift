@@ -121,4 +121,23 @@ struct VerifyAttestationTests {
     #expect(try transcript.report().broken == ["receipt_format"])
     #expect(try transcript.report().steps.first?.result == "holds")
   }
+
+  @Test("An object of no known environment has its receipt compared in all else")
+  func comparesReceiptWithoutEnvironment() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Specimens.appID))
+    mint.alterations.authenticatorData = { $0.credential?.aaguid[0] ^= 1 }
+    func report() throws -> Report {
+      let object = try mint.attestation(of: specimens.key, clientDataHash: specimens.hash, at: Specimens.instant)
+      return try shell.verify(
+        ["attestation", "-", "--json"] + specimens.attestationFlags(in: shell), input: object
+      ).report()
+    }
+    let sound = try report()
+    #expect(sound.broken == ["environment"])
+    #expect(sound.steps.filter { $0.result == "not_checked" }.map(\.name) == ["receipt_environment"])
+
+    mint.alterations.receipt = { $0[4] = SHA256.hash([]) }
+    #expect(try report().broken == ["environment", "receipt_client_data_hash"])
+  }
 }
