@@ -20,7 +20,12 @@ def install(wanted):
     if not shutil.which("apt-get"):
         raise Failed(f"not there: {' '.join(missing)}, and this system has no apt-get")
     print(f"bench: installing {' '.join(missing)}", file=sys.stderr)
-    _as_root("apt-get", "update", "-qq")
+    if not shutil.which("sudo") and os.geteuid() != 0:
+        raise Failed(f"installing needs root, and there is no sudo; as root: apt-get install {' '.join(missing)}")
+    try:
+        _as_root("apt-get", "update", "-qq")
+    except Failed:
+        print("bench: the package lists could not be brought up to date; going on with the old ones", file=sys.stderr)
     _as_root("apt-get", "install", "-y", "-qq", "-o", "Dpkg::Use-Pty=0", "--no-install-recommends", *missing)
     for name in missing:
         if not shutil.which(name):
