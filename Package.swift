@@ -292,7 +292,7 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
-    target("MFASettings", ["YAMLSource"]),
+    target("MFASettings", ["MFADomain", "YAMLSource"]),
     target("MFAMetrics", ["Locking", "Prometheus", metrics]),
     executable(
       "mfa-backend",

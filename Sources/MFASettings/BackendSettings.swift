@@ -1,4 +1,5 @@
 internal import Glibc
+public import MFADomain
 
 /// Everything that the backend is told, each value one of its kind.
 public struct BackendSettings: Sendable, Hashable {
@@ -30,7 +31,7 @@ public struct BackendSettings: Sendable, Hashable {
     public let authorityFile: String?
     public let user: String?
     public let passwordFile: String?
-    public let sender: String
+    public let sender: EmailAddress
   }
 
   /// Whom security keys sign for.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MFADomain
 
 /// Puts the layers together: flags over the environment over the file over the defaults.
 ///
@@ -118,7 +119,7 @@ private struct SettingsSheet {
       keys: keys, authorityFile: given("gate.ca_file"), issuer: issuer, audience: audience)
   }
 
-  /// Whether nobody on the way can put other keys in the place of those that `place` gives.
+  /// Whether nobody on the way can read what is sent to `place`, or put something else in the place of what it gives.
   private static func isTrustworthy(_ place: String) -> Bool {
     guard place.lowercased().hasPrefix("http://") else { return true }
     guard let host = URLComponents(string: place)?.host else { return false }
@@ -130,26 +131,43 @@ private struct SettingsSheet {
     guard own.contains(where: { given($0) != nil }) else { return given("sms.sink") == nil ? .nobody : .log }
     if given("sms.sink") != nil { refuse("sms.sink", "excludes sms.account") }
     let (account, token, sender) = (required(own[0]), required(own[1]), required(own[2]))
+    let url = value("sms.url")
+    guard let scheme = URLComponents(string: url)?.scheme?.lowercased(), ["http", "https"].contains(scheme),
+      Self.isTrustworthy(url)
+    else {
+      refuse("sms.url", "is https, or http on loopback alone: codes and the account's token go there")
+      return nil
+    }
     guard let account, let token, let sender else { return nil }
-    return .provider(url: value("sms.url"), account: account, tokenFile: token, sender: sender)
+    return .provider(url: url, account: account, tokenFile: token, sender: sender)
   }
 
   private mutating func mail() -> BackendSettings.Mail? {
-    guard ["email.smtp", "email.from", "email.user", "email.password_file"].contains(where: { given($0) != nil }) else {
-      return nil
+    let own = ["email.smtp", "email.from", "email.user", "email.password_file", "email.ca_file"]
+    guard own.contains(where: { given($0) != nil }) else { return nil }
+    if given("sms.sink") != nil {
+      refuse("sms.sink", "writes what is for e-mail to the log too: leave it out, or the mail server")
     }
     let (server, sender) = (required("email.smtp"), required("email.from"))
     if (given("email.user") == nil) != (given("email.password_file") == nil) {
       refuse("email.user", "and email.password_file belong together")
     }
-    guard let server, let sender else { return nil }
-    guard let place = HostPort(server) else {
-      refuse("email.smtp", "is HOST:PORT, or [ADDRESS]:PORT with one of IPv6")
-      return nil
-    }
+    let place = server.flatMap(HostPort.init)
+    if server != nil, place == nil { refuse("email.smtp", "is HOST:PORT, or [ADDRESS]:PORT with one of IPv6") }
+    guard let sender = sender.flatMap({ emailAddress($0) }), let place else { return nil }
     return BackendSettings.Mail(
       host: place.host, port: place.port, authorityFile: given("email.ca_file"), user: given("email.user"),
       passwordFile: given("email.password_file"), sender: sender)
+  }
+
+  /// What `email.from` is.
+  private mutating func emailAddress(_ text: String) -> EmailAddress? {
+    do throws(InvalidValue) {
+      return try EmailAddress(text)
+    } catch {
+      refuse("email.from", error.rule)
+      return nil
+    }
   }
 
   private mutating func webAuthn() -> BackendSettings.WebAuthn? {

@@ -76,12 +76,12 @@ extension BackendSettings {
       server: SMTPProvider.Server(
         host: mail.host, port: mail.port, authority: mail.authorityFile, user: mail.user,
         password: try mail.passwordFile.map(Self.secret)),
-      sender: try EmailAddress(mail.sender), domain: domain)
+      sender: mail.sender, domain: domain)
   }
 
   /// The first line of a file.
   private static func secret(in path: String) throws -> String {
-    let text = String(decoding: try InputFile.read(path, "the secret in"), as: UTF8.self)
+    let text = String(decoding: try InputFile.readSecret(path, "the secret in"), as: UTF8.self)
     guard let line = text.split(whereSeparator: \.isNewline).first else {
       throw CommandFault(.configuration, "\(path) is empty")
     }

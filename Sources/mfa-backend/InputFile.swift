@@ -21,7 +21,7 @@ enum InputFile {
       guard status.st_mode & 0o004 == 0 else {
         throw CommandFault(
           .configuration, "every user of this machine can read \(use) \(path)",
-          hint: "chmod 600 \(path), and rotate to a new key if others have been there")
+          hint: "chmod 600 \(path), and put a new one there if others have been there")
       }
       if status.st_mode & 0o040 != 0 { Console.error("warning: the group of \(use) \(path) can read it") }
     }

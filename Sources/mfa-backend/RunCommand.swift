@@ -88,6 +88,10 @@ struct RunCommand: AsyncParsableCommand {
   private static let stopPatience = Duration.seconds(8)
 
   private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
+    for place in [settings.listen, settings.metrics].compactMap(\.self) where place.isAnswered {
+      throw CommandFault(
+        .cannotListen, "cannot serve: another process serves at \(place)", hint: "stop it, or name another place")
+    }
     let exposition = MetricsExposition()
     // Before anything is counted.
     if settings.metrics != nil { MetricsSystem.bootstrap(exposition) }

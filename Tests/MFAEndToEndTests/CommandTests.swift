@@ -118,6 +118,47 @@ struct CommandTests {
     }
   }
 
+  @Test("a socket at which another backend serves stays its own, and one that was left behind is taken")
+  func takenSocket() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let socket = folder + "/mfa.sock"
+      let options = ["--ephemeral", "--listen", "unix:" + socket] + BackendProcess.believing(gate)
+      let first = try await BackendProcess(options)
+      defer { first.process.kill() }
+      let second = try await mfa(["run"] + options)
+      #expect(second.exit == .code(71))
+      #expect(second.errors.first == "error: cannot serve: another process serves at unix:\(socket)")
+      func status() async throws -> Int {
+        let assertion = "X-Attest-Assertion: \(try await gate.assertion(for: .genuine()))"
+        return try await curl(
+          "GET", "http://mfa/api/v1/device/d/status", nil, ["-H", assertion, "--unix-socket", socket]
+        ).status
+      }
+      #expect(try await status() == 200)
+      first.process.kill()
+      _ = try await first.process.exit(within: .seconds(20))
+      #expect(FileManager.default.fileExists(atPath: socket))
+      let third = try await BackendProcess(options)
+      defer { third.process.kill() }
+      #expect(try await status() == 200)
+      #expect(try await third.stop() == .code(0))
+    }
+  }
+
+  @Test("a secret that every user can read is refused")
+  func publicSecret() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/token"
+      try "secret\n".write(toFile: file, atomically: true, encoding: .utf8)
+      #expect(chmod(file, 0o644) == 0)
+      let run = try await mfa(
+        ["run", "--ephemeral", "--listen", "127.0.0.1:0", "--sms-account", "AC", "--sms-token-file", file]
+          + ["--sms-from", "+1234567890"] + BackendProcess.believing(gate))
+      #expect(run.exit == .code(78))
+      #expect(run.errors.first == "error: every user of this machine can read the secret in \(file)")
+    }
+  }
+
   struct StartFault: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let arguments: [String]

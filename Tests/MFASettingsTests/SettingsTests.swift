@@ -163,6 +163,34 @@ struct SettingsTests {
   }
 
   @Test(
+    "what would send codes where nobody meant to is a fault",
+    arguments: [
+      (
+        "sms: { sink: log }\nemail: { smtp: \"mail:25\", from: a@b.c }",
+        "mfa.yaml:3:14: sms.sink: writes what is for e-mail to the log too: leave it out, or the mail server"
+      ),
+      ("email: { smtp: \"mail:25\", from: noreply }", "mfa.yaml:3:33: email.from: is name@domain"),
+      ("email: { ca_file: /ca.pem }", "email.smtp: is required"),
+      (texted("http://sms.example.com"), "mfa.yaml:3:54: sms.url: is https, or http on loopback alone"),
+      (texted("api.twilio.com"), "mfa.yaml:3:54: sms.url: is https"),
+      (texted("ftp://127.0.0.1"), "mfa.yaml:3:54: sms.url: is https"),
+      (texted("https://sms.example.com/x"), nil), (texted("http://127.0.0.1:8025"), nil),
+    ] as [(String, String?)])
+  func misdirected(_ section: String, _ fault: String?) throws {
+    let yaml = Self.least + section + "\n"
+    if let fault {
+      let first = try #require(try faults(yaml).first)
+      #expect(first.hasPrefix(fault), "\(first)")
+    } else {
+      #expect(throws: Never.self) { try read(yaml).get() }
+    }
+  }
+
+  private static func texted(_ url: String) -> String {
+    "sms: { account: AC, token_file: /t, from: \"+1\", url: \"\(url)\" }"
+  }
+
+  @Test(
     "a mail server is a name or an address, and one of IPv6 stands in brackets",
     arguments: [
       ("mail.example.com:587", "mail.example.com"), ("192.0.2.1:25", "192.0.2.1"), ("[2001:db8::1]:25", "2001:db8::1"),

@@ -1,0 +1,29 @@
+internal import Glibc
+internal import MFASettings
+
+extension ListenPlace {
+  /// Whether a process answers at this Unix socket: binding would take its name away, and nobody would find it again.
+  ///
+  /// Always false for an address of the network, which the kernel gives to one alone.
+  var isAnswered: Bool {
+    guard case .unix(let path) = self else { return false }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let fits = withUnsafeMutableBytes(of: &address.sun_path) { buffer in
+      guard path.utf8.count < buffer.count else { return false }
+      buffer.copyBytes(from: path.utf8)
+      return true
+    }
+    guard fits else { return false }
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    let status = withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    // Whose queue is full is there as well.
+    return status == 0 || errno == EAGAIN
+  }
+}
