@@ -6,7 +6,7 @@ public struct StartFault: Error, Sendable, Hashable {
   /// What to do about it.
   public let hint: String
 
-  init(_ key: String, _ reason: String, hint: String) {
+  public init(_ key: String, _ reason: String, hint: String) {
     (self.key, self.reason, self.hint) = (key, reason, hint)
   }
 }

@@ -6,4 +6,11 @@ public struct Examination: Sendable, Hashable {
   public let faults: [Fault]
   /// Told beside faults, too: some of them follow from a fault, and go with it.
   public let warnings: [Warning]
+
+  /// The same, if the value of `key` is found wrong by whoever knows more of it.
+  public func refusing(_ key: String, _ reason: String, hint: String?) -> Examination {
+    let origin = settings?.effective.first { $0.key == key }?.origin ?? .standard
+    return Examination(
+      settings: nil, faults: faults + [Fault(origin, key, reason, hint: hint)], warnings: warnings)
+  }
 }

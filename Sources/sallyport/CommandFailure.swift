@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import Preflight
 
 /// Why a command ends before its time: what is wrong, and what to do about it.
 struct CommandFailure: Error {
@@ -32,6 +33,9 @@ struct CommandFailure: Error {
   init(_ status: Status, error: String, hint: String) {
     self.init(status, lines: "error: \(error)\nhint: \(hint)")
   }
+
+  /// What keeps a gate from starting.
+  init(_ fault: StartFault) { self.init(.configuration, error: fault.description, hint: fault.hint) }
 
   /// The first line, without `error: `.
   var reason: String { line(after: "error: ") ?? lines }

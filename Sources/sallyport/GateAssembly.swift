@@ -76,7 +76,7 @@ struct GateAssembly: Sendable {
     do throws(StartFault) {
       return try ListenerFiles(of: settings).load()
     } catch {
-      throw CommandFailure(.configuration, error: error.description, hint: error.hint)
+      throw CommandFailure(error)
     }
   }
 

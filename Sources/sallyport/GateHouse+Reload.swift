@@ -2,6 +2,7 @@ internal import ByteCoding
 internal import GateService
 internal import Locking
 internal import Logging
+internal import Preflight
 internal import Settings
 internal import TransportEngine
 
@@ -52,13 +53,17 @@ extension GateHouse {
   private func tryReload() async -> ReloadOutcome {
     do throws(CommandFailure) {
       var settings = try RunCommand.load(loader)
-      let unchanged = settings.keepWhatNeedsRestart(of: generation.assembly.settings)
+      // A gate that is started anew would refuse it.
+      do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
+      let sections = settings.keepWhatNeedsRestart(of: generation.assembly.settings)
+      let files = secrets.keys(differingFrom: SecretFiles(of: settings))
+      let unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
       let assembly = try GateAssembly(settings, memory: memory)
-      let files = CertificateFiles(of: settings)
+      let certificates = CertificateFiles(of: settings)
       let tls = try assembly.tls()
       let next = Generation(
         assembly: assembly, responder: try assembly.responder(logger: logger),
-        served: ServedCertificates(tls, from: files), certificates: files)
+        served: ServedCertificates(tls, from: certificates), certificates: certificates)
       try await changeOver(to: next, tls)
       return .done(needingRestart: unchanged)
     } catch {

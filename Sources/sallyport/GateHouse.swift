@@ -24,6 +24,8 @@ actor GateHouse {
   let logger: Logger
   /// What serves now.
   var generation: Generation
+  /// What stood in the files that are read at the start alone.
+  nonisolated let secrets: SecretFiles
   /// Whether whoever balances gates is to send nobody here any more.
   nonisolated let isLeaving = Guarded(false)
   /// How the settings that serve now have it, for `/readyz`.
@@ -85,6 +87,7 @@ actor GateHouse {
     DescriptorLimit.raise()
     CoreDumps.forbid()
 
+    let secrets = SecretFiles(of: settings)
     let memory = try GateMemory(settings)
     let assembly = try GateAssembly(settings, memory: memory)
     let files = CertificateFiles(of: settings)
@@ -103,7 +106,7 @@ actor GateHouse {
     let engine = try start(generation, tls, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
     let house = GateHouse(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
-      isSuccessor: inheritance.predecessor != nil, logger, sink)
+      secrets: secrets, isSuccessor: inheritance.predecessor != nil, logger, sink)
     do throws(CommandFailure) {
       try await house.begin(inheritance)
     } catch {
@@ -115,13 +118,14 @@ actor GateHouse {
 
   private init(
     engine: Engine, loader: SettingsLoader, memory: GateMemory, generation: Generation, program: OwnProgram,
-    isSuccessor: Bool, _ logger: Logger, _ sink: LineSink
+    secrets: SecretFiles, isSuccessor: Bool, _ logger: Logger, _ sink: LineSink
   ) {
     self.engine = engine
     self.loader = loader
     self.memory = memory
     activity = ActivityLog(of: memory.metrics)
     self.generation = generation
+    self.secrets = secrets
     self.program = program
     self.isSuccessor = isSuccessor
     enforcement = Guarded(generation.assembly.settings.appAttest.enforcement)

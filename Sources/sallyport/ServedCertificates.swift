@@ -1,6 +1,5 @@
 internal import ByteCoding
 internal import Cryptography
-internal import FoundationEssentials
 internal import Logging
 internal import Settings
 internal import TransportEngine
@@ -52,13 +51,9 @@ struct CertificateFiles: Sendable, Hashable {
     let tls = settings.tls
     let servers = [(tls.certificateFile, tls.keyFile)] + tls.further.map { ($0.certificateFile, $0.keyFile) }
     for (index, (certificate, key)) in servers.enumerated() {
-      digests[Self.serverName(index)] = [Self.digest(of: certificate), Self.digest(of: key)]
+      digests[Self.serverName(index)] = [FileDigest.of(certificate), FileDigest.of(key)]
     }
-    if let authority = settings.debugMTLS?.clientCAFile { digests[Self.authorityName] = [Self.digest(of: authority)] }
-  }
-
-  private static func digest(of file: String) -> [UInt8]? {
-    (try? Data(contentsOf: URL(filePath: file))).map { SHA256.hash(Array($0)) }
+    if let authority = settings.debugMTLS?.clientCAFile { digests[Self.authorityName] = [FileDigest.of(authority)] }
   }
 
   /// The names of the certificates whose files hold something else here than in `other`.

@@ -3,6 +3,7 @@ internal import AttestGate
 internal import ByteCoding
 internal import ProcessSignals
 internal import SQLiteStore
+internal import Settings
 
 struct StoreBackupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

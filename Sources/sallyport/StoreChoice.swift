@@ -1,10 +1,27 @@
 internal import AttestGate
 internal import FoundationEssentials
 internal import PostgresStore
+internal import Preflight
 internal import SQLiteStore
 internal import Settings
 
 extension GateSettings.Store {
+  /// The store that the flag `--store` names.
+  static func named(_ url: String) throws(CommandFailure) -> Self {
+    do throws(Malformed) {
+      return try Self(url: url)
+    } catch {
+      throw CommandFailure(
+        .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…")
+    }
+  }
+
+  /// Finds what libpq has against a URL. Nothing is reached for.
+  func judge() throws(StartFault) {
+    guard case .postgres(let url, let passwordFile) = self else { return }
+    _ = try Self.judgedParameters(url, passwordFile: passwordFile)
+  }
+
   /// The store that the settings name; it is not opened yet.
   ///
   /// - Parameters:
@@ -32,23 +49,33 @@ extension GateSettings.Store {
   private static func parameters(
     _ url: StoreURL, passwordFile: String?
   ) throws(CommandFailure) -> ConnectionParameters {
+    do throws(StartFault) {
+      return try judgedParameters(url, passwordFile: passwordFile)
+    } catch {
+      throw CommandFailure(error)
+    }
+  }
+
+  private static func judgedParameters(
+    _ url: StoreURL, passwordFile: String?
+  ) throws(StartFault) -> ConnectionParameters {
     let password: String? = if let passwordFile { try Self.password(in: passwordFile) } else { nil }
     do throws(ConnectionParameters.Malformed) {
       return try ConnectionParameters(url: url.text, password: password)
     } catch {
-      throw CommandFailure(
-        .configuration, error: "store.url: \(url): \(error.reason)",
+      throw StartFault(
+        "store.url", "\(url): \(error.reason)",
         hint: "write postgres://user@host:port/database?sslmode=verify-full, as libpq takes it")
     }
   }
 
   /// The first line of the file.
-  private static func password(in file: String) throws(CommandFailure) -> String {
+  private static func password(in file: String) throws(StartFault) -> String {
     guard let bytes = try? Data(contentsOf: URL(filePath: file)),
       let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
     else {
-      throw CommandFailure(
-        .configuration, error: "store.password_file: \(file) cannot be read, or is empty",
+      throw StartFault(
+        "store.password_file", "\(file) cannot be read, or is empty",
         hint: "put the password on the first line")
     }
     return String(line)

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import Settings
 
 struct StoreMigrateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -30,15 +30,15 @@ struct StoreRestoreCommand: AsyncParsableCommand {
   func run() async throws {
     UnfinishedFiles.endWithSignals()
     do throws(CommandFailure) {
-      let (choice, settings) = try target.resolve()
-      try refuseItself(choice)
-      let store = try choice.makeWhole()
+      let places = try target.resolve()
+      try refuseItself(places.store)
+      let store = try places.store.makeWhole()
       let (backup, kept) = try BackupCall.run(file, store.place) {
         let backup = try BackupFile(path: file)
         return (backup, try store.replace(with: NewBeginning(at: .now())) { try backup.read($0) })
       }
       tell(backup, of: store.place, kept: kept)
-      if let keys = settings?.appAttest.challengeKeysFile {
+      if let keys = places.challengeKeysFile {
         Console.error(
           "hint: nonces are made with \(keys): replace the keys in it too (NUMBER SECRET, openssl rand -hex 32)")
       }

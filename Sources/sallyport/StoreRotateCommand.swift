@@ -23,8 +23,9 @@ struct StoreRotateCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let (choice, settings) = try target.resolve()
-      if let file = settings?.appAttest.challengeKeysFile {
+      let places = try target.resolve()
+      let choice = places.store
+      if let file = places.challengeKeysFile {
         throw CommandFailure(
           .configuration, error: "nonces are made with the keys in \(file), not with the store's",
           hint: "put a new key on the first line of that file, on every gate, and start them anew")
@@ -35,7 +36,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
       guard schema.version > 0 else { throw .noStore(at: whole.place) }
       let store = try choice.makeStore(mostWaiting: 64)
       do throws(StoreError) {
-        try await rotate(store, life: settings?.appAttest.challengeTTL ?? .seconds(600))
+        try await rotate(store, life: places.challengeTTL ?? .seconds(600))
       } catch {
         throw CommandFailure(error, of: store.place)
       }

@@ -20,19 +20,17 @@ struct StoreTarget: ParsableArguments {
     guard (config == nil) != (url == nil) else { throw ValidationError("name the store: -c FILE or --store URL") }
   }
 
-  /// What is named, and the settings if there are any.
-  func resolve() throws(CommandFailure) -> (store: GateSettings.Store, settings: GateSettings?) {
-    if let url {
-      do throws(GateSettings.Store.Malformed) {
-        return (try GateSettings.Store(url: url), nil)
-      } catch {
-        throw CommandFailure(
-          .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…"
-        )
-      }
+  /// The store that is named, and how its gate makes nonces as far as that is known.
+  ///
+  /// Faults elsewhere in the configuration are not its matter: a backup is wanted most when something is wrong, and who
+  /// makes it may not read the gate's keys.
+  func resolve() throws(CommandFailure) -> StorePlaces {
+    if let url { return StorePlaces(store: try .named(url)) }
+    do throws(ConfigurationFaults) {
+      return try SettingsLoader(file: config).loadStorePlaces()
+    } catch {
+      throw CommandFailure(.configuration, lines: error.description)
     }
-    let settings = try RunCommand.load(SettingsLoader(file: config))
-    return (settings.store, settings)
   }
 
   /// Says how it ended: as text for people, or as one line of JSON.

@@ -77,6 +77,45 @@ struct ReloadTests {
     }
   }
 
+  @Test("A token that was changed in its file is named: the gate goes on with the one of its start")
+  func changedToken() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/token"
+      func write(_ token: String) throws {
+        try (token + "\n").write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(chmod(file, 0o600) == 0)
+      }
+      try write("the-token-of-the-start")
+      var plan = GatePlan()
+      plan.isEnforcing = false
+      plan.admin = "{ listen: '127.0.0.1:\(try Places.freePort())', token_file: \(file) }"
+      try await GateProcess.serving(plan) { gate in
+        let config = ["-c", gate.folder.path + "/gate.yaml"]
+        #expect(try await sallyport(["reload"] + config).errors == [])
+        try write("another-token-than-that")
+        let refused = try await sallyport(["reload"] + config)
+        #expect(refused.status == 77 && refused.isFailure)
+        #expect(refused.errors.last?.contains("as it was when the gate started") == true, "\(refused)")
+        gate.process.send(SIGHUP)
+        _ = try await gate.process.errors.first("the warning") {
+          $0.contains("these settings need a restart") && $0.contains(#""settings":"admin.token_file""#)
+        }
+        try write("the-token-of-the-start")
+        #expect(try await sallyport(["reload"] + config).errors == [])
+      }
+    }
+  }
+
+  @Test("A store that a new start would refuse is refused by a reload")
+  func malformedStore() async throws {
+    try await serving { bench in
+      try rewrite(bench) { $0.replacing(/url: "sqlite[^"]*"/, with: #"url: "postgres://h/x?nonsense=1""#) }
+      let refused = try await reload(bench)
+      #expect(refused.status == 78 && refused.isFailure)
+      #expect(refused.errors.joined().contains("store.url: postgres://h/x?nonsense=1: invalid URI"), "\(refused)")
+    }
+  }
+
   @Test("Reloads under 1,000 busy sockets lose none of them and no byte")
   func underLoad() async throws {
     try await serving { bench in

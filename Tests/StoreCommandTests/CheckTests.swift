@@ -51,6 +51,38 @@ struct CheckTests {
     }
   }
 
+  @Test("Commands find the store in a configuration of which everything else is wrong, and is not theirs")
+  func placesAlone() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let file = folder + "/gate.yaml"
+      let url = try await StoreKind.sqlite.newURL(in: folder)
+      let yaml = """
+        store: { url: "\(url)" }
+        tls: { cert_file: none, key_file: none }
+        admin: { listen: "127.0.0.1:1", token_file: none }
+        app_attest: { challenge_ttl: 30s, enforcement: perhaps }
+
+        """
+      try yaml.write(toFile: file, atomically: true, encoding: .utf8)
+      #expect(try await store("migrate", "-c", file).status == 0)
+      #expect(try await store("check", "-c", file).status == 0)
+      #expect(try await store("backup", folder + "/copy", "-c", file).status == 0)
+      #expect(try await store("rotate", "-c", file).status == 0)
+      #expect(try await store("restore", folder + "/copy", "-c", file).status == 0)
+
+      try yaml.replacing("challenge_ttl", with: "challenge_keys_file: keys, challenge_ttl")
+        .write(toFile: file, atomically: true, encoding: .utf8)
+      let refused = try await store("rotate", "-c", file)
+      #expect(refused.status == 78)
+      #expect(refused.errors.first == "error: nonces are made with the keys in \(folder)/keys, not with the store's")
+
+      try yaml.replacing("30s", with: "long").write(toFile: file, atomically: true, encoding: .utf8)
+      let malformed = try await store("rotate", "-c", file)
+      #expect(malformed.status == 78)
+      #expect(malformed.errors.first?.contains("app_attest.challenge_ttl: ") == true, "\(malformed)")
+    }
+  }
+
   static let breaches = [
     ("UPDATE attested_keys SET key_hash = 'x' WHERE revoked_at IS NOT NULL", "hash is not that of their id"),
     ("UPDATE attested_keys SET used_counters = 0", "could be used again"),

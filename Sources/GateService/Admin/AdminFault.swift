@@ -52,7 +52,7 @@ struct AdminRefusal {
     case .unauthorized:
       self.init(
         401, "unauthorized", "The admin server asks for its token",
-        hint: "send Authorization: Bearer and the first line of admin.token_file",
+        hint: "send Authorization: Bearer and the first line of admin.token_file, as it was when the gate started",
         .init(name: "WWW-Authenticate", value: "Bearer"))
     case .foreignOrigin: self.init(403, "foreign_origin", "Web pages may not change anything here")
     case .foreignHost:

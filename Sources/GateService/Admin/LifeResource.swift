@@ -2,7 +2,7 @@ internal import Transport
 
 /// What came of an attempt to read the configuration anew.
 public enum ReloadOutcome: Sendable, Hashable {
-  /// It is served; the sections named need a restart for what changed in them.
+  /// It is served; the sections named need a restart for what changed in them, and so do files for what they hold.
   case done(needingRestart: [String])
   /// The old one stays, for this reason: a line for each fault, and lines `hint: `.
   case refused(String)

@@ -51,7 +51,7 @@ struct CheckCommand: AsyncParsableCommand {
     if reference { return Console.write(ConfigurationReference.text) }
     let status: Int32
     do throws(CommandFailure) {
-      let examination = try options.loader().examine()
+      let examination = Self.judged(try options.loader().examine())
       let probes = offline ? [] : await Self.probe(examination)
       let report = CheckReport(examination: examination, probes: probes)
       tell(report)
@@ -70,16 +70,20 @@ struct CheckCommand: AsyncParsableCommand {
     if effective { Console.write(settings.effectiveYAML) } else { Console.print(report.findings) }
   }
 
+  /// With what libpq has against the URL of the store.
+  private static func judged(_ examination: Examination) -> Examination {
+    do throws(StartFault) {
+      try examination.settings?.store.judge()
+      return examination
+    } catch {
+      return examination.refusing(error.key, error.reason, hint: error.hint)
+    }
+  }
+
   /// What the world around the gate says, if there are settings to try.
   private static func probe(_ examination: Examination) async -> [ProbeResult] {
     guard let settings = examination.settings else { return [] }
-    do throws(CommandFailure) {
-      let store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
-      return await Preflight(settings, store: store, at: .now()).run()
-    } catch {
-      // A store that cannot even be made is one more thing that is told, not the only one.
-      let failure = ProbeResult(.failed, "store.url", of: settings, error.reason, hint: error.hint)
-      return await Preflight(settings, store: nil, at: .now()).run() + [failure]
-    }
+    let store = try? settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+    return await Preflight(settings, store: store, at: .now()).run()
   }
 }

@@ -7,11 +7,9 @@ struct ConfigurationOption: ParsableArguments {
   @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML).")
   var config: String?
 
-  func places() throws(CommandFailure) -> OperatorPlaces { try Self.places(SettingsLoader(file: config)) }
-
-  static func places(_ loader: SettingsLoader) throws(CommandFailure) -> OperatorPlaces {
+  func places() throws(CommandFailure) -> OperatorPlaces {
     do throws(ConfigurationFaults) {
-      return try loader.loadPlaces()
+      return try SettingsLoader(file: config).loadPlaces()
     } catch {
       let hasHint = error.faults.contains { $0.hint != nil }
       throw CommandFailure(
@@ -33,11 +31,8 @@ struct StoreOptions: ParsableArguments {
 
   func places() throws(CommandFailure) -> OperatorPlaces {
     guard let store else { return try configuration.places() }
-    let loader = SettingsLoader(
-      file: configuration.config, flags: [FlagSetting(flag: "--store", key: "store.url", text: store)])
-    var places = try ConfigurationOption.places(loader)
-    places.admin = nil
-    return places
+    // Its password is not the one of the configuration's store.
+    return OperatorPlaces(store: try .named(store))
   }
 
   /// Calls `body` with the admin server of the running gate, or, if none runs, with one over the store.
