@@ -114,7 +114,8 @@ final class BatchLane: Sendable {
       }
     } catch {
       let fault = StoreError(error)
-      if let used, fault.endsConnection { file.discard(used) }
+      // A row that is malformed is no fault of the connection.
+      if let used, error is DatabaseError, fault.endsConnection { file.discard(used) }
       throw fault
     }
   }

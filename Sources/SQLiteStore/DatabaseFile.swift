@@ -65,13 +65,31 @@ final class DatabaseFile: Sendable {
     }
     let pool = try DatabasePool(path: path, configuration: configuration)
     _ = try pool.read(Schema.state)
-    try Schema.migrator.migrate(pool)
+    try Self.migrate(pool)
     try Self.makeCommitsDurable(pool)
     return pool
   }
 
+  /// Brings the tables to this version. Of several processes at once one does each step, and the others find it done.
+  private static func migrate(_ pool: DatabasePool) throws {
+    while true {
+      let version = try pool.read(Schema.state).version
+      do {
+        return try Schema.migrator.migrate(pool)
+      } catch {
+        // What is missing is asked before the transaction that makes it: another process may have been there between.
+        guard try pool.read(Schema.state).version > version else { throw error }
+      }
+    }
+  }
+
   /// The file holds the challenge keys: nobody else may read it. SQLite gives its companions the same mode.
+  ///
+  /// A file that is there is not opened. Whoever closes a descriptor of it lifts all locks that this process has on it
+  /// (fcntl(2)), and another lane may still be working with a pool that was let go of: without its lock, the next process
+  /// that closes the store removes the log that this one writes to, and with it what was promised.
   private func createPrivately() throws {
+    guard access(path, F_OK) != 0 else { return }
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       throw StoreError(systemError: errno)

@@ -144,6 +144,48 @@ struct FaultTests {
     await #expect(throws: StoreError.self) { try await bad.value }
   }
 
+  @Test("A connection that is given up while another one works takes no lock of the process with it")
+  func locksStay() async throws {
+    try await store.open()
+    let registration = Specimen.registration()
+    _ = await register(registration)
+    let hold = await LaneHold(store.writes)
+    await #expect(throws: StoreError.self) {
+      try await store.reads.run { _ in throw DatabaseError(resultCode: .SQLITE_IOERR) }
+    }
+    // Opens the file again.
+    #expect(try await store.record(of: registration.key.keyID) != nil)
+    #expect(try isLocked())
+    await hold.release(behind: 0)
+    #expect(await register() == .success(.inserted))
+    #expect(try isLocked())
+  }
+
+  /// Whether another process would find SQLite's lock of those who have the file open, which keeps its log. That is asked
+  /// by a descriptor that stays open, as closing it would lift the lock.
+  private func isLocked() throws -> Bool {
+    let descriptor = open(store.path, O_RDWR | O_CLOEXEC)
+    try #require(descriptor >= 0)
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    // SHARED_FIRST and SHARED_SIZE of SQLite's file format.
+    (lock.l_start, lock.l_len) = (0x4000_0002, 510)
+    // F_OFD_GETLK of Linux, which Glibc's module does not have: it sees the locks of the same process too.
+    try #require(fcntl(descriptor, 36, &lock) == 0)
+    return lock.l_type != Int16(F_UNLCK)
+  }
+
+  @Test("A malformed row costs nobody else the connection")
+  func keepsConnection() async throws {
+    try await store.open()
+    _ = try await store.reads.run { try $0.execute(sql: "PRAGMA temp.user_version = 7") }
+    await #expect(throws: StoreError.self) {
+      try await store.reads.run { _ in throw StoreError.corrupt(reason: "a row") }
+    }
+    #expect(try await store.reads.run { try Int.fetchOne($0, sql: "PRAGMA temp.user_version") } == 7)
+  }
+
   @Test("Calls beyond the bound are refused at once; those that wait are served")
   func overload() async throws {
     let store = SQLiteStore(path: folder.file("small.db"), mostWaiting: 3)

@@ -23,6 +23,19 @@ struct CheckTests {
     }
   }
 
+  @Test("Of many that make a store's tables at once each finds them made", arguments: StoreKind.allCases)
+  func migrateAtOnce(_ kind: StoreKind) async throws {
+    try await Places.withTemporaryFolder { folder in
+      for _ in 0..<3 {
+        let url = try await kind.newURL(in: folder)
+        try await withThrowingTaskGroup(of: Transcript.self) { group in
+          for _ in 0..<8 { group.addTask { try await store("migrate", "--store", url) } }
+          for try await transcript in group { #expect(transcript.status == 0, "\(transcript)") }
+        }
+      }
+    }
+  }
+
   @Test("A store of a newer version is refused and left alone", arguments: StoreKind.allCases)
   func newer(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in

@@ -76,7 +76,9 @@ public final class SQLiteMFAStore: Store {
     try await lane.run(body)
   }
 
+  // Not one that is there: closing a descriptor of it would lift the locks of this process's other connections.
   private static func createPrivately(_ path: String) throws(StoreFault) {
+    guard access(path, F_OK) != 0 else { return }
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw StoreFault(reason: "\(path): \(String(cString: strerror(errno)))") }
     close(descriptor)
