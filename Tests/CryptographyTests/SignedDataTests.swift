@@ -135,12 +135,12 @@ struct SignedDataTests {
     }
   }
 
-  @Test("The parameters of the digest may be absent")
-  func takesAbsentParameters() throws {
+  @Test("The parameters of the digest may be absent, in either place", arguments: [true, false], [true, false])
+  func takesAbsentParameters(inMessage: Bool, inSigner: Bool) throws {
     let digest = Message.digest("2.16.840.1.101.3.4.2.1", [])
     let bytes = try altered {
-      $0.digests = [digest]
-      $0.signers[0].digest = digest
+      if inMessage { $0.digests = [digest] }
+      if inSigner { $0.signers[0].digest = digest }
     }
     #expect(try SignedData(bytes).hasValidSignature)
   }
@@ -161,7 +161,8 @@ struct SignedDataTests {
       (.unexpectedSignerCount(2), { $0.signers.append($0.signers[0]) }),
       (.unexpectedDigestAlgorithms, { $0.digests = [] }),
       (.unexpectedDigestAlgorithms, { $0.digests.append($0.digests[0]) }),
-      (.unexpectedDigestAlgorithms, { $0.digests = [Message.digest("2.16.840.1.101.3.4.2.1", [])] }),
+      (.unexpectedDigestAlgorithms, { $0.digests = [Message.digest("2.16.840.1.101.3.4.2.2")] }),
+      (.unexpectedDigestAlgorithms, { $0.digests = [Message.digest("2.16.840.1.101.3.4.2.1", DER.integer(0))] }),
       (
         .unsupportedDigest(try #require(sha1)),
         {

@@ -24,7 +24,9 @@ public struct SignedData: Sendable {
     guard fields.signers.count == 1 else { throw .unexpectedSignerCount(fields.signers.count) }
     let info = fields.signers[0]
     guard info.version == 1 else { throw .unexpectedVersion(info.version) }
-    guard fields.digestAlgorithms == [info.digestAlgorithm] else { throw .unexpectedDigestAlgorithms }
+    guard fields.digestAlgorithms.count == 1, fields.digestAlgorithms[0].means(info.digestAlgorithm) else {
+      throw .unexpectedDigestAlgorithms
+    }
 
     content = fields.content
     digest = try info.digest()
@@ -66,6 +68,13 @@ public struct SignedData: Sendable {
     }
     guard named.count == 1, let signer = named.first else { throw .signerCertificateMissing }
     return signer
+  }
+}
+
+extension AlgorithmIdentifier {
+  /// Whether `other` is the same digest: no parameters and NULL say the same (RFC 5754 section 2).
+  fileprivate func means(_ other: AlgorithmIdentifier) -> Bool {
+    identifier == other.identifier && (parameters ?? Self.null) == (other.parameters ?? Self.null)
   }
 }
 
