@@ -14,7 +14,15 @@ public final class Challenges: Sendable {
   private let clock: WallClock
   private let storage: (any ChallengeKeyStorage)?
   private let ring: Guarded<ChallengeKeyRing?>
-  private let lastRefresh = Guarded<Timestamp?>(nil)
+  private let refreshes = Guarded(Refreshes())
+
+  /// Of the keys, for nonces whose key is unknown here.
+  private struct Refreshes {
+    /// When the last one began that succeeded.
+    var last: Timestamp?
+    /// What the one that is under way comes to.
+    var current: Task<StoreError?, Never>?
+  }
 
   /// Challenges under keys that are configured.
   public init(ring: ChallengeKeyRing, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
@@ -95,15 +103,28 @@ public final class Challenges: Sendable {
     return true
   }
 
-  /// As `refresh()`, for a nonce whose key is unknown here, at most once a second: anybody can make such nonces up.
+  /// As `refresh()`, for a nonce whose key is unknown here. Anybody can make such nonces up: within a second of a refresh
+  /// there is no other one. Whoever comes while one is under way waits for that, and shares its outcome.
   func refreshOnce(at now: Timestamp) async throws(StoreError) {
     guard storage != nil else { return }
-    let isDue = lastRefresh.withLock { last in
-      if let last, (.zero..<Duration.seconds(1)).contains(now.since(last)) { return false }
-      last = now
-      return true
+    let refresh = refreshes.withLock { refreshes -> Task<StoreError?, Never>? in
+      if let current = refreshes.current { return current }
+      if let last = refreshes.last, (.zero..<Duration.seconds(1)).contains(now.since(last)) { return nil }
+      let task = Task { await self.refreshAndNote(at: now) }
+      refreshes.current = task
+      return task
     }
-    if isDue { try await refresh() }
+    if let fault = await refresh?.value { throw fault }
+  }
+
+  private func refreshAndNote(at now: Timestamp) async -> StoreError? {
+    var fault: StoreError?
+    do throws(StoreError) { try await refresh() } catch { fault = error }
+    refreshes.withLock { refreshes in
+      refreshes.current = nil
+      if fault == nil { refreshes.last = now }
+    }
+    return fault
   }
 
   /// Whether there are keys to issue with.

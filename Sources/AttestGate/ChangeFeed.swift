@@ -99,16 +99,21 @@ public struct StoreWatch: Sendable {
     }
   }
 
-  /// Hands on what is new, and gives the position up to which all was taken.
+  /// Hands on all that is new, of which a store gives so much at a time, and gives the position up to which it was taken.
   private func read(
-    after position: ChangePosition?, _ handle: @Sendable (StoreChange) async throws(StoreError) -> Void
+    after start: ChangePosition?, _ handle: @Sendable (StoreChange) async throws(StoreError) -> Void
   ) async -> ChangePosition? {
+    var position = start
     do throws(StoreError) {
-      let news = try await feed.changes(after: position)
-      for change in news.changes { try await handle(change) }
-      return news.position
+      while !Task.isCancelled {
+        let news = try await feed.changes(after: position)
+        for change in news.changes { try await handle(change) }
+        position = news.position
+        if news.changes.isEmpty { break }
+      }
     } catch {
-      return position
+      // The rest is asked for again.
     }
+    return position
   }
 }

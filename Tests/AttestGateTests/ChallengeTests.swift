@@ -1,9 +1,11 @@
 import AppAttest
-import AttestGate
 import ByteCoding
 import Cryptography
 import GateFixtures
+import Locking
 import Testing
+
+@testable import AttestGate
 
 @Suite("Challenges")
 struct ChallengeTests {
@@ -114,6 +116,77 @@ struct ChallengeTests {
     #expect(fault(late, at: now.advanced(by: .seconds(30)), by: after) == .retiredKey(late.bytes[0]))
     #expect(own.bytes[0] != early.bytes[0])
     #expect(fault(own, at: now, by: before) == .unknownKey(own.bytes[0]))
+  }
+
+  /// Answers when it is told to.
+  private final class SlowStorage: ChallengeKeyStorage {
+    let ring: Guarded<ChallengeKeyRing>
+    let fault = Guarded<StoreError?>(nil)
+    let calls = Guarded(0)
+    let isHeld = Guarded(false)
+
+    init(_ ring: ChallengeKeyRing) { self.ring = Guarded(ring) }
+
+    func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
+      calls.withLock { $0 += 1 }
+      while isHeld.withLock({ $0 }) { await Task.yield() }
+      if let fault = fault.withLock({ $0 }) { throw fault }
+      return ring.withLock { $0 }
+    }
+
+    func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError) {}
+
+    func replaceChallengeKeys(
+      _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
+    ) async throws(StoreError) -> Bool { false }
+  }
+
+  @Test(
+    "Everyone whose nonce has a key that is not known yet waits for the keys, of which one asks",
+    arguments: [true, false])
+  func sharedRefresh(isReachable: Bool) async throws {
+    let old = ChallengeKeyRing.random()
+    let storage = SlowStorage(old)
+    let challenges = Challenges(storage: storage)
+    try await challenges.prepare()
+    let new = old.rotated(at: now, overlap: .zero, life: .seconds(60))
+    let nonces = try (0..<20).map { _ in try issue(by: Challenges(ring: new)) }
+    storage.ring.withLock { $0 = new }
+    storage.fault.withLock { $0 = isReachable ? nil : .unreachable(reason: "gone") }
+    storage.isHeld.withLock { $0 = true }
+    let outcomes = await withTaskGroup(of: Denial?.self) { group in
+      for nonce in nonces {
+        group.addTask {
+          do throws(Denial) {
+            try await challenges.require(nonce, at: now)
+            return nil
+          } catch {
+            return error
+          }
+        }
+      }
+      group.addTask {
+        try? await Task.sleep(for: .milliseconds(50))
+        storage.isHeld.withLock { $0 = false }
+        return nil
+      }
+      return await group.reduce(into: []) { $0.append($1) }.compactMap(\.self)
+    }
+    if isReachable {
+      #expect(outcomes.isEmpty && storage.calls.withLock { $0 } == 2)
+      // Nonces that are made up ask no more often than once a second.
+      let other = try issue(by: Challenges(ring: new.rotated(at: now, overlap: .zero, life: .seconds(60))))
+      await #expect(throws: Denial.self) { try await challenges.require(other, at: now) }
+      #expect(storage.calls.withLock { $0 } == 2)
+    } else {
+      #expect(outcomes.count == 20)
+      for outcome in outcomes {
+        guard case .storeUnavailable = outcome else {
+          Issue.record("\(outcome)")
+          continue
+        }
+      }
+    }
   }
 
   @Test("A retired key is dropped once no nonce of it can be good, and numbers do not clash in a thousand rotations")
