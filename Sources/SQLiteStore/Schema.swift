@@ -30,6 +30,9 @@ enum Schema {
   ///
   /// - Throws: `.unreachable` if a newer version has been here.
   static func state(of db: Database) throws -> SchemaState {
+    // Begins the transaction that this is called in: all that follows is of one instant. Else a table that another process
+    // makes meanwhile would be missing to the first question and there for the second, which GRDB takes for a fault.
+    _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master")
     let migrator = Schema.migrator
     guard try !migrator.hasBeenSuperseded(db) else {
       throw StoreError.unreachable(reason: "the store was written by a newer version")

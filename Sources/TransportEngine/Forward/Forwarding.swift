@@ -168,15 +168,16 @@ extension EventLoop {
   }
 
   private func answerForwarded(_ session: SessionRef, _ forward: Forward) {
-    guard let exchange = session.pointee.exchange, let service else { return }
+    guard let exchange = session.pointee.exchange else { return }
     keepUpstream(session, forward)
     forward.finish(now: now)
     exchange.forward = nil
+    exchange.forwardedPatience = forward.order.limits.idleTimeout
     exchange.answered += 1
     if isLeaving { exchange.closesAfterAnswer = true }
     if exchange.closesAfterAnswer { exchange.inbox = [] }
     session.pointee.phase = .answer
-    schedule(session, after: service.limits.decisionTimeout)
+    schedule(session, after: forward.order.limits.idleTimeout)
     answerFlushed(session)
   }
 
@@ -199,9 +200,13 @@ extension EventLoop {
     session.pointee.exchange?.forward = nil
   }
 
-  /// Nothing has moved for too long.
+  /// Nothing has moved for too long, as far as epoll tells: it does not of every piece that a slow end takes.
   func forwardExpired(_ session: SessionRef) {
     guard let forward = session.pointee.exchange?.forward else { return }
+    guard !isTaking(session, .client), !isTaking(session, .upstream) else {
+      schedule(session, after: forward.order.limits.idleTimeout)
+      return
+    }
     guard forward.response == nil else {
       destroy(session)
       return

@@ -20,8 +20,8 @@ struct Link {
   var lastHeard: Milliseconds = 0
   /// When the peer was last seen to take something of what had to wait for it.
   var lastTaken: Milliseconds = 0
-  /// Bytes that waited for the peer when that was looked at last, here and in the kernel.
-  private var waitingSeen = 0
+  /// Bytes that waited for the peer when that was looked at last, here and in the kernel, and all that were sent since.
+  private var offered = 0
   /// The peer has reset the connection while it was not read.
   var isReset = false
   /// Messages that came behind the handshake, less one for each reception that held data alone.
@@ -36,6 +36,9 @@ struct Link {
   private static let lateMessageBound = 32
 
   var isOpen: Bool { fd >= 0 }
+  /// Nothing is left to do for this end. One that may still speak is not closed behind what was sent last: if it did, or had
+  /// done so unread, the kernel would reset the connection and throw away what it has not handed over (RFC 9293, 3.10.4).
+  var isSpent: Bool { !isOpen || hasEnded && hasSentEnd }
   /// There may be more to read, and room for what it makes us say.
   var mayRead: Bool { !hasEnded && outbox.count <= Self.outboxBound }
   var isHandshakeDone: Bool {
@@ -195,6 +198,7 @@ extension Link {
 
   private mutating func transmit(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count > 0 else { return }
+    offered &+= bytes.count
     var taken = 0
     if outbox.isEmpty {
       taken = Glibc.send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
@@ -223,15 +227,16 @@ extension Link {
     if endsAfterOutbox { sendEnd(through: window) }
   }
 
-  /// Notes whether the peer has taken anything since this was asked last. The kernel is asked as well: it reports room
-  /// only when there is a lot, and a slow reader may take minutes for that.
+  /// Notes whether a peer that has things waiting for it has taken anything since this was asked last. The kernel is asked
+  /// as well: it may hold megabytes, and reports room only when there is a lot, for which a slow reader may take minutes.
+  ///
+  /// Where nothing waits nothing is noted: that the gate's own Pings were taken says that a kernel lives, and no more.
   mutating func noteTaking(at now: Milliseconds) {
     var queued: Int32 = 0
     _ = ioctl(fd, UInt(TIOCOUTQ), &queued)
     let waiting = outbox.count + Int(queued)
-    // More than before is as good: then all that waited before was taken.
-    if waiting != waitingSeen { lastTaken = now }
-    waitingSeen = waiting
+    if waiting > 0 && waiting < offered { lastTaken = now }
+    offered = waiting
   }
 
   /// Says that nothing more will come from us, behind all that waits: close_notify and FIN. Reading goes on.

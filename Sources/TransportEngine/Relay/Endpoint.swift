@@ -231,17 +231,15 @@ extension EventLoop {
       setInterest(session, .client, 0)
       client.pointee.link.close()
     }
-    if clientIsGone && isRead && client.pointee.link.outbox.isEmpty {
-      // The service still gets what the client had sent.
-      guard upstream.pointee.link.isOpen, !upstream.pointee.link.hasSentEnd, upstream.pointee.link.failure == nil else {
-        destroy(session)
-        return
-      }
+    // The service still gets what the client had sent.
+    if clientIsGone, isRead, client.pointee.link.outbox.isEmpty, upstream.pointee.link.isSpent {
+      destroy(session)
+      return
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
     updateRelayInterest(
       session, .client, reads: holdsBack.pointee.link.outbox.isEmpty && endpoint.unread.isEmpty)
-    updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty && !clientIsGone)
+    updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
   }
 
   private func upstreamLeft(_ session: SessionRef, _ endpoint: Endpoint) {

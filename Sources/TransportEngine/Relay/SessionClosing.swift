@@ -92,15 +92,9 @@ extension EventLoop {
     for side in [Side.client, .upstream] { settleEnd(session, side) }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    guard isSpent(client, other: upstream), isSpent(upstream, other: client) else { return true }
+    guard client.pointee.link.isSpent, upstream.pointee.link.isSpent else { return true }
     destroy(session)
     return false
-  }
-
-  /// Whether nothing is left to do for an end: what it was owed is sent, and it will say no more that matters.
-  private func isSpent(_ end: UnsafeMutablePointer<SessionEnd>, other: UnsafeMutablePointer<SessionEnd>) -> Bool {
-    !end.pointee.link.isOpen || end.pointee.link.hasEnded && end.pointee.link.hasSentEnd
-      || !other.pointee.link.isOpen && end.pointee.link.hasSentEnd
   }
 
   private func settleEnd(_ session: SessionRef, _ side: Side) {
@@ -178,7 +172,7 @@ extension EventLoop {
     for index in 0..<2 where index == side.index || !isHeard {
       let other = session.pointee.ends + index
       guard other.pointee.link.isOpen else { continue }
-      if !other.pointee.link.outbox.isEmpty { other.pointee.link.noteTaking(at: now) }
+      other.pointee.link.noteTaking(at: now)
       last = max(last, other.pointee.link.lastTaken, isHeard ? 0 : other.pointee.link.lastHeard)
     }
     return last

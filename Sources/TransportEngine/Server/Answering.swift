@@ -15,6 +15,7 @@ extension EventLoop {
     session.pointee.phase = .answer
     if response.closes { exchange.closesAfterAnswer = true }
     exchange.answered += 1
+    exchange.forwardedPatience = nil
     if exchange.closesAfterAnswer { exchange.inbox = [] }
     schedule(session, after: service.limits.decisionTimeout)
     do throws(HeadWriteFault) {
@@ -29,6 +30,24 @@ extension EventLoop {
       exchange.closesAfterAnswer = true
     }
     answerFlushed(session)
+  }
+
+  /// The client has not taken an answer in time. One that comes from an upstream, and may be long, it has as long for as it
+  /// takes any of it.
+  func answerExpired(_ session: SessionRef) {
+    if let patience = session.pointee.exchange?.forwardedPatience, isTaking(session, .client) {
+      schedule(session, after: patience)
+    } else {
+      destroy(session)
+    }
+  }
+
+  /// Whether an end has taken something of what waits for it since that was asked last.
+  func isTaking(_ session: SessionRef, _ side: Side) -> Bool {
+    let end = session.pointee.ends + side.index
+    guard end.pointee.link.isOpen, !end.pointee.link.outbox.isEmpty else { return false }
+    end.pointee.link.noteTaking(at: now)
+    return end.pointee.link.lastTaken == now
   }
 
   func sendToClient(_ session: SessionRef, _ bytes: [UInt8]) {
@@ -46,7 +65,8 @@ extension EventLoop {
       updateInterest(session, .client, reads: false)
       return
     }
-    guard !exchange.closesAfterAnswer, !client.pointee.link.hasEnded else {
+    // Whoever has ended may have asked for more before.
+    guard !exchange.closesAfterAnswer, !client.pointee.link.hasEnded || !exchange.inbox.isEmpty else {
       bidFarewell(session)
       return
     }

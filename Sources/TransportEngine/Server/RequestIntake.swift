@@ -90,7 +90,7 @@ extension EventLoop {
     switch RequestHead.parse(bytes) {
     case .incomplete:
       exchange.inbox = Array(bytes)
-      updateInterest(session, .client)
+      awaitMore(session)
     case .fault(let fault):
       refuse(session, fault)
     case .head(let head, let length):
@@ -104,7 +104,7 @@ extension EventLoop {
   private func skipEmptyLine(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
     guard bytes.count > 1 else {
       exchange.inbox = Array(bytes)
-      updateInterest(session, .client)
+      awaitMore(session)
       return
     }
     exchange.hasSkippedLine = true
@@ -115,10 +115,15 @@ extension EventLoop {
     guard bytes.count > 2 else {
       // Nothing has been asked: the connection is as idle as it was.
       if exchange.answered > 0, let service { schedule(session, after: service.limits.keepAliveTimeout) }
-      updateInterest(session, .client)
+      awaitMore(session)
       return
     }
     parseHead(session, exchange, UnsafeBufferPointer(rebasing: bytes[2...]))
+  }
+
+  /// A client that says no more before its request is complete wants nothing, and nobody tells of its end twice.
+  private func awaitMore(_ session: SessionRef) {
+    if session.pointee.ends.pointee.link.hasEnded { destroy(session) } else { updateInterest(session, .client) }
   }
 
   private func headCompleted(
@@ -144,7 +149,6 @@ extension EventLoop {
       }
       exchange.body = body
       session.pointee.phase = .body
-      updateInterest(session, .client)
       schedule(session, after: service.limits.bodyTimeout)
       if head.expectsContinue && rest.isEmpty { sendToClient(session, ResponseWriter.goOn) }
       bodyArrived(session, exchange, rest)
@@ -162,7 +166,10 @@ extension EventLoop {
     guard let head = exchange.head else { return }
     do throws(BodyFault) {
       let taken = try exchange.body?.feed(bytes) ?? 0
-      guard let body = exchange.body, body.isComplete else { return }
+      guard let body = exchange.body, body.isComplete else {
+        awaitMore(session)
+        return
+      }
       exchange.inbox = Array(bytes[taken...])
       exchange.body = nil
       decide(session, exchange, head, body: body.body)

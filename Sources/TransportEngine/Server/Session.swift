@@ -160,6 +160,8 @@ final class Exchange {
   var lastConnectError = ""
   /// When patience with the upstream's connection, TLS and 101 runs out.
   var connectDeadline: Milliseconds = 0
+  /// How long a client may take nothing of an upstream's answer; `nil` if the answer is the gate's.
+  var forwardedPatience: Duration?
   /// What the upstream answered so far.
   var upstreamInbox: [UInt8] = []
   var refusal: UpstreamRefusal?

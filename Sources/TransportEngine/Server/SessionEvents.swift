@@ -119,7 +119,8 @@ extension EventLoop {
       // Nothing was asked: there is nobody to answer.
       if session.pointee.exchange?.inbox.isEmpty ?? true { destroy(session) } else { refuse(session, .tooSlow) }
     case .body: refuse(session, .tooSlow)
-    case .decision, .answer, .farewell: destroy(session)
+    case .answer: answerExpired(session)
+    case .decision, .farewell: destroy(session)
     case .connection: connectionExpired(session)
     case .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
     case .forward: forwardExpired(session)

@@ -1,6 +1,7 @@
 import Glibc
 import Locking
 import SimulatedDevice
+import TestSupport
 import Testing
 import Transport
 
@@ -9,12 +10,13 @@ import Transport
 /// Forwards every request to one upstream.
 private struct ForwardResponder: RequestResponder {
   let upstream: Upstream
+  var limits = ForwardLimits()
   let summaries = Guarded<[ForwardSummary]>([])
   let isWithdrawn = Guarded(false)
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     .forward(
-      PlainOrder(upstream: upstream, summaries: summaries, isWithdrawn: isWithdrawn),
+      PlainOrder(upstream: upstream, limits: limits, summaries: summaries, isWithdrawn: isWithdrawn),
       head: Array("\(request.method) \(request.target) HTTP/1.1\r\nHost: x\r\n".utf8))
   }
 
@@ -24,7 +26,7 @@ private struct ForwardResponder: RequestResponder {
 
 private struct PlainOrder: ForwardOrder {
   let upstream: Upstream
-  let limits = ForwardLimits()
+  let limits: ForwardLimits
   let summaries: Guarded<[ForwardSummary]>
   let isWithdrawn: Guarded<Bool>
 
@@ -111,6 +113,68 @@ extension EngineTests {
       #expect(sent < 64 << 20)
       let held = await outbox()
       #expect(held > 0 && held < 512 << 10)
+    }
+
+    @Test(
+      "a client that takes a little of an answer now and then gets all of it, and one that takes nothing is given up",
+      arguments: [3 << 20, 16 << 20])
+    func trickle(size: Int) async throws {
+      let responder = ForwardResponder(
+        upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: ForwardLimits(idleTimeout: .seconds(1)))
+      var limits = EngineLimits()
+      limits.decisionTimeout = .seconds(1)
+      let engine = try Engine(
+        listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder, limits: limits)
+      defer { engine.stop() }
+      let client = try RawSocket(connectingTo: engine.address.port)
+      var small: Int32 = 32 << 10
+      setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, socklen_t(MemoryLayout<Int32>.size))
+      let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+      let body = (0..<size >> 16).flatMap { Array(repeating: UInt8(truncatingIfNeeded: $0), count: 1 << 16) }
+      try client.send(request)
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      let answering = Aside {
+        try backend.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: \(size)\r\n\r\n")
+        try backend.send(body)
+      }
+      _ = try client.readHead()
+      var received: [UInt8] = []
+      for _ in 0..<20 {
+        usleep(200_000)
+        received += try client.read(32 << 10)
+      }
+      received += try client.read(size - received.count)
+      #expect(received == body)
+      try await answering.value
+
+      try client.send(request)
+      let second = try listener.accept()
+      _ = try second.readHead()
+      let stalled = Aside {
+        try second.send("HTTP/1.1 200 OK\r\nContent-Length: \(64 << 20)\r\n\r\n")
+        _ = try? second.send([UInt8](repeating: 1, count: 64 << 20))
+      }
+      // It ends when the gate has let go of the answer.
+      try await stalled.value
+      #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [true, false])
+    }
+
+    @Test("all that a client asks in one flight with its end is answered, and what is not whole is not")
+    func pipelinedEnd() throws {
+      let (engine, client) = try secured()
+      defer { engine.stop() }
+      client.holds = true
+      for path in ["/1", "/2"] { client.send(Array("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n".utf8)) }
+      client.send(Array("GET /3 HTTP".utf8))
+      client.sendEnd()
+      let backend = try listener.accept()
+      for path in ["/1", "/2"] {
+        #expect(try backend.readHead().hasPrefix("GET \(path) "))
+        try backend.send(Self.answer)
+      }
+      let answers = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answers.split(separator: "HTTP/1.1 200 ").count == 2 && answers.hasSuffix("ok"))
     }
 
     @Test("a client that sends more than the upstream reads is read no faster than that")

@@ -319,6 +319,7 @@ extension EngineTests {
       let (client, backend) = try gate.open(through: listener)
       client.reset()
       #expect(try backend.readToEnd() == [])
+      backend.sendEnd()
       guard case .lost(.client, _) = await gate.record.next().end else {
         Issue.record("not lost by the client")
         return

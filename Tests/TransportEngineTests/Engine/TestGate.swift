@@ -116,6 +116,9 @@ final class SessionRecord: Sendable {
     }
   }
 
+  /// Whether no session has ended that nobody has asked about.
+  var isEmpty: Bool { state.withLock { $0.summaries.isEmpty } }
+
   var controls: [SessionControl] { state.withLock { $0.controls } }
 }
 

@@ -1,0 +1,128 @@
+import Glibc
+import TestSupport
+import Testing
+import Transport
+
+@testable import TransportEngine
+
+extension EngineTests {
+  /// What waits in the kernel is not with the peer yet. The outboxes of the gate are empty in all of this.
+  @Suite("Peers that read slowly", .timeLimit(.minutes(10)))
+  struct SlowPeerTests {
+    private static let mask: [UInt8] = [1, 2, 3, 4]
+    /// Of a mebibyte, which the kernel takes at once.
+    private static let messages = (0..<16).map { Array(repeating: UInt8($0), count: 64 << 10) }
+
+    private static func frames(masked: Bool) -> [UInt8] {
+      messages.flatMap { FrameTrackerTests.frame(2, $0, mask: masked ? mask : nil) }
+    }
+
+    private static func narrow(_ fd: Int32) {
+      var size: Int32 = 32 << 10
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private func open(
+      isBridge: Bool, limits: SessionLimits = SessionLimits()
+    ) throws -> (gate: TestGate, client: RawSocket, service: RawSocket) {
+      let listener = try RawListener()
+      Self.narrow(listener.fd)
+      let gate = try TestGate(
+        upstream: isBridge
+          ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port),
+        limits: limits)
+      guard isBridge else {
+        let (client, service) = try gate.open(through: listener)
+        Self.narrow(client.fd)
+        return (gate, client, service)
+      }
+      let client = try gate.connect()
+      Self.narrow(client.fd)
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      return (gate, client, try listener.accept())
+    }
+
+    /// Until the gate has handed on what was sent to it.
+    private func settle() { usleep(300_000) }
+
+    @Test("a client whose service breaks off gets all that it had sent, and is told, although he speaks meanwhile")
+    func serviceBreaksOff() throws {
+      let (gate, client, service) = try open(isBridge: false)
+      let sent = Self.frames(masked: false)
+      try service.send(sent)
+      settle()
+      service.reset()
+      settle()
+      try client.send(FrameTrackerTests.frame(1, [1], mask: Self.mask))
+      let received = try client.readToEnd()
+      #expect(received.starts(with: sent))
+      #expect(received.dropFirst(sent.count).starts(with: [0x88]))
+      #expect(received.dropFirst(sent.count + 2).prefix(2).elementsEqual([0x03, 0xF6]))
+      _ = gate
+    }
+
+    @Test("a service whose client breaks off gets all that it had sent, although it speaks meanwhile")
+    func clientBreaksOff() throws {
+      let (gate, client, service) = try open(isBridge: false)
+      let sent = Self.frames(masked: true)
+      try client.send(sent)
+      settle()
+      client.reset()
+      settle()
+      try service.send(FrameTrackerTests.frame(1, [1]))
+      #expect(try service.readToEnd() == sent)
+      _ = gate
+    }
+
+    @Test("a service of plain bytes gets all that a client had sent who left, although it speaks meanwhile")
+    func clientLeavesBridge() throws {
+      let (gate, client, service) = try open(isBridge: true)
+      try client.send(Self.frames(masked: true) + FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
+      client.sendEnd()
+      settle()
+      try service.send([1])
+      settle()
+      #expect(try service.readToEnd() == Self.messages.flatMap(\.self))
+      service.sendEnd()
+      _ = gate
+    }
+
+    @Test("who takes a little now and then of what the kernel holds is not silent", arguments: [true, false])
+    func trickleFromKernel(isBridge: Bool) throws {
+      let limits = SessionLimits(idleTimeout: .seconds(1), pingInterval: nil)
+      let (gate, client, service) = try open(isBridge: isBridge, limits: limits)
+      var sent = isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false)
+      try service.send(sent)
+      var received: [UInt8] = []
+      for _ in 0..<15 {
+        usleep(200_000)
+        received += try client.read(32 << 10)
+        guard !isBridge else { continue }
+        // The other end has to show that it lives, too.
+        let pong = FrameTrackerTests.frame(10, [])
+        try service.send(pong)
+        sent += pong
+      }
+      received += try client.read(sent.count - received.count)
+      #expect(isBridge || received == sent)
+      // Of the bridge's frames the last headers are left. No session has ended.
+      if !isBridge {
+        var wanted = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&wanted, 1, 0) == 0)
+      }
+      #expect(gate.record.isEmpty)
+    }
+
+    @Test("that a kernel takes Pings does not make up for a program that hangs")
+    func pingsTaken() async throws {
+      let limits = SessionLimits(idleTimeout: .seconds(1), pingInterval: .milliseconds(150))
+      let (gate, client, service) = try open(isBridge: false, limits: limits)
+      guard case .closedByGate(3008, _) = await gate.record.next().end else {
+        Issue.record("not closed with 3008")
+        return
+      }
+      _ = (client, service)
+    }
+  }
+}
