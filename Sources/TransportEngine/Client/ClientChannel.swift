@@ -33,6 +33,8 @@ final class ClientChannel: LoopChannel {
   private(set) var phase = Phase.resolution
   var link = Link()
   private var wish: Wish?
+  /// When patience with the wish runs out.
+  private var deadline: Milliseconds = 0
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
   private var inbox: [UInt8] = []
   private var answer: (head: ResponseHead, body: BodyReader)?
@@ -76,7 +78,8 @@ final class ClientChannel: LoopChannel {
     // A closed channel has left the loop: nothing of it may stay in the wheel.
     guard phase != .closed else { return }
     timer.pointee.slot = token.slot
-    loop.timers.schedule(timer, at: monotonicMilliseconds() + max(1, timeout.milliseconds))
+    deadline = monotonicMilliseconds() + max(1, timeout.milliseconds)
+    loop.timers.schedule(timer, at: deadline)
   }
 
   func clearDeadline(in loop: EventLoop) { loop.timers.cancel(timer) }
@@ -139,6 +142,7 @@ final class ClientChannel: LoopChannel {
         if case .unix = address {} else { Socket.disableDelay(on: link.fd) }
         _ = try Socket.connect(link.fd, to: address)
         setInterest(Readiness.output, in: loop)
+        shareTime(in: loop)
         return
       } catch {
         lastError = "\(address): \(error)"
@@ -148,7 +152,16 @@ final class ClientChannel: LoopChannel {
     end(.unreachable(lastError), in: loop)
   }
 
+  /// Each address has an equal share of the time that is left: one that is silent must not use up what the others would
+  /// need.
+  private func shareTime(in loop: EventLoop) {
+    let now = monotonicMilliseconds()
+    guard !addresses.isEmpty, deadline > now else { return }
+    loop.timers.schedule(timer, at: now + max(1, (deadline - now) / Milliseconds(addresses.count + 1)))
+  }
+
   private func connected(in loop: EventLoop) {
+    if deadline > 0 { loop.timers.schedule(timer, at: deadline) }
     let code = Socket.pendingError(of: link.fd)
     guard code == 0 else {
       lastError = "\(host):\(port): \(SystemCallError.text(of: code))"
@@ -209,7 +222,15 @@ final class ClientChannel: LoopChannel {
     if reception.ended { ended(in: loop) } else { update(in: loop) }
   }
 
-  override func expired(in loop: EventLoop) { end(.timedOut, in: loop) }
+  override func expired(in loop: EventLoop) {
+    guard phase == .connection, !addresses.isEmpty, monotonicMilliseconds() < deadline else {
+      end(.timedOut, in: loop)
+      return
+    }
+    setInterest(0, in: loop)
+    link.close()
+    tryNextAddress(in: loop)
+  }
 
   override func abandon(in loop: EventLoop) { end(.lost("the engine stopped"), in: loop) }
 

@@ -158,7 +158,7 @@ extension Link {
 
   /// Encrypts if need be, and hands as much to the kernel as it takes; the rest waits in the outbox.
   mutating func send(_ bytes: UnsafeRawBufferPointer, through window: UnsafeMutablePointer<TLSWindow>) {
-    guard failure == nil, !hasSentEnd, bytes.count > 0, let source = bytes.baseAddress else { return }
+    guard isOpen, failure == nil, !hasSentEnd, bytes.count > 0, let source = bytes.baseAddress else { return }
     guard let tls else {
       transmit(bytes)
       return
@@ -210,7 +210,10 @@ extension Link {
         taken = 0
       }
     }
-    if taken < bytes.count { outbox.append(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
+    guard taken < bytes.count else { return }
+    let isFirst = outbox.isEmpty
+    outbox.append(UnsafeRawBufferPointer(rebasing: bytes[taken...]))
+    if isFirst { offered = waiting }
   }
 
   /// Hands the kernel what has been waiting, and the end behind it if one is due.
@@ -220,6 +223,7 @@ extension Link {
       let taken = Glibc.send(fd, waiting.baseAddress, waiting.count, Int32(MSG_NOSIGNAL))
       if taken > 0 {
         outbox.removeFirst(taken)
+        offered = self.waiting
       } else if taken < 0 && errno != EAGAIN && errno != EINTR {
         failure = SystemCallError.text(of: errno)
       }
@@ -231,12 +235,22 @@ extension Link {
   /// as well: it may hold megabytes, and reports room only when there is a lot, for which a slow reader may take minutes.
   ///
   /// Where nothing waits nothing is noted: that the gate's own Pings were taken says that a kernel lives, and no more.
-  mutating func noteTaking(at now: Milliseconds) {
+  ///
+  /// - Returns: how many bytes it has taken.
+  @discardableResult
+  mutating func noteTaking(at now: Milliseconds) -> Int {
+    let waiting = self.waiting
+    defer { offered = waiting }
+    guard waiting > 0 && waiting < offered else { return 0 }
+    lastTaken = now
+    return offered - waiting
+  }
+
+  /// Bytes that the peer has not taken, here and in the kernel.
+  private var waiting: Int {
     var queued: Int32 = 0
     _ = ioctl(fd, UInt(TIOCOUTQ), &queued)
-    let waiting = outbox.count + Int(queued)
-    if waiting > 0 && waiting < offered { lastTaken = now }
-    offered = waiting
+    return outbox.count + Int(queued)
   }
 
   /// Says that nothing more will come from us, behind all that waits: close_notify and FIN. Reading goes on.

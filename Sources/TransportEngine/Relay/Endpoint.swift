@@ -110,8 +110,9 @@ extension EventLoop {
       case .client:
         messagesArrived(session, bytes)
       case .upstream:
+        guard let frame = session.pointee.endpoint?.socket.send(bytes), !frame.isEmpty else { break }
         end.pointee.bytes &+= UInt64(bytes.count)
-        if let frame = session.pointee.endpoint?.socket.send(bytes) { sendToClient(session, frame) }
+        sendToClient(session, frame)
       }
     }
     settleEndpoint(session)
@@ -231,10 +232,13 @@ extension EventLoop {
       setInterest(session, .client, 0)
       client.pointee.link.close()
     }
-    // The service still gets what the client had sent.
-    if clientIsGone, isRead, client.pointee.link.outbox.isEmpty, upstream.pointee.link.isSpent {
-      destroy(session)
-      return
+    if clientIsGone && isRead {
+      if client.pointee.link.outbox.isEmpty && upstream.pointee.link.isSpent {
+        destroy(session)
+        return
+      }
+      // The service still gets what the client had sent, but nobody waits for it as a drain does.
+      limitPatience(session, to: service?.limits.closeTimeout ?? EngineLimits().closeTimeout)
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
     updateRelayInterest(

@@ -42,12 +42,11 @@ extension EventLoop {
     }
   }
 
-  /// Whether an end has taken something of what waits for it since that was asked last.
+  /// Whether an end has taken enough of what waits for it since that was asked last: a byte a minute is a way to hold
+  /// what others need, and no way to read.
   func isTaking(_ session: SessionRef, _ side: Side) -> Bool {
     let end = session.pointee.ends + side.index
-    guard end.pointee.link.isOpen, !end.pointee.link.outbox.isEmpty else { return false }
-    end.pointee.link.noteTaking(at: now)
-    return end.pointee.link.lastTaken == now
+    return end.pointee.link.isOpen && end.pointee.link.noteTaking(at: now) >= 4096
   }
 
   func sendToClient(_ session: SessionRef, _ bytes: [UInt8]) {
@@ -82,10 +81,22 @@ extension EventLoop {
   func bidFarewell(_ session: SessionRef) {
     guard let service else { return }
     session.pointee.phase = .farewell
-    session.pointee.exchange = nil
-    schedule(session, after: min(service.limits.closeTimeout, .seconds(2)))
+    session.pointee.exchange?.inbox = []
+    if session.pointee.exchange?.forwardedPatience == nil { session.pointee.exchange = nil }
+    schedule(session, after: min(service.limits.closeTimeout, Self.farewellPatience))
     session.pointee.ends.pointee.link.sendEnd(through: window)
     continueFarewell(session)
+  }
+
+  private static let farewellPatience = Duration.seconds(2)
+
+  /// The client has not ended in time. It may still be reading an upstream's answer, of which the kernel holds megabytes.
+  func farewellExpired(_ session: SessionRef) {
+    if session.pointee.exchange?.forwardedPatience != nil, isTaking(session, .client) {
+      schedule(session, after: Self.farewellPatience)
+    } else {
+      destroy(session)
+    }
   }
 
   func continueFarewell(_ session: SessionRef) {

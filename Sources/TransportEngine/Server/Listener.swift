@@ -41,7 +41,7 @@ final class Listener: LoopChannel {
   /// Stops listening. Who has connected and is not accepted yet waits for those who share the socket; if nobody does, it
   /// is accepted to be bidden farewell, and later ones are refused.
   func leave(in loop: EventLoop) {
-    if !isShared { ready(Readiness.input, in: loop) }
+    if !isShared { while acceptSome(in: loop) {} }
     stop(in: loop)
   }
 
@@ -52,8 +52,11 @@ final class Listener: LoopChannel {
     loop.remove(self)
   }
 
-  override func ready(_ events: UInt32, in loop: EventLoop) {
-    // A bounded number, so that a flood of new connections does not hold up the old ones.
+  override func ready(_ events: UInt32, in loop: EventLoop) { _ = acceptSome(in: loop) }
+
+  /// Accepts a bounded number, so that a flood of new connections does not hold up the old ones; `false` if nobody is left
+  /// who could be accepted now.
+  private func acceptSome(in loop: EventLoop) -> Bool {
     for _ in 0..<32 {
       var storage = sockaddr_storage()
       var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -64,10 +67,11 @@ final class Listener: LoopChannel {
       }
       guard accepted >= 0 else {
         if errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM { pause(in: loop) }
-        return
+        return errno == ECONNABORTED || errno == EINTR
       }
       loop.adopt(accepted, from: Socket.address(from: storage))
     }
+    return true
   }
 
   /// Out of descriptors: a moment's rest, or epoll would report the same connection without end.

@@ -42,6 +42,9 @@ extension EventLoop {
     guard reception.ended, slots.session(token) != nil else { return }
     // A client that says no more before its request is complete wants nothing; else it may still be reading.
     switch session.pointee.phase {
+    case .head where reception.count > 0 && session.pointee.exchange?.inbox.isEmpty == false:
+      // One request is answered already, and what came behind it is taken up next.
+      break
     case .head, .body: destroy(session)
     default: updateInterest(session, .client, reads: false)
     }
@@ -75,7 +78,10 @@ extension EventLoop {
     } else {
       exchange.inbox.append(contentsOf: bytes)
       // Only the end of a line can complete a head, and only too much of it can break one that a prefix did not.
-      guard bytes.contains(UInt8(ascii: "\n")) || exchange.inbox.count > HeadLimits.standard.bytes else { return }
+      guard bytes.contains(UInt8(ascii: "\n")) || exchange.inbox.count > HeadLimits.standard.bytes else {
+        awaitMore(session)
+        return
+      }
       let gathered = exchange.inbox
       exchange.inbox = []
       gathered.withUnsafeBufferPointer { parseHead(session, exchange, $0) }

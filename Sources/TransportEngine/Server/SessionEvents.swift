@@ -120,7 +120,8 @@ extension EventLoop {
       if session.pointee.exchange?.inbox.isEmpty ?? true { destroy(session) } else { refuse(session, .tooSlow) }
     case .body: refuse(session, .tooSlow)
     case .answer: answerExpired(session)
-    case .decision, .farewell: destroy(session)
+    case .farewell: farewellExpired(session)
+    case .decision: destroy(session)
     case .connection: connectionExpired(session)
     case .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)
     case .forward: forwardExpired(session)

@@ -45,6 +45,22 @@ extension EngineTests {
       for index in 0..<count { #expect(try answer(client).body == "GET /\(index) 0") }
     }
 
+    @Test(
+      "what comes in one flight with the client's end is answered as far as it is whole",
+      arguments: ["", "GET /3", "GET /3 HTTP/1.1\r\n"])
+    func pipelinedEnd(rest: String) throws {
+      let files = try TLSFolder()
+      let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: 1), tls: files.server())
+      let client = try RawTLS(try gate.connect(), try files.client())
+      try client.handshake()
+      client.holds = true
+      client.send(Array(((0..<3).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined() + rest).utf8))
+      client.sendEnd()
+      let answers = String(decoding: try client.readToEnd(), as: UTF8.self)
+      for index in 0..<3 { #expect(answers.contains("\r\n\r\nGET /\(index) 0")) }
+      #expect(answers.split(separator: "HTTP/1.1 ").count == 3)
+    }
+
     @Test("one empty line in front of a request is passed over, however it comes; two are no request", arguments: 1...5)
     func emptyLine(size: Int) throws {
       let gate = try gate(try RawListener())

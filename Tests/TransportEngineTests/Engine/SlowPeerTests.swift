@@ -88,6 +88,21 @@ extension EngineTests {
       _ = gate
     }
 
+    @Test("a drain waits no longer for a service that does not end behind its client than anybody does")
+    func clientGoneInDrain() async throws {
+      let (gate, client, service) = try open(isBridge: true)
+      try service.send([1])
+      _ = try client.read(3)
+      let draining = Task { await gate.engine.drain(timeout: .seconds(60)) }
+      _ = try client.read(2)
+      try client.send(FrameTrackerTests.frame(8, [0x03, 0xE9], mask: Self.mask))
+      client.sendEnd()
+      let start = ContinuousClock.now
+      #expect(await draining.value == 0)
+      #expect(start.duration(to: .now) < .seconds(20))
+      _ = service
+    }
+
     @Test("who takes a little now and then of what the kernel holds is not silent", arguments: [true, false])
     func trickleFromKernel(isBridge: Bool) throws {
       let limits = SessionLimits(idleTimeout: .seconds(1), pingInterval: nil)

@@ -141,6 +141,21 @@ extension EngineTests {
       }
     }
 
+    @Test("a client goes on to the next one as well")
+    func client() async throws {
+      let silent = try SilentAddress()
+      let listener = try RawListener()
+      let addresses = [silent.address, .ipv4([127, 0, 0, 1], port: listener.port)]
+      let engine = try ClientEngine()
+      await withCheckedContinuation { continuation in
+        engine.loop.execute { loop in
+          loop.resolver = Resolver(find: { _, _ in .success(addresses) })
+          continuation.resume()
+        }
+      }
+      try await engine.tryConnecting(to: .webSocket(host: "backend.test", port: 80), within: .seconds(4))
+    }
+
     @Test("a name that is not resolved in time is told of as that")
     func unresolved() async throws {
       let forever = DispatchSemaphore(value: 0)
