@@ -54,6 +54,9 @@ public struct ChallengeKeyRing: Sendable, Hashable {
     self.keys = keys
   }
 
+  /// When its key was made, if there is one alone.
+  public var onlyKeyMadeAt: Timestamp? { keys.count == 1 ? issuing.madeAt : nil }
+
   private init(unchecked keys: [ChallengeKey]) { self.keys = keys }
 
   /// A ring with one new random key.

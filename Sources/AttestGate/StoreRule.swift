@@ -58,6 +58,12 @@ public struct StoreRule: Sendable {
         "SELECT 1 - COUNT(*) FROM nonce_watermark", "rows missing that tell which nonces were forgotten",
         advice: "\(restore): no nonce can be spent"),
       StoreRule(
+        "SELECT COUNT(*) FROM nonce_watermark WHERE issued_at > \(now) + 5000",
+        "rows in which nonces of the future are forgotten: a clock ran ahead, and every nonce of before is refused",
+        advice:
+          "once the clock is right: sallyport store rotate --now, which also has apps fetch new nonces; gates with "
+          + "app_attest.challenge_keys_file need a new key in it as well"),
+      StoreRule(
         "SELECT COUNT(*) FROM spent_nonces WHERE issued_at < \(now) - 86400000",
         "spent nonces older than a day: nobody has cleaned up",
         advice: "nothing, if no gate has run; a gate forgets them within a minute", weight: .warning),

@@ -22,7 +22,8 @@ enum ChallengeKeyStatements {
 
   static func replace(with ring: ChallengeKeyRing, on connection: Connection) throws(StoreError) {
     do throws(TransactionFault) {
-      _ = try connection.transaction([lock] + replacement(by: ring))
+      _ = try connection.transaction(
+        [lock] + replacement(by: ring) + (ring.onlyKeyMadeAt.map { [NonceStatements.lowerWatermark(to: $0)] } ?? []))
     } catch {
       throw error.storeError
     }

@@ -35,16 +35,25 @@ enum NonceStatements {
     }
   }
 
-  /// Raises the watermark to the youngest nonce that is forgotten, then deletes what lies at or below it, in portions.
+  /// Raises the watermark to the youngest nonce that is forgotten.
   ///
-  /// Only the first step keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran
-  /// ahead for a while, every nonce would otherwise be refused until the world has caught up.
-  static func forget(issuedBy instant: Timestamp, on connection: Connection) throws(StoreError) {
+  /// It keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran ahead for a
+  /// while, every nonce would otherwise be refused until the world has caught up.
+  static func raiseWatermark(to instant: Timestamp, on connection: Connection) throws(StoreError) {
     do throws(TransactionFault) {
       _ = try connection.transaction([
         Call("SELECT pg_advisory_xact_lock(\(lock))"), Call(raise, Parameter(instant.milliseconds)),
       ])
-      while try connection.transaction([Call(delete)]).first?.changes == portion {}
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more at once: others wait for the
+  /// connection.
+  static func deletePortion(on connection: Connection) throws(StoreError) -> Bool {
+    do throws(TransactionFault) {
+      return try connection.transaction([Call(delete)]).first?.changes == portion
     } catch {
       throw error.storeError
     }
@@ -57,6 +66,13 @@ enum NonceStatements {
     FROM (SELECT MAX(issued_at) AS youngest FROM spent_nonces WHERE issued_at <= $1) AS forgotten
     WHERE id = 1 AND issued_at < youngest
     """)
+
+  /// Takes back what a clock that ran ahead had the watermark rise to, now that no nonce of before can be good.
+  static func lowerWatermark(to instant: Timestamp) -> Call {
+    Call(
+      Statement("lower_watermark", "UPDATE nonce_watermark SET issued_at = $1 WHERE id = 1 AND issued_at > $1"),
+      Parameter(instant.milliseconds))
+  }
 
   private static let portion = 5000
 

@@ -135,7 +135,12 @@ extension PostgresStore: KeyRegistry {
   }
 
   public func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
-    try await run { connection throws(StoreError) in try NonceStatements.forget(issuedBy: instant, on: connection) }
+    try await run { connection throws(StoreError) in
+      try NonceStatements.raiseWatermark(to: instant, on: connection)
+    }
+    while !Task.isCancelled,
+      try await run({ connection throws(StoreError) in try NonceStatements.deletePortion(on: connection) })
+    {}
   }
 }
 

@@ -7,14 +7,14 @@ public enum UnfinishedFiles {
   private static let paths = Guarded(Set<String>())
 
   /// From now on the file at `path` is unfinished; before it is made, so that there is no moment at which it is forgotten.
-  public static func begin(_ path: String) { paths.withLock { _ = $0.insert(path) } }
+  static func begin(_ path: String) { paths.withLock { _ = $0.insert(path) } }
 
   /// Forgets the file at `path`, which is gone.
-  public static func forget(_ path: String) { paths.withLock { _ = $0.remove(path) } }
+  static func forget(_ path: String) { paths.withLock { _ = $0.remove(path) } }
 
   /// Calls `body`, which gives the file at `path` its place: a signal that comes meanwhile waits for it, and finds the file
   /// either unfinished or complete.
-  public static func finish<Failure: Error>(_ path: String, _ body: () throws(Failure) -> Void) throws(Failure) {
+  static func finish<Failure: Error>(_ path: String, _ body: () throws(Failure) -> Void) throws(Failure) {
     try paths.withLock { paths throws(Failure) in
       try body()
       paths.remove(path)

@@ -52,7 +52,8 @@ public struct BackupFile: Sendable {
           sql: "INSERT INTO sallyport_backup (made_at, place, keys, digest) VALUES (?, ?, ?, ?)",
           arguments: [now.milliseconds, store.place, digest.count, Data(digest.bytes)])
       }
-      try file.place()
+      // Of two that are made at once the first one stays.
+      try file.place(preparing: { guard access(path, F_OK) != 0 else { throw Fault.exists } })
     }
     return try BackupFile(path: path)
   }

@@ -72,7 +72,8 @@ final class FileUse: Sendable {
     _ = fchown(descriptor, status.st_uid, status.st_gid)
   }
 
-  private var isUnfinished: Bool {
+  /// Whether a replacement was begun and not finished.
+  var isUnfinished: Bool {
     var status = stat()
     return fstat(descriptor, &status) == 0 && status.st_size > 0
   }

@@ -31,7 +31,7 @@ struct NonceStatements {
 
   // The watermark is the time of the youngest nonce that is forgotten, not `instant`: after a clock that ran ahead for
   // a while, the gate would otherwise refuse every nonce until the world has caught up.
-  func forget(issuedBy instant: Timestamp) throws {
+  func raiseWatermark(to instant: Timestamp) throws {
     guard
       let youngest = try Int64.fetchOne(
         db, sql: "SELECT MAX(issued_at) FROM spent_nonces WHERE issued_at <= ?", arguments: [instant.milliseconds])
@@ -39,6 +39,27 @@ struct NonceStatements {
     try db.execute(
       sql: "UPDATE nonce_watermark SET issued_at = :youngest WHERE id = 1 AND issued_at < :youngest",
       arguments: ["youngest": youngest])
-    try db.execute(sql: "DELETE FROM spent_nonces WHERE issued_at <= ?", arguments: [youngest])
+  }
+
+  /// Takes back what a clock that ran ahead had the watermark rise to, now that no nonce of before can be good.
+  func lowerWatermark(to instant: Timestamp) throws {
+    try db.execute(
+      sql: "UPDATE nonce_watermark SET issued_at = :instant WHERE id = 1 AND issued_at > :instant",
+      arguments: ["instant": instant.milliseconds])
+  }
+
+  private static let portion = 5000
+
+  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more in one transaction: admissions
+  /// wait for it.
+  func deletePortion() throws -> Bool {
+    try db.execute(
+      sql: """
+        DELETE FROM spent_nonces WHERE nonce IN (
+          SELECT nonce FROM spent_nonces WHERE issued_at <= (SELECT issued_at FROM nonce_watermark WHERE id = 1)
+          ORDER BY issued_at LIMIT \(Self.portion)
+        )
+        """)
+    return db.changesCount == Self.portion
   }
 }

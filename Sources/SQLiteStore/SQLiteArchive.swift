@@ -60,26 +60,30 @@ public struct SQLiteArchive: WholeStore {
           sql: "UPDATE nonce_watermark SET issued_at = ? WHERE id = 1", arguments: [start.instant.milliseconds])
       }
       var kept: String?
-      try file.place {
-        try use.begin()
-        kept = setAside()
-      }
-      try use.finish()
+      let isRepeated = use.isUnfinished
+      try file.place(
+        preparing: {
+          kept = setAside(isRepeated: isRepeated)
+          try use.begin()
+          // A log that is found beside another file would be taken for that one's.
+          for companion in ["-wal", "-shm", "-journal"] { unlink(path + companion) }
+        }, finishing: { try use.finish() })
       return kept
     }
   }
 
   /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none.
-  private func setAside() -> String? {
+  ///
+  /// - Parameter isRepeated: whether a restore was cut off. Then that one has put it aside already, and what stands here
+  ///   may be what it brought.
+  private func setAside(isRepeated: Bool) -> String? {
     guard access(path, F_OK) == 0 else { return nil }
     let kept = path + ".replaced"
+    if isRepeated && access(kept, F_OK) == 0 { return kept }
     // The last connection that closes empties the log. A file that is too much damaged for that goes without it.
     try? open().close()
     unlink(kept)
-    let isKept = link(path, kept) == 0
-    // A log that is found beside another file would be taken for that one's.
-    for companion in ["-wal", "-shm", "-journal"] { unlink(path + companion) }
-    return isKept ? kept : nil
+    return link(path, kept) == 0 ? kept : nil
   }
 
   private func open() throws -> DatabaseQueue {

@@ -91,7 +91,8 @@ extension SQLiteStore: KeyRegistry {
   }
 
   public func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
-    try await writes.run { try NonceStatements(db: $0).forget(issuedBy: instant) }
+    try await writes.run { try NonceStatements(db: $0).raiseWatermark(to: instant) }
+    while !Task.isCancelled, try await writes.run({ try NonceStatements(db: $0).deletePortion() }) {}
   }
 }
 
@@ -119,6 +120,9 @@ extension SQLiteStore: ChallengeKeyStorage {
   }
 
   public func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError) {
-    try await change { try ChallengeKeyStatements(db: $0).replace(with: ring) }
+    try await change { db in
+      try ChallengeKeyStatements(db: db).replace(with: ring)
+      if let now = ring.onlyKeyMadeAt { try NonceStatements(db: db).lowerWatermark(to: now) }
+    }
   }
 }

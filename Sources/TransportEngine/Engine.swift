@@ -303,6 +303,14 @@ public final class Engine: Sendable {
     }
   }
 
+  /// As `stop()`, and returns when the threads are at their end and every session has been told of its own.
+  public func end() async {
+    stop()
+    for loop in loops {
+      await withCheckedContinuation { continuation in loop.whenEnded { continuation.resume() } }
+    }
+  }
+
   /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
   public func stop() {
     removeFile()

@@ -13,19 +13,17 @@ extension GateHouse {
   /// returns when every socket is closed or the time is up. A second signal does not hurry it. SIGHUP reads the
   /// configuration anew, SIGUSR2 starts a successor.
   ///
-  /// - Parameter announce: says to whoever started the gate that it serves; from then on signals are heard.
+  /// - Parameter announce: says to whoever started the gate that it serves.
   func serve(announce: () -> Void = {}) async {
     generation.keeping = keeping(by: generation.assembly)
     let following = Task { [changes] in await changes.run() }
     let presence = presence()
     let service = ServiceState(engine: engine)
-    // Before anybody is told that the gate serves: who then sends a signal is heard.
-    let signals = Signals(stops)
     // Otherwise the gate before speaks for this one: it is the service until it says that this one is.
     if !isSuccessor { service.begin() }
     announce()
     let tasks = [
-      Task { await obeyReloads(signals, service) }, Task { await obeyUpgrades(signals) },
+      Task { await obeyReloads(service) }, Task { await obeyUpgrades() },
       Task { await watchCertificates() }, Task { await noteActivity() },
     ]
     let stop = await stops.next()
@@ -36,7 +34,8 @@ extension GateHouse {
       case .end(let reason): await end(reason, service)
       case .succeeded(let id): await giveWay(to: id, service, leaving: presence)
       }
-    engine.stop()
+    // Each session that is cut off has its line in the log.
+    await engine.end()
     // Whoever asked for the end has its answer first.
     await admin?.drain(timeout: .seconds(2))
     admin?.stop()
@@ -57,7 +56,7 @@ extension GateHouse {
     return Task { await presence.run() }
   }
 
-  private func obeyReloads(_ signals: Signals, _ service: ServiceState) async {
+  private func obeyReloads(_ service: ServiceState) async {
     for await _ in signals.reloads {
       service.reloading()
       _ = await reload(because: "SIGHUP")
@@ -65,7 +64,7 @@ extension GateHouse {
     }
   }
 
-  private func obeyUpgrades(_ signals: Signals) async {
+  private func obeyUpgrades() async {
     for await _ in signals.upgrades { _ = await upgrade(because: "SIGUSR2") }
   }
 

@@ -31,6 +31,8 @@ actor GateHouse {
   /// How the settings that serve now have it, for `/readyz`.
   nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
   nonisolated let stops: StopRequests
+  /// Heard before anybody is told that the gate serves: who then sends one is not to end it by that.
+  nonisolated let signals: Signals
   nonisolated let changes: ChangeFollower
   /// The end of the last reload that was begun.
   var lastTurn: Task<Void, Never>?
@@ -84,6 +86,19 @@ actor GateHouse {
     let program = OwnProgram(searchPath: ProcessInfo.processInfo.environment["PATH"])
     let settings = try RunCommand.load(loader)
     let (logger, sink) = LogOutput.make(settings.log)
+    do throws(CommandFailure) {
+      return try await make(loader, settings, inheritance, program, logger, sink)
+    } catch {
+      // What led there was logged, and nobody else would write it.
+      sink.flush()
+      throw error
+    }
+  }
+
+  private static func make(
+    _ loader: SettingsLoader, _ settings: GateSettings, _ inheritance: Inheritance, _ program: OwnProgram,
+    _ logger: Logger, _ sink: LineSink
+  ) async throws(CommandFailure) -> GateHouse {
     DescriptorLimit.raise()
     CoreDumps.forbid()
 
@@ -131,7 +146,9 @@ actor GateHouse {
     enforcement = Guarded(generation.assembly.settings.appAttest.enforcement)
     self.logger = logger
     self.sink = sink
-    stops = StopRequests()
+    let stops = StopRequests()
+    self.stops = stops
+    signals = Signals(stops)
     changes = ChangeFollower(
       memory.store, sessions: memory.sessions, response: generation.assembly.changeResponse(logger: logger),
       every: generation.assembly.settings.session.lookInterval)

@@ -21,7 +21,7 @@ struct InterruptionTests {
       for (arguments, mark) in [
         (["store", "backup", bench.folder + "/cut", "--store", bench.url], "cut.new-"),
         (["store", "restore", backup, "--store", "sqlite://" + target], "target.db.new-"),
-        (["keys", "export", bench.folder + "/cut", "--store", bench.url], "cut.partial"),
+        (["keys", "export", bench.folder + "/cut", "--store", bench.url], "cut.new-"),
       ] {
         var ended = 0
         for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -67,6 +67,23 @@ struct InterruptionTests {
       let made = try await sallyport(["store", "backup", bench.folder + "/b", "--store", bench.url])
       #expect(made.status == 0, "\(made.errors)")
       #expect(try Self.names(in: bench.folder).filter { $0.contains(".new-") } == ["b.new-4194302", "b.new-x"])
+    }
+  }
+
+  @Test("Of exports to one file at once each is whole")
+  func exportsAtOnce() async throws {
+    try await StoreBench.with((0..<2000).map { try Specimen.entry($0) }) { bench in
+      let file = bench.folder + "/keys.jsonl"
+      try await withThrowingTaskGroup(of: Transcript.self) { group in
+        for _ in 0..<6 {
+          group.addTask { try await sallyport(["keys", "export", file, "--store", bench.url]) }
+        }
+        for try await transcript in group { #expect(transcript.status == 0, "\(transcript)") }
+      }
+      let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+      #expect(
+        lines.count(where: { $0.contains("public_key") || $0.contains("publicKey") }) == 2000, "\(lines.prefix(2))")
+      #expect(try Self.names(in: bench.folder).filter { $0.contains(".new-") } == [])
     }
   }
 

@@ -181,10 +181,16 @@ struct BackupTests {
       let refusing = try StoreKind.sqlite.open(url)
       await #expect(throws: StoreError.self) { try await refusing.open() }
       await refusing.close()
+      // What was there before both of them: what stands there now may be what the first one brought.
+      let kept = String(url.dropFirst("sqlite://".count)) + ".replaced"
+      try Data("the first one".utf8).write(to: URL(fileURLWithPath: kept))
       #expect(try await store("restore", folder + "/b", "--store", url).status == 0)
       let after = try StoreKind.sqlite.open(url)
       #expect(try await after.entries(after: nil, limit: 10) == entries)
       await after.close()
+      #expect(try Data(contentsOf: URL(fileURLWithPath: kept)) == Data("the first one".utf8))
+      #expect(try await store("restore", folder + "/b", "--store", url).status == 0)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: kept)) != Data("the first one".utf8))
     }
   }
 

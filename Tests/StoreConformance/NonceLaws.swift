@@ -46,6 +46,17 @@ extension StoreLaw {
       let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(1)))
       #expect(try await store.admit(Specimen.use(of: key, 1, over: later)) == .admitted)
     },
+    StoreLaw("Nonces that were spent and forgotten while a clock ran ahead shut nobody out behind new keys") {
+      store async throws in
+      let key = try await registeredKey(in: store)
+      let ahead = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(3600)))
+      #expect(try await store.admit(Specimen.use(of: key, 1, over: ahead)) == .admitted)
+      try await store.forgetNonces(issuedBy: ahead.issuedAt)
+      try await store.replaceChallengeKeys(with: .random(madeAt: Specimen.now))
+      let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(1)))
+      #expect(try await store.admit(Specimen.use(of: key, 2, over: later)) == .admitted)
+      #expect(try await store.admit(Specimen.use(of: key, 3, over: later)) == .nonceSpent)
+    },
     StoreLaw("The same registration is recognised after its nonce was forgotten") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)

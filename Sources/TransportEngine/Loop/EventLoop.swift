@@ -35,6 +35,8 @@ final class EventLoop: @unchecked Sendable {
   private let epoll: Int32
   private let wakeUp: Int32
   private let mailbox = Guarded<[Job]?>([])
+  /// Who wants to hear of the end; `nil` behind it.
+  private let waitingForEnd = Guarded<[@Sendable () -> Void]?>([])
   private var isStopping = false
 
   init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {
@@ -99,6 +101,20 @@ final class EventLoop: @unchecked Sendable {
     closeEverything()
     closeMailbox()
     OpenSSLProcess.threadEnds()
+    let waiting = waitingForEnd.withLock { waiting in
+      defer { waiting = nil }
+      return waiting
+    }
+    for body in waiting ?? [] { body() }
+  }
+
+  /// Calls `body` once all is closed, at once if it is.
+  func whenEnded(_ body: @escaping @Sendable () -> Void) {
+    let isRunning = waitingForEnd.withLock { waiting in
+      waiting?.append(body)
+      return waiting != nil
+    }
+    if !isRunning { body() }
   }
 
   func stop() { isStopping = true }

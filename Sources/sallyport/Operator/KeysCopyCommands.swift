@@ -62,38 +62,30 @@ struct KeysExportCommand: AsyncParsableCommand {
 final class OutputFile {
   /// The file itself, where the name that was given is a link to it.
   private let path: String
-  private let partial: String?
+  private let draft: DraftFile?
   private let descriptor: Int32
 
   /// `-` is standard output.
   init(path: String) throws(CommandFailure) {
     guard path != "-" else {
-      (self.path, partial, descriptor) = (path, nil, STDOUT_FILENO)
+      (self.path, draft, descriptor) = (path, nil, STDOUT_FILENO)
       return
     }
     var status = stat()
     let isThere = stat(path, &status) == 0
     guard !isThere || status.st_mode & S_IFMT == S_IFREG else {
-      (self.path, partial, descriptor) = (path, nil, open(path, O_WRONLY | O_CLOEXEC))
+      (self.path, draft, descriptor) = (path, nil, open(path, O_WRONLY | O_CLOEXEC))
       guard descriptor >= 0 else { throw Self.failure(path) }
       return
     }
     let path = isThere ? Self.file(at: path) : path
     self.path = path
-    let partial = path + ".partial"
-    self.partial = partial
-    UnfinishedFiles.begin(partial)
-    unlink(partial)
-    descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw Self.failure(partial) }
-  }
-
-  // What was not finished is no export.
-  deinit {
-    guard let partial, descriptor >= 0 else { return }
-    close(descriptor)
-    unlink(partial)
-    UnfinishedFiles.forget(partial)
+    do throws(DraftFile.Fault) {
+      let draft = try DraftFile(for: path)
+      (self.draft, descriptor) = (draft, draft.descriptor)
+    } catch {
+      throw Self.failure(path, error.number)
+    }
   }
 
   func write(_ bytes: [UInt8]) throws(CommandFailure) {
@@ -108,10 +100,10 @@ final class OutputFile {
 
   /// Makes the file durable and gives it its name.
   func finish() throws(CommandFailure) {
-    guard let partial else { return }
-    guard fsync(descriptor) == 0 else { throw Self.failure(path) }
-    try UnfinishedFiles.finish(partial) { () throws(CommandFailure) in
-      guard rename(partial, path) == 0 else { throw Self.failure(path) }
+    do {
+      try draft?.place()
+    } catch {
+      throw Self.failure(path, (error as? DraftFile.Fault)?.number ?? errno)
     }
   }
 
@@ -122,9 +114,10 @@ final class OutputFile {
     return String(cString: resolved)
   }
 
-  private static func failure(_ path: String) -> CommandFailure {
+  private static func failure(_ path: String, _ number: Int32 = errno) -> CommandFailure {
     CommandFailure(
-      .cannotCreate, error: "\(path): \(String(cString: strerror(errno)))", hint: "name a file that you may write, or -"
+      .cannotCreate, error: "\(path): \(String(cString: strerror(number)))",
+      hint: "name a file that you may write, or -"
     )
   }
 }

@@ -1,0 +1,113 @@
+internal import Glibc
+
+/// A file that is written beside the place where it is to stand, so that it appears there whole or not at all.
+///
+/// It is called `PLACE.new-PID`, has mode 0600, and is locked (flock(2)) for as long as somebody works on it: what a process
+/// leaves that is killed, the next one for the same place removes. A signal that ends the process removes it too, once
+/// `UnfinishedFiles.endWithSignals()` was called. Of a process only one works at a place at a time. Calls block.
+public final class DraftFile {
+  /// What a system call came to.
+  public struct Fault: Error, Sendable, Hashable {
+    /// errno(3).
+    public let number: Int32
+
+    /// The last one of this thread.
+    fileprivate static var last: Fault { Fault(number: errno) }
+  }
+
+  /// Where it is to stand.
+  public let place: String
+  /// Where it is written.
+  public let path: String
+  /// Of the draft, for reading and writing; closed with this value.
+  public let descriptor: Int32
+  private var isPlaced = false
+
+  public init(for place: String) throws(Fault) {
+    self.place = place
+    path = "\(place)\(Self.mark)\(getpid())"
+    UnfinishedFiles.begin(path)
+    do throws(Fault) {
+      descriptor = try Self.claim(path, for: place)
+    } catch {
+      UnfinishedFiles.forget(path)
+      throw error
+    }
+  }
+
+  deinit {
+    if !isPlaced { unlink(path) }
+    UnfinishedFiles.forget(path)
+    close(descriptor)
+  }
+
+  /// Makes the draft durable and has it stand in its place, whatever stood there.
+  ///
+  /// - Parameters:
+  ///   - prepare: is done just before.
+  ///   - finish: is done when the new name is durable. A signal that would end the process waits for that as well: it finds
+  ///     either all of it done or nothing.
+  public func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
+    guard fsync(descriptor) == 0 else { throw Fault.last }
+    try UnfinishedFiles.finish(path) {
+      try prepare()
+      guard rename(path, place) == 0 else { throw Fault.last }
+      isPlaced = true
+      try Self.flushFolder(of: place)
+      try finish()
+    }
+  }
+
+  // MARK: Drafts of the same place
+
+  private static let mark = ".new-"
+
+  /// Makes the draft, locked before it has its name: nobody finds it who could take it for abandoned.
+  private static func claim(_ path: String, for place: String) throws(Fault) -> Int32 {
+    removeAbandoned(for: place)
+    let unnamed = path + "~"
+    unlink(unnamed)
+    let descriptor = open(unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw .last }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, rename(unnamed, path) == 0 else {
+      let fault = Fault.last
+      unlink(unnamed)
+      close(descriptor)
+      throw fault
+    }
+    return descriptor
+  }
+
+  /// Drafts whose process is gone have lost their lock.
+  private static func removeAbandoned(for place: String) {
+    let folder = folder(of: place)
+    let prefix = (place.lastIndex(of: "/").map { String(place[place.index(after: $0)...]) } ?? place) + mark
+    guard let entries = opendir(folder) else { return }
+    defer { closedir(entries) }
+    while let entry = readdir(entries) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      guard name.hasPrefix(prefix), Int32(name.dropFirst(prefix.count)) != nil else { continue }
+      let draft = folder + "/" + name
+      let descriptor = open(draft, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+      guard descriptor >= 0 else { continue }
+      defer { close(descriptor) }
+      var status = stat()
+      guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(draft) }
+    }
+  }
+
+  private static func flushFolder(of place: String) throws(Fault) {
+    let descriptor = open(folder(of: place), O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw .last }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw .last }
+  }
+
+  private static func folder(of place: String) -> String {
+    guard let slash = place.lastIndex(of: "/") else { return "." }
+    return slash == place.startIndex ? "/" : String(place[..<slash])
+  }
+}
