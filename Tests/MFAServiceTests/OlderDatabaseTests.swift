@@ -76,7 +76,18 @@ struct OlderDatabaseTests {
         // The account that had the key keeps it; the other one of that name is there for an operator.
         #expect(found == ["Stra\u{DF}e", "\u{1F0}", "ada"])
         let users = try await renewed.read { try $0.users(after: "", atMost: 10) }
-        #expect(users.count == 4 && users.map(\.username.text).contains { Array($0.utf8) == Array("J\u{30C}".utf8) })
+        #expect(
+          users.count == 4 && users.map(\.user.username.text).contains { Array($0.utf8) == Array("J\u{30C}".utf8) })
+        // In pages of one, each comes once, the one with another key than its name has as well.
+        var paged: [UUID] = []
+        var last = ""
+        while let next = try await renewed.read({ [last] in try $0.users(after: last, atMost: 1).first }),
+          paged.count < 9
+        {
+          paged.append(next.user.id)
+          last = next.key
+        }
+        #expect(paged == users.map(\.user.id))
       }
     }
   }

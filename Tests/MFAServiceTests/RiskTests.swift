@@ -6,7 +6,7 @@ import Testing
 
 extension TestPhone {
   /// The same telephone with the same app, elsewhere.
-  fileprivate func at(_ address: String) -> TestPhone {
+  func at(_ address: String) -> TestPhone {
     var app = app
     app.address = address
     var phone = TestPhone(username: username, deviceID: deviceID, app: app)

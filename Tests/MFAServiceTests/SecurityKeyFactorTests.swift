@@ -57,6 +57,32 @@ struct SecurityKeyFactorTests {
     }
   }
 
+  @Test("B-085 a network in which the key was given once is known from then on")
+  func network() async throws {
+    var policy = Policy.withSecurityKeys()
+    policy.bindsTrustToNetwork = true
+    try await KeyScene.with(policy: policy) { scene async throws in
+      let (key, _) = try await scene.key()
+      let proved = try await scene.client.prove(
+        key, token: try await scene.pending(), ["trust_device": true, "device_name": "Mine"])
+      let trust = try #require(proved["trust_token"])
+      let there = scene.phone.at("198.51.100.7")
+      func signIn() async throws -> Answer {
+        guard case .object(var body) = try scene.backend.proof(there, of: await scene.backend.challenge(there)) else {
+          throw CancellationError()
+        }
+        body["trustToken"] = trust
+        return try await scene.backend.post("/auth/verify-signature", .object(body), as: there.app)
+      }
+      let first = try await signIn()
+      #expect(first["scope"] == "mfa")
+      try await AppClient.with(scene.backend, .rest, as: there.app) { client in
+        _ = try await client.prove(key, token: try #require(first["token"]?.text))
+      }
+      #expect(try await signIn()["scope"] == "full")
+    }
+  }
+
   @Test("A-223 a debug build is not trusted, whatever it asks for")
   func debugBuild() async throws {
     try await TestBackend.with(policy: .withSecurityKeys()) { backend in

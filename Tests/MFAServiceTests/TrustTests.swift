@@ -63,6 +63,23 @@ struct TrustTests {
     }
   }
 
+  @Test("X-021 nor is a code by SMS to a device that has its key still")
+  func textedWithKey() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (trust, _) = try await trusted(backend, phone)
+      let asked: JSONValue = ["username": .string(phone.username), "phoneNumber": .string(phone.number)]
+      #expect(try await backend.post("/auth/request-otp", asked, as: phone.app).status == 200)
+      let guess: JSONValue = [
+        "username": .string(phone.username), "otp": .string(backend.outbox.lastCode ?? ""),
+        "trustToken": .string(trust),
+      ]
+      let answer = try await backend.post("/auth/verify-otp", guess, as: phone.app)
+      #expect(answer.status == 200 && answer["scope"] == "mfa")
+      #expect(try await signIn(backend, phone, trust: trust)["scope"] == "full")
+    }
+  }
+
   @Test("B-066 trust that is given anew takes the place of the old, so revoking the one listed ends it")
   func replaced() async throws {
     try await TestBackend.with { backend in

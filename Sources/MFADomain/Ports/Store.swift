@@ -46,8 +46,9 @@ public protocol UserRecords {
   func user(_ id: UUID) throws -> User?
   func insert(_ user: User) throws
   func update(_ user: User) throws
-  /// All users after the one whose key is `key`, by key, at most `count`.
-  func users(after key: String, atMost count: Int) throws -> [User]
+  /// All users after the one whose key is `key`, by key, at most `count`. The key is the one that is stored: of a name that
+  /// an older version took it may be another one than the name has.
+  func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)]
 }
 
 public protocol DeviceRecords {

@@ -34,7 +34,7 @@ public struct Administration: Sendable {
     return try await premises.store.read { records in
       try records.admit(actor, premises.policy, at: now)
       return try records.users(after: name?.key ?? "", atMost: max(1, min(count, 200))).map {
-        try Self.account(of: $0, in: records, at: now)
+        try Self.account(of: $0.user, in: records, at: now)
       }
     }
   }

@@ -24,9 +24,9 @@ public struct Resealing: Sendable {
       var (count, last) = (0, "")
       while true {
         let users = try records.users(after: last, atMost: 500)
-        for user in users { count += try Self.reseal(user, in: records, vault) }
-        guard let name = users.last?.username.key else { return count }
-        last = name
+        for (_, user) in users { count += try Self.reseal(user, in: records, vault) }
+        guard let key = users.last?.key else { return count }
+        last = key
       }
     }
   }

@@ -64,13 +64,14 @@ public struct SecurityKeyProof: Sendable {
       return try party.verify(response, by: key, userHandle: asked.user.handle, challenge: challenge.nonce)
     }
     let outcome = try await premises.store.write {
-      [vault = premises.vault] records -> Result<(Session, User), Refusal> in
+      [vault = premises.vault, policy = premises.policy] records -> Result<(Session, User), Refusal> in
       var (session, user) = try records.session(of: caller, scope: .pending, at: now)
       let judged = try records.judge(
         verdict, of: asked.key, answering: asked.challenge, in: session, of: user, by: caller, at: now)
       guard case .success(let key) = judged else { return judged.map { _ in (session, user) } }
       session.prove(SecondFactorMethod.securityKey.reference, at: now)
       try records.update(session)
+      try records.remember(caller.identity.clientAddress, of: user, caller.identity.binding, policy, at: now)
       try records.note(.securityKeyAccepted, by: caller, account: user.username.key, [key.detail], at: now)
       if let trustToken, let description {
         try SecondFactor.trust(description, trustToken, user, caller, vault, in: records, at: now)

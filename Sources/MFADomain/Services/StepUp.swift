@@ -54,6 +54,6 @@ extension Policy {
 extension AuditEvent {
   /// The refusals that a sign-in by somebody else leaves at an account.
   fileprivate static let ofSignIns: [AuditEvent] = [
-    .signatureRefused, .codeRefused, .codeBraked, .trustRefused, .recoveryRefused,
+    .signatureRefused, .codeRefused, .codeBraked, .trustRefused, .recoveryRefused, .securityKeyRefused,
   ]
 }

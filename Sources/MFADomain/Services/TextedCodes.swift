@@ -147,7 +147,10 @@ public struct TextedCodes: Sendable {
         var (user, device) = owner
         device.lastUsed = now
         try records.save(device)
-        let scope = try records.scope(after: trust, for: user, on: device, premises.policy, by: caller, at: now)
+        // Trust spares the second factor to who has proved the first. Of a device with a key that is the key, and not its
+        // number: who lost the key says so, and its trust ends with it.
+        let scope = try records.scope(
+          after: device.method == .smsOTP ? trust : nil, for: user, on: device, premises.policy, by: caller, at: now)
         let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["sms"])
         try records.insert(session)
         return (session, user)

@@ -11,6 +11,8 @@ final class SocketConversation: Sendable {
     var session: SessionProof?
     var toldUpTo: Int64?
     var toldPushes: Set<UUID> = []
+    /// How often a session was attached.
+    var attachments = 0
     var inFlight = 0
     var tokens: Double
     var countedAt: Timestamp
@@ -124,6 +126,7 @@ final class SocketConversation: Sendable {
     state.withLock { state in
       if state.session?.userID != proof.userID { state.toldUpTo = nil }
       state.session = proof
+      state.attachments += 1
       if let after = request.after { state.toldUpTo = after }
     }
     sessionDidChange(proof)
@@ -132,10 +135,12 @@ final class SocketConversation: Sendable {
 
   /// Tells what is new to the session that is attached, and says whether that session still lives and its token is good.
   func tellNotices() async throws -> Bool {
-    guard let proof = session else { return true }
+    let (attached, toldUpTo, attachments) = state.withLock { ($0.session, $0.toldUpTo, $0.attachments) }
+    guard let proof = attached else { return true }
     guard !proof.isExpired(at: clock.now()) else { return false }
-    let toldUpTo = state.withLock { $0.toldUpTo }
     let news = try await notices.news(for: proof, after: toldUpTo)
+    // Another session was attached meanwhile: it has been told nothing of its own, and asks for itself.
+    guard state.withLock({ $0.attachments }) == attachments else { return true }
     for notice in news.notices {
       try send(try RPCAnswer.notification("notice", NoticeEntry(notice)))
     }
@@ -144,6 +149,7 @@ final class SocketConversation: Sendable {
       try send(try RPCAnswer.notification("push.challenge", PushEntry(push)))
     }
     state.withLock { state in
+      guard state.attachments == attachments else { return }
       state.toldUpTo = max(state.toldUpTo ?? 0, news.upTo)
       state.toldPushes = Set(news.pushes.map(\.id))
     }

@@ -106,7 +106,8 @@ struct SocketSession {
     _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: SocketBacklog,
     _ conversation: SocketConversation
   ) async -> SocketClose? {
-    await withTaskGroup(of: Void.self) { requests in
+    // Discarding: the other kind keeps what is done until it is asked for, on a socket that may be open for days.
+    await withDiscardingTaskGroup { requests in
       do {
         for try await frame in inbound {
           if conversation.isTooFast() { return .tooFast }

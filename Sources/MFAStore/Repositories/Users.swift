@@ -26,9 +26,9 @@ extension SQLRecords: UserRecords {
       [.time(user.lockedAt), .truth(user.isAdmin), .uuid(user.id)])
   }
 
-  func users(after key: String, atMost count: Int) throws -> [User] {
+  func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)] {
     try sql.rows("SELECT * FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?", [.text(key), .integer(count)])
-      .map(Self.user)
+      .map { (try $0.text("name_key"), try Self.user($0)) }
   }
 
   /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one that has
