@@ -35,13 +35,20 @@ final class Listener: LoopChannel {
     loop.watch(fd, events: events, data: EventLoop.data(token))
   }
 
+  /// How many connections may wait to be accepted.
+  private static let backlog: Int32 = 4096
+  /// How many are accepted in one go.
+  private static let most = 32
+
   /// From now on others listen here as well.
   func share() { isShared = true }
 
   /// Stops listening. Who has connected and is not accepted yet waits for those who share the socket; if nobody does, it
   /// is accepted to be bidden farewell, and later ones are refused.
   func leave(in loop: EventLoop) {
-    if !isShared { while acceptSome(in: loop) {} }
+    // No more than may wait in the queue: others may come for as long as this takes.
+    var rounds = isShared ? 0 : Int(Self.backlog) / Self.most
+    while rounds > 0, acceptSome(in: loop) { rounds -= 1 }
     stop(in: loop)
   }
 
@@ -57,7 +64,7 @@ final class Listener: LoopChannel {
   /// Accepts a bounded number, so that a flood of new connections does not hold up the old ones; `false` if nobody is left
   /// who could be accepted now.
   private func acceptSome(in loop: EventLoop) -> Bool {
-    for _ in 0..<32 {
+    for _ in 0..<Self.most {
       var storage = sockaddr_storage()
       var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
       let accepted = withUnsafeMutablePointer(to: &storage) { pointer in
@@ -118,7 +125,7 @@ extension Listener {
       if sharesPort { Socket.set(SO_REUSEPORT, to: 1, on: fd) }
       if case .ipv6 = address { Socket.set(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), to: 0, on: fd) }
       _ = try attempt("bind") { Socket.withSystemAddress(address) { bind(fd, $0, $1) } }
-      _ = try attempt("listen") { listen(fd, 4096) }
+      _ = try attempt("listen") { listen(fd, backlog) }
       return fd
     } catch {
       close(fd)
