@@ -33,7 +33,7 @@ extension EventLoop {
   }
 
   /// The client has not taken an answer in time. One that comes from an upstream, and may be long, it has as long for as it
-  /// takes any of it.
+  /// takes enough of it.
   func answerExpired(_ session: SessionRef) {
     if let patience = session.pointee.exchange?.forwardedPatience, isTaking(session, .client) {
       schedule(session, after: patience)
