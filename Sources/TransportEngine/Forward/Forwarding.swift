@@ -1,5 +1,4 @@
 internal import ByteCoding
-internal import COpenSSL
 internal import Transport
 
 /// Bodies there and back. What one end does not take, the other is not asked for: nothing grows.
@@ -163,7 +162,9 @@ extension EventLoop {
     updateInterest(
       session, .client,
       reads: !forward.request.isComplete && upstream.pointee.link.outbox.isEmpty
-        && upstream.pointee.link.failure == nil)
+        && upstream.pointee.link.failure == nil,
+      // A client that waits for its answer may break off meanwhile.
+      otherwise: client.pointee.link.hasEnded ? 0 : Readiness.reset)
     updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
   }
 
@@ -217,14 +218,5 @@ extension EventLoop {
       return
     }
     forwardFailed(session, forward, .timedOut)
-  }
-}
-
-extension Link {
-  /// Whether the peer's end is its own wish: with TLS only its close_notify says so, since anybody can send a FIN.
-  fileprivate var endedInOrder: Bool {
-    guard hasEnded, failure == nil else { return false }
-    guard let tls else { return true }
-    return SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN != 0
   }
 }

@@ -26,7 +26,8 @@ struct ByteSet {
   static var path: ByteSet { ByteSet(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
 
   /// What a query may hold: `path`, the question mark, and ``[ ] ^ ` { | }``, which are not in RFC 3986 section 3.4
-  /// but are sent bare by every browser and mean nothing to HTTP.
+  /// but are sent bare by every browser and mean nothing to HTTP. In a path, where an application has few reasons for them,
+  /// they are refused; a backslash is everywhere, since some take it for a slash.
   static var query: ByteSet { ByteSet(low: 0xAFFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF) }
 
   /// `unreserved`, whose escaped spelling means the same as the bare one (RFC 3986 section 2.3).

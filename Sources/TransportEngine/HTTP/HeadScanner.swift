@@ -11,8 +11,6 @@ struct HeadScanner {
   private let end: Int
   /// The next byte; never greater than `end`.
   private var position = 0
-  /// Where the field lines begin.
-  private var fieldsStart = 0
 
   /// The greatest length of a method.
   private static let maxMethod = 32

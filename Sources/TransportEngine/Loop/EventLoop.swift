@@ -233,5 +233,4 @@ enum Readiness {
   static let failed = shim_EPOLLERR
   /// Nothing but errors, and these once: a socket that is not read for now.
   static let reset = shim_EPOLLET
-  static let hungUp = shim_EPOLLHUP
 }

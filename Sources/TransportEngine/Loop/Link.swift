@@ -22,6 +22,10 @@ struct Link {
   var lastTaken: Milliseconds = 0
   /// Bytes that waited for the peer when that was looked at last, here and in the kernel, and all that were sent since.
   private var offered = 0
+  /// Bytes that the peer was seen to take when the outbox was drained, since that was asked last.
+  private var drained = 0
+  /// The error number of a write that met a peer who is gone; 0 if there was none.
+  private var writeError: Int32 = 0
   /// The peer has reset the connection while it was not read.
   var isReset = false
   /// Messages that came behind the handshake, less one for each reception that held data alone.
@@ -39,6 +43,12 @@ struct Link {
   /// Nothing is left to do for this end. One that may still speak is not closed behind what was sent last: if it did, or had
   /// done so unread, the kernel would reset the connection and throw away what it has not handed over (RFC 9293, 3.10.4).
   var isSpent: Bool { !isOpen || hasEnded && hasSentEnd }
+  /// Whether the peer's end is its own wish: with TLS only its close_notify says so, since anybody can send a FIN.
+  var endedInOrder: Bool {
+    guard hasEnded, failure == nil else { return false }
+    guard let tls else { return true }
+    return SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN != 0
+  }
   /// There may be more to read, and room for what it makes us say.
   var mayRead: Bool { !hasEnded && outbox.count <= Self.outboxBound }
   var isHandshakeDone: Bool {
@@ -103,9 +113,25 @@ extension Link {
     if got < 0 {
       if errno == EAGAIN || errno == EINTR { return nil }
       failure = SystemCallError.text(of: errno)
+    } else if writeError != 0 {
+      failure = SystemCallError.text(of: writeError)
     }
     hasEnded = true
     return nil
+  }
+
+  /// Lets an end that a write found gone be read to its end: what the peer had said before waits in the kernel, which keeps
+  /// it behind a reset. Nothing more is sent there. The failure comes back when there is nothing left to read.
+  ///
+  /// - Returns: whether that is so; `false` where there is no such failure, or the end had been read already.
+  mutating func readsOn() -> Bool {
+    guard writeError != 0, !hasEnded, !isReset, failure != nil else { return false }
+    failure = nil
+    isReset = true
+    outbox.removeAll()
+    endsAfterOutbox = false
+    hasSentEnd = true
+    return true
   }
 
   /// Reads once and throws it away.
@@ -197,14 +223,14 @@ extension Link {
   }
 
   private mutating func transmit(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count > 0 else { return }
+    guard bytes.count > 0, !hasSentEnd else { return }
     offered &+= bytes.count
     var taken = 0
     if outbox.isEmpty {
       taken = Glibc.send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
       if taken < 0 {
         guard errno == EAGAIN || errno == EINTR else {
-          failure = failure ?? SystemCallError.text(of: errno)
+          writeFailed(errno)
           return
         }
         taken = 0
@@ -223,12 +249,21 @@ extension Link {
       let taken = Glibc.send(fd, waiting.baseAddress, waiting.count, Int32(MSG_NOSIGNAL))
       if taken > 0 {
         outbox.removeFirst(taken)
-        offered = self.waiting
+        let waiting = self.waiting
+        drained &+= max(0, offered - waiting)
+        offered = waiting
       } else if taken < 0 && errno != EAGAIN && errno != EINTR {
-        failure = SystemCallError.text(of: errno)
+        writeFailed(errno)
       }
     }
     if endsAfterOutbox { sendEnd(through: window) }
+  }
+
+  private mutating func writeFailed(_ code: Int32) {
+    guard failure == nil else { return }
+    failure = SystemCallError.text(of: code)
+    // Others, such as a want of memory, say nothing of the peer.
+    if code == ECONNRESET || code == EPIPE { writeError = code }
   }
 
   /// Notes whether a peer that has things waiting for it has taken anything since this was asked last. The kernel is asked
@@ -240,10 +275,12 @@ extension Link {
   @discardableResult
   mutating func noteTaking(at now: Milliseconds) -> Int {
     let waiting = self.waiting
-    defer { offered = waiting }
-    guard waiting > 0 && waiting < offered else { return 0 }
-    lastTaken = now
-    return offered - waiting
+    let taken = max(0, offered - waiting)
+    defer { (offered, drained) = (waiting, 0) }
+    guard waiting > 0 else { return 0 }
+    // What was taken with a drain has its own time.
+    if taken > 0 { lastTaken = now }
+    return taken + drained
   }
 
   /// Bytes that the peer has not taken, here and in the kernel.

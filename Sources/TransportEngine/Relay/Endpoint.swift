@@ -217,6 +217,7 @@ extension EventLoop {
     guard let endpoint = session.pointee.endpoint else { return }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
+    for index in 0..<2 where session.pointee.ends[index].link.readsOn() { watchReset(session) }
     let clientIsGone =
       !client.pointee.link.isOpen || client.pointee.link.failure != nil || client.pointee.link.hasEnded
     // What the client said before it left is heard first.
@@ -263,7 +264,7 @@ extension EventLoop {
   func endpointTimer(_ session: SessionRef) {
     guard let endpoint = session.pointee.endpoint else { return }
     if let deadline = session.pointee.closeDeadline {
-      if now >= deadline { destroy(session) } else { timers.schedule(session.pointee.timer, at: deadline) }
+      closeTimer(session, deadline)
       return
     }
     let bounds = session.pointee.bounds

@@ -8,7 +8,7 @@ struct FrameTracker {
   private(set) var payloadLeft: UInt64 = 0
   /// Payload bytes of the current message, fragments summed, as announced by the headers so far.
   private(set) var messageLength: UInt64 = 0
-  /// A Close frame has gone through: what follows has no meaning.
+  /// A Close frame has gone through: what follows has no meaning, and no further one is told of.
   private(set) var hasClosed = false
 
   /// Whether the bytes that were let through so far end with a whole frame.
@@ -52,11 +52,12 @@ struct FrameTracker {
       guard let header = FrameOutline(UnsafeRawBufferPointer(rebasing: window[position...])) else {
         return (position, .incomplete)
       }
-      if header.isShortControl, header.opcode == FrameOutline.close || header.mayAnswer(token) {
+      let isFirstClose = header.opcode == FrameOutline.close && !hasClosed
+      if header.isShortControl, isFirstClose || header.mayAnswer(token) {
         let frame = UnsafeRawBufferPointer(rebasing: window[position...])
         let length = header.length + Int(header.payloadLength)
         guard frame.count >= length else { return (position, .incomplete) }
-        if header.opcode == FrameOutline.close {
+        if isFirstClose {
           hasClosed = true
           return (position + length, .close(header.closeCode(in: frame)))
         }

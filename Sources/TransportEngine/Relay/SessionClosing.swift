@@ -101,6 +101,7 @@ extension EventLoop {
     let end = session.pointee.ends + side.index
     let other = session.pointee.ends + side.other.index
     guard end.pointee.link.isOpen else { return }
+    if end.pointee.link.readsOn() { watchReset(session) }
     if let failure = end.pointee.link.failure {
       noteLoss(session, side, failure)
       setInterest(session, side, 0)
@@ -134,7 +135,7 @@ extension EventLoop {
 
   func relayTimer(_ session: SessionRef) {
     if let deadline = session.pointee.closeDeadline {
-      if now >= deadline { destroy(session) } else { timers.schedule(session.pointee.timer, at: deadline) }
+      closeTimer(session, deadline)
       return
     }
     let token = session.pointee.token
@@ -151,6 +152,28 @@ extension EventLoop {
     settle(session)
     guard slots.session(token) != nil, session.pointee.closeDeadline == nil, next < .max else { return }
     timers.schedule(session.pointee.timer, at: max(next, now + 1))
+  }
+
+  /// A session that is ending may do so until `deadline`, and longer for as long as an end takes what the other one had sent
+  /// before: not behind a Close of the gate's own, nor beyond its greatest age.
+  func closeTimer(_ session: SessionRef, _ deadline: Milliseconds) {
+    guard now >= deadline else {
+      timers.schedule(session.pointee.timer, at: deadline)
+      return
+    }
+    let isTooOld = session.pointee.bounds.ageDeadline.map { now >= $0 } ?? false
+    let isTaken = isTaking(session, .client)
+    guard isTaking(session, .upstream) || isTaken, !isTooOld, !session.pointee.isClosedByGate else {
+      destroy(session)
+      return
+    }
+    session.pointee.closeDeadline = nil
+    limitPatience(session, to: closePatience)
+  }
+
+  /// Has the timer look at an end that was reset and is read on: the other one may take nothing of what it had sent.
+  func watchReset(_ session: SessionRef) {
+    if session.pointee.closeDeadline == nil { schedule(session, after: closePatience) }
   }
 
   /// Ends the session of an end that has said its last word too long ago, as `checkSilence` does.
@@ -192,6 +215,8 @@ extension EventLoop {
     switch session.pointee.phase {
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
+    // Nobody waits for the answer.
+    case .forward: destroy(session)
     default: break
     }
   }

@@ -225,7 +225,11 @@ extension EventLoop {
         try refusal.body.feed(bytes)
       }
       exchange.upstreamInbox.removeFirst(taken)
-      if hasEnded { try refusal.body.connectionEnded() }
+      if hasEnded {
+        // As for any answer: an end that anybody on the way could have made is none.
+        guard session.pointee.ends[1].link.endedInOrder || refusal.body.isComplete else { throw .endedEarly }
+        try refusal.body.connectionEnded()
+      }
       exchange.refusal = refusal
       guard refusal.body.isComplete else { return }
       upstreamFailed(

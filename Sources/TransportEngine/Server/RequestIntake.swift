@@ -10,11 +10,21 @@ extension EventLoop {
     exchange.hasSkippedLine = false
     exchange.body = nil
     exchange.isBodyPending = false
+    exchange.isBodyRead = false
     exchange.requestID = makeRequestID()
     let isIdle = exchange.answered > 0 && exchange.inbox.isEmpty
     schedule(session, after: isIdle ? service.limits.keepAliveTimeout : service.limits.headTimeout)
     // Requests that have come already go first.
     updateInterest(session, .client, reads: exchange.inbox.isEmpty)
+  }
+
+  func headExpired(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange, exchange.inbox.isEmpty else {
+      refuse(session, .tooSlow)
+      return
+    }
+    // Nothing was asked: there is nobody to answer. Who had an answer is told that it was the last one.
+    if exchange.answered > 0 { bidFarewell(session) } else { destroy(session) }
   }
 
   private func makeRequestID() -> String {
@@ -178,6 +188,7 @@ extension EventLoop {
       }
       exchange.inbox = Array(bytes[taken...])
       exchange.body = nil
+      exchange.isBodyRead = true
       decide(session, exchange, head, body: body.body)
     } catch {
       refuse(session, error.requestFault)
@@ -228,6 +239,9 @@ extension EventLoop {
       // What may still come of the body must not be taken for a request.
       if exchange.isBodyPending { exchange.closesAfterAnswer = true }
       answer(session, response)
+    case .forward where exchange.isBodyRead:
+      // The service was replaced while the body was read for a responder of its own: it is not there to be handed on.
+      answer(session, Response(status: 503, closes: true))
     case .forward(let order, let head) where exchange.upgrade == nil:
       openForward(session, exchange, order, head: head)
     case .relay(let order, let upgradeHead) where exchange.upgrade != nil:

@@ -151,6 +151,8 @@ final class Exchange {
   var upgradeHead: [UInt8] = []
   /// The body has not been read: it is to be handed on as it comes.
   var isBodyPending = false
+  /// The body has been read, for a responder.
+  var isBodyRead = false
   /// The ordinary request that is under way to an upstream.
   var forward: Forward?
   /// Where the upstream may be, and which of these is next.

@@ -116,8 +116,7 @@ extension EventLoop {
       reportHandshake(session, "not finished in time")
       destroy(session)
     case .head:
-      // Nothing was asked: there is nobody to answer.
-      if session.pointee.exchange?.inbox.isEmpty ?? true { destroy(session) } else { refuse(session, .tooSlow) }
+      headExpired(session)
     case .body: refuse(session, .tooSlow)
     case .answer: answerExpired(session)
     case .farewell: farewellExpired(session)
@@ -182,11 +181,12 @@ extension EventLoop {
     }
   }
 
-  /// Reads, and waits for room if something is to be written.
-  func updateInterest(_ session: SessionRef, _ side: Side, reads: Bool = true) {
+  /// Reads, and waits for room if something is to be written; `otherwise`, where it does neither.
+  func updateInterest(_ session: SessionRef, _ side: Side, reads: Bool = true, otherwise: UInt32 = 0) {
     let link = session.pointee.ends + side.index
     let input = reads && link.pointee.link.mayRead ? Readiness.input : 0
-    setInterest(session, side, input | (link.pointee.link.outbox.isEmpty ? 0 : Readiness.output))
+    let wanted = input | (link.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
+    setInterest(session, side, wanted == 0 ? otherwise : wanted)
   }
 
   /// Ends everything about `session` at once. `session` is gone afterwards.

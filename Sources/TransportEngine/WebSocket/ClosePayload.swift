@@ -28,9 +28,6 @@ enum ClosePayloadFault: String, Error, Sendable, CaseIterable {
 }
 
 extension ClosePayload {
-  /// The greatest length of a reason, in bytes: what a control frame has room for behind the code.
-  static let maxReason = FrameHeader.maxControlPayload - 2
-
   /// Reads the payload of a Close frame, unmasked.
   init(decoding payload: [UInt8]) throws(ClosePayloadFault) {
     guard !payload.isEmpty else {

@@ -95,6 +95,20 @@ extension EngineTests {
       #expect(ContinuousClock.now - start >= .milliseconds(400))
     }
 
+    @Test("an idle connection is told that it ends (RFC 8446, section 6.1)")
+    func idleGoodbye() throws {
+      var limits = EngineLimits()
+      limits.keepAliveTimeout = .milliseconds(300)
+      let files = try TLSFolder()
+      let gate = try TestGate(
+        upstream: .webSocket(host: "127.0.0.1", port: 1), engineLimits: limits, tls: files.server())
+      let client = try RawTLS(try gate.connect(), try files.client())
+      try client.handshake()
+      client.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+      #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasSuffix("GET / 0"))
+      #expect(client.heardGoodbye)
+    }
+
     @Test("a request may come a byte at a time")
     func bytewise() throws {
       let gate = try gate(try RawListener())

@@ -306,6 +306,32 @@ extension EngineTests {
       #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.hasSuffix("ok"))
     }
 
+    @Test("a client that breaks off while it waits for its answer frees the upstream")
+    func brokenOff() throws {
+      let client = try client()
+      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      usleep(50_000)
+      client.reset()
+      // Within the ten seconds that a test's socket waits; the upstream may be silent for sixty.
+      #expect(try backend.readToEnd() == [])
+      #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [false])
+    }
+
+    @Test("a body that was read for a responder of before is not asked for again of what follows it")
+    func replacedWithinBody() async throws {
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1))
+      let client = try gate.connect()
+      try client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 100 "))
+      try await gate.engine.replace(responder: responder, tls: nil)
+      try client.send("helloGET /secret HTTP/1.1\r\nHost: x\r\n\r\n")
+      let answers = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answers.hasPrefix("HTTP/1.1 503 ") && answers.split(separator: "HTTP/1.1 ").count == 1)
+      #expect(!isCalled(within: 100))
+    }
+
     @Test("a client that ends within its request, in the flight that began it, holds nothing from then on")
     func leftWithin() throws {
       let (engine, client) = try secured()

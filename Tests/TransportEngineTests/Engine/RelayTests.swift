@@ -1,3 +1,4 @@
+import Glibc
 import Locking
 import TestSupport
 import Testing
@@ -278,6 +279,21 @@ extension EngineTests {
         "HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nno\r\n0;c=\"d\"\r\nX: y\r\n\r\n")
       let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
       #expect(answer.hasPrefix("HTTP/1.1 403 ") && answer.hasSuffix("\r\n\r\nno"))
+    }
+
+    @Test("a backend's refusal that breaks off is no refusal of the backend's", arguments: [true, false])
+    func refusalCut(breaksOff: Bool) throws {
+      let listener = try RawListener()
+      let gate = try gate(listener)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      let backend = try listener.accept()
+      _ = try backend.readHead()
+      try backend.send("HTTP/1.1 403 No\r\n\r\nhalf")
+      usleep(50_000)
+      if breaksOff { backend.reset() } else { backend.sendEnd() }
+      let answer = String(decoding: try client.readToEnd(), as: UTF8.self)
+      #expect(answer.hasPrefix(breaksOff ? "HTTP/1.1 502 " : "HTTP/1.1 403 "))
     }
 
     @Test("a session ends at its greatest age, however busy")

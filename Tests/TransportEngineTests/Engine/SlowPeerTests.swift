@@ -23,14 +23,14 @@ extension EngineTests {
     }
 
     private func open(
-      isBridge: Bool, limits: SessionLimits = SessionLimits()
+      isBridge: Bool, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()
     ) throws -> (gate: TestGate, client: RawSocket, service: RawSocket) {
       let listener = try RawListener()
       Self.narrow(listener.fd)
       let gate = try TestGate(
         upstream: isBridge
           ? .tcp(host: "127.0.0.1", port: listener.port) : .webSocket(host: "127.0.0.1", port: listener.port),
-        limits: limits)
+        limits: limits, engineLimits: engineLimits)
       guard isBridge else {
         let (client, service) = try gate.open(through: listener)
         Self.narrow(client.fd)
@@ -127,6 +127,28 @@ extension EngineTests {
         #expect(poll(&wanted, 1, 0) == 0)
       }
       #expect(gate.record.isEmpty)
+    }
+
+    @Test("who is still taking what came before the end has as long as it takes", arguments: [true, false])
+    func takenBehindTheEnd(isBridge: Bool) throws {
+      var engineLimits = EngineLimits()
+      engineLimits.closeTimeout = .milliseconds(400)
+      let (gate, client, service) = try open(isBridge: isBridge, engineLimits: engineLimits)
+      try service.send(isBridge ? Self.messages.flatMap(\.self) : Self.frames(masked: false))
+      if !isBridge { try service.send(FrameTrackerTests.frame(8, [0x03, 0xE8])) }
+      service.sendEnd()
+      var received: [UInt8] = []
+      // Spoken to meanwhile, a socket that was closed would throw away what it has not handed over.
+      for round in 0..<28 {
+        usleep(60_000)
+        received += try client.read(32 << 10)
+        if round % 10 == 9 { try? client.send(FrameTrackerTests.frame(10, [], mask: Self.mask)) }
+      }
+      received += try client.readToEnd()
+      #expect(received.count > 1 << 20)
+      #expect(received.suffix(2) == (isBridge ? received.suffix(2) : [0x03, 0xE8]))
+      #expect(isBridge || received.starts(with: Self.frames(masked: false)))
+      _ = gate
     }
 
     @Test("that a kernel takes Pings does not make up for a program that hangs")

@@ -83,6 +83,9 @@ final class RawTLS {
     }
   }
 
+  /// Whether the server has said that it would end.
+  var heardGoodbye: Bool { link.endedInOrder }
+
   func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { link.send($0, through: bio.window) } }
   func sendEnd() { link.sendEnd(through: bio.window) }
 

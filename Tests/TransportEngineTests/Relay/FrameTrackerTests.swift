@@ -137,6 +137,13 @@ struct FrameTrackerTests {
     #expect(Self.run(Self.frame(8, [3]), pieces: 9).stops == [.close(nil)])
   }
 
+  @Test("a further Close is let through with what is around it, and told of no more")
+  func closeAgain() {
+    let bytes = Self.frame(8, []) + Array((0..<100).map { _ in Self.frame(8, [3, 0xE8]) }.joined())
+    let (passed, stops, tracker) = Self.run(bytes, pieces: bytes.count)
+    #expect(passed == bytes && stops == [.close(nil)] && tracker.hasClosed && tracker.isAtBoundary)
+  }
+
   @Test("it stops at the end of the current frame when asked")
   func boundary() {
     var tracker = FrameTracker()
