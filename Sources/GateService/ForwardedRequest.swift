@@ -36,20 +36,25 @@ struct ForwardedRequest: ForwardOrder {
   }
 
   func response(to fault: UpstreamFault) -> Response {
-    context.refuse(.upstreamUnavailable(fault), key: principal.keyHash)
+    context.refuse(fault, on: route.path, logging: fields)
   }
 
   func finished(_ summary: ForwardSummary) {
     session.end()
-    var fields = context.fields(app: principal.appID, key: principal.keyHash)
-    fields.append("method", principal.method)
-    fields.append("route", route.path)
-    fields.append("upstream", route.upstreamText)
+    var fields = fields
     fields.append("status", summary.status)
     fields.append("complete", summary.isComplete)
     fields.append("bytes_from_client", summary.bytesFromClient)
     fields.append("bytes_from_upstream", summary.bytesFromUpstream)
     fields.append("duration_ms", summary.duration.milliseconds)
     context.logger.log(level: .info, "request forwarded", fields)
+  }
+
+  private var fields: LogFields {
+    var fields = context.fields(app: principal.appID, key: principal.keyHash)
+    fields.append("method", principal.method)
+    fields.append("route", route.path)
+    fields.append("upstream", route.upstreamText)
+    return fields
   }
 }

@@ -15,6 +15,7 @@ public final class GateMetrics: Sendable {
   private let verifications: HistogramFamily
   private let storeCalls: HistogramFamily
   private let upstreams: HistogramFamily
+  private let upstreamFailures: CounterFamily
   private let handshakes: Histogram
   private let failedHandshakes: Counter
   private let pauses: Counter
@@ -42,6 +43,9 @@ public final class GateMetrics: Sendable {
       "sallyport_store_duration_seconds", "Calls of the store, until their result is durable.", labels: ["operation"])
     upstreams = registry.histograms(
       "sallyport_upstream_handshake_duration_seconds", "From the admission to the upstream's 101.", labels: ["route"])
+    upstreamFailures = registry.counters(
+      "sallyport_upstream_failures_total", "Admitted requests and sessions whose upstream could not be used.",
+      labels: ["route"])
     handshakes = registry.histograms(
       "sallyport_tls_handshake_duration_seconds", "From the accepted connection to the end of its TLS handshake."
     ).histogram()
@@ -126,6 +130,7 @@ public final class GateMetrics: Sendable {
   func refused(_ code: String, status: Int) { refusals.counter(code, String(status)).add() }
 
   func opened(on route: String, after duration: Duration) { upstreams.histogram(route).observe(duration) }
+  func upstreamFailed(on route: String) { upstreamFailures.counter(route).add() }
   func closed(_ end: String) { closes.counter(end).add() }
 
   /// To be told of by the engine.

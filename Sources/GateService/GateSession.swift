@@ -29,8 +29,8 @@ struct GateSession: RelayOrder {
 
   /// An upstream's own refusal is the client's to see; whatever else went wrong is not.
   func response(to fault: UpstreamFault) -> Response {
-    guard case .refused(let refusal) = fault else { return context.refuse(.upstreamUnavailable(fault), key: key) }
     var fields = fields
+    guard case .refused(let refusal) = fault else { return context.refuse(fault, on: route.path, logging: fields) }
     fields.append("status", refusal.status)
     fields.append("code", "upstream_refused")
     fields.append("step", fault.step)
@@ -66,10 +66,8 @@ struct GateSession: RelayOrder {
     context.logger.log(level: .info, "session closed", fields)
   }
 
-  private var key: KeyHash? { principal.keyHash }
-
   private var fields: LogFields {
-    var fields = context.fields(app: principal.appID, key: key)
+    var fields = context.fields(app: principal.appID, key: principal.keyHash)
     fields.append("method", principal.method)
     fields.append("route", route.path)
     fields.append("upstream", route.upstreamText)

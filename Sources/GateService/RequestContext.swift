@@ -62,8 +62,20 @@ struct RequestContext: Sendable {
   ///
   /// - Parameter closes: whether the connection ends behind the answer, though the request would not have it so.
   func refuse(_ refusal: Refusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
+    refuse(refusal, logging: fields(app: refusal.appID, key: key), closes: closes)
+  }
+
+  /// The same to a client that had been let in; the line says what its session's own do.
+  ///
+  /// - Parameter route: the path of the route whose upstream failed.
+  func refuse(_ fault: UpstreamFault, on route: String, logging fields: LogFields) -> Response {
+    metrics.upstreamFailed(on: route)
+    return refuse(.upstreamUnavailable(fault), logging: fields, closes: false)
+  }
+
+  private func refuse(_ refusal: Refusal, logging known: LogFields, closes: Bool) -> Response {
     let answer = refusal.answer
-    var fields = fields(app: refusal.appID, key: key)
+    var fields = known
     fields.append("status", answer.status)
     fields.append("code", answer.code)
     fields.append("step", refusal.step)

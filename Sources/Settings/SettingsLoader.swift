@@ -72,7 +72,10 @@ public struct SettingsLoader: Sendable {
       }
       return FileLayer.entries(of: text, at: file, in: workingDirectory)
     } catch {
-      entries.refuseFile(Fault(.file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)"))
+      entries.refuseFile(
+        Fault(
+          .file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)",
+          hint: "name a configuration file that this user may read"))
       return entries
     }
   }

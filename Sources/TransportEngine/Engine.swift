@@ -93,8 +93,12 @@ public final class Engine: Sendable {
   /// Why an engine did not start.
   public struct StartFault: Error, Sendable, CustomStringConvertible {
     public let description: String
+    /// The system's error number; 0 where it gave none.
+    let number: Int32
     /// Somebody else is listening there.
-    public let isAddressInUse: Bool
+    public var isAddressInUse: Bool { number == EADDRINUSE }
+    /// The port, or the folder of the socket, is not for this user.
+    public var isForbidden: Bool { number == EACCES || number == EPERM }
   }
 
   /// Where it listens, with the port that the kernel chose if none was asked for.
@@ -124,7 +128,7 @@ public final class Engine: Sendable {
     do throws(SystemCallError) {
       sockets = try Self.open(address, count: max(1, count))
     } catch {
-      throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
+      throw StartFault(description: "\(address): \(error)", number: error.number)
     }
     let service = SessionService(
       responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
@@ -146,7 +150,7 @@ public final class Engine: Sendable {
     do throws(SystemCallError) {
       sockets = try ListeningSockets(inheriting: descriptors, ownsFile: ownsFile, loops: max(1, count))
     } catch {
-      throw StartFault(description: "inherited socket: \(error)", isAddressInUse: false)
+      throw StartFault(description: "inherited socket: \(error)", number: 0)
     }
     let service = SessionService(
       responder: responder, tls: tls, limits: limits, proxies: proxies, report: report)
@@ -162,7 +166,7 @@ public final class Engine: Sendable {
       loops = try Self.startLoops(sockets.each.count, service: service)
     } catch {
       sockets.close()
-      throw StartFault(description: "\(sockets.address): \(error)", isAddressInUse: false)
+      throw StartFault(description: "\(sockets.address): \(error)", number: 0)
     }
     for (loop, descriptors) in zip(loops, sockets.each) {
       loop.execute { loop in

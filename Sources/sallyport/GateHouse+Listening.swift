@@ -23,7 +23,9 @@ extension GateHouse {
         .cannotBind, error: "cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or set listen.port to another one"
-          : "see listen.address and listen.port")
+          : error.isForbidden
+            ? "ports below 1024 are root's: take the socket from systemd (sallyport.socket), or grant CAP_NET_BIND_SERVICE"
+            : "see listen.address and listen.port")
     }
   }
 

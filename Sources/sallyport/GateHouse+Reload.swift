@@ -86,7 +86,7 @@ extension GateHouse {
     generation = next
     generation.keeping = keeping(by: next.assembly)
     settle(on: next)
-    enforcement.withLock { $0 = settings.appAttest.enforcement }
+    enforcement.withLock { $0 = settings.enforcementMeaning }
   }
 
   private func settle(on generation: Generation) {

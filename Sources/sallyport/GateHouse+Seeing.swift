@@ -29,7 +29,7 @@ extension GateHouse {
       ReadinessCheck("listener") { [isLeaving] in
         isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
       },
-      ReadinessCheck("enforcement") { [enforcement] in .ready(enforcement.withLock(\.meaning)) },
+      ReadinessCheck("enforcement") { [enforcement] in .ready(enforcement.withLock(\.self)) },
     ]
   }
 

@@ -28,8 +28,8 @@ actor GateHouse {
   nonisolated let secrets: SecretFiles
   /// Whether whoever balances gates is to send nobody here any more.
   nonisolated let isLeaving = Guarded(false)
-  /// How the settings that serve now have it, for `/readyz`.
-  nonisolated let enforcement: Guarded<GateSettings.AppAttest.Enforcement>
+  /// Who the settings that serve now let in, for `/readyz`.
+  nonisolated let enforcement: Guarded<String>
   nonisolated let stops: StopRequests
   /// Heard before anybody is told that the gate serves: who then sends one is not to end it by that.
   nonisolated let signals: Signals
@@ -143,7 +143,7 @@ actor GateHouse {
     self.secrets = secrets
     self.program = program
     self.isSuccessor = isSuccessor
-    enforcement = Guarded(generation.assembly.settings.appAttest.enforcement)
+    enforcement = Guarded(generation.assembly.settings.enforcementMeaning)
     self.logger = logger
     self.sink = sink
     let stops = StopRequests()
@@ -167,12 +167,22 @@ actor GateHouse {
     metrics = try MetricsServer.start(settings.metrics, openResources, inheritance, logger: logger)
     admin = try AdminServer.start(settings.admin, describedResources, inheritance, logger: logger)
     inheritance.closeRest()
-    logger.info("listening", metadata: ["address": "\(engine.address)"])
+    logger.info("listening", metadata: summary(of: settings))
     if inheritance.predecessor != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
       logger.warning(
         "the port of the gate before is kept: another one needs a restart",
         metadata: ["setting": "listen.port", "port": "\(engine.address.port)"])
     }
+  }
+
+  /// What an operator who reads the log needs to know which gate this is.
+  private func summary(of settings: GateSettings) -> Logger.Metadata {
+    [
+      "address": "\(engine.address)", "version": "\(Version.text)", "configuration": "\(loader.file ?? "none")",
+      "apps": "\(settings.appAttest.apps.map { "\($0.teamID).\($0.bundleID)" }.joined(separator: " "))",
+      "enforcement": "\(settings.appAttest.enforcement.rawValue)",
+      "routes": "\(settings.routes.map(\.path).joined(separator: " "))", "store": "\(memory.store.place)",
+    ]
   }
 
   private func startAccepting() {
@@ -258,14 +268,19 @@ extension GateSettings.Session {
   var lookInterval: Duration { min((closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)) }
 }
 
-extension GateSettings.AppAttest.Enforcement {
-  /// For people who look at `/readyz`.
-  var meaning: String {
-    switch self {
-    case .enforce: "enforce"
-    case .monitor: "MONITOR: whoever would be refused is let through as nobody"
-    case .off: "OFF: everybody is let through, nothing is verified"
+extension GateSettings {
+  /// For people who look at `/readyz`: what is let in beside genuine instances of the apps.
+  var enforcementMeaning: String {
+    let enforcement =
+      switch appAttest.enforcement {
+      case .enforce: "enforce"
+      case .monitor: "MONITOR: whoever would be refused is let through as nobody"
+      case .off: "OFF: everybody is let through, nothing is verified"
+      }
+    guard debugMTLS != nil, appAttest.apps.contains(where: { $0.environments.contains(.production) }) else {
+      return enforcement
     }
+    return "\(enforcement); WARNING: client certificates let debug builds in beside an app with environment production"
   }
 }
 

@@ -34,7 +34,8 @@ struct RunCommand: AsyncParsableCommand {
     do throws(ConfigurationFaults) {
       return try loader.load()
     } catch {
-      throw CommandFailure(.configuration, lines: error.description)
+      let hint = loader.file == nil ? "\nhint: no configuration file was named: -c FILE does" : ""
+      throw CommandFailure(.configuration, lines: error.description + hint)
     }
   }
 }

@@ -13,6 +13,8 @@ public struct GatePlan: Sendable {
   /// Whether ordinary requests are handed on too.
   public var forwardsAll = false
   public var hasApp = true
+  /// Whether the app is one of the App Store's, for which nobody but Apple is trusted.
+  public var isProduction = false
   public var isEnforcing = true
   public var challengeTTL = "300s"
   /// `nil` for an SQLite file in the gate's folder.
@@ -25,7 +27,10 @@ public struct GatePlan: Sendable {
   public init() {}
 
   fileprivate func yaml(in folder: AuthorityFolder) -> String {
-    let app = "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), environments: [development] }"
+    let app =
+      "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), environments: [\(isProduction ? "production" : "development")] }"
+    let trust =
+      "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: \"\(folder.receiptRootPath)\" }"
     let routes = routes.map {
       "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
     }
@@ -38,7 +43,7 @@ public struct GatePlan: Sendable {
         enforcement: \(isEnforcing ? "enforce" : "off")
         challenge_ttl: \(challengeTTL)
         apps: [\(hasApp ? app : "")]
-        trust: { attestation_root_file: "\(folder.attestationRootPath)", receipt_root_file: "\(folder.receiptRootPath)" }
+        \(isProduction ? "# Apple's." : trust)
       routes: [\(routes)]
       store: { url: "\(storeURL ?? "sqlite://\(folder.path)/state.db")" }
       \(admin.map { "admin: " + $0.replacingOccurrences(of: "DIR", with: folder.path) } ?? "# No admin server.")

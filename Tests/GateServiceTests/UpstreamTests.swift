@@ -195,6 +195,7 @@ struct UpstreamTests {
     #expect(!String(decoding: response.body, as: UTF8.self).contains("refused"))
     let line = try #require(try service.log.lines.last)
     #expect(line["code"] == "upstream_unavailable" && line["step"] == step && line["detail"] == detail)
+    #expect(line["route"] == "/" && line["upstream"] != nil && line["method"] != nil && line["app"] != nil)
   }
 
   @Test("An upstream's own refusal is passed on, without words that only the gate may say")

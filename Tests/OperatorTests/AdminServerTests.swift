@@ -12,6 +12,22 @@ import TransportEngine
 
 @Suite("The admin server", .serialized, .timeLimit(.minutes(5)))
 struct AdminServerTests {
+  @Test("warns of client certificates beside an app of the App Store's, for as long as they are let in")
+  func certificatesBesideProduction() async throws {
+    try await AdminBench.serving(
+      isProduction: true, further: #"debug_mtls: { client_ca_file: "DIR/tls-ca.pem" }"#
+    ) { bench in
+      let open = try await bench.ask("GET", "/readyz?verbose")
+      #expect(open.status == 200 && open.text.contains("enforcement: enforce; WARNING: client certificates let debug"))
+      #expect(try await bench.ask("GET", "/status").text.contains("client certificates let debug builds in"))
+      let text = try String(contentsOfFile: bench.config[1], encoding: .utf8)
+      try text.replacingOccurrences(of: "debug_mtls:", with: "# debug_mtls:")
+        .write(toFile: bench.config[1], atomically: true, encoding: .utf8)
+      #expect(try await bench.ask("POST", "/v1/reload").status == 200)
+      #expect(try await bench.ask("GET", "/readyz?verbose").text.contains("enforcement: enforce\n"))
+    }
+  }
+
   @Test("is a socket of mode 0600 that goes with the gate, and tells of the gate's health in text and JSON")
   func socket() async throws {
     try await AdminBench.serving { bench in

@@ -107,12 +107,14 @@ struct AdminBench {
   var config: [String] { ["-c", gate.folder.path + "/gate.yaml"] }
 
   static func serving<R>(
-    admin: String = #"{ listen: "unix:DIR/admin.sock" }"#, _ body: (AdminBench) async throws -> R
+    admin: String = #"{ listen: "unix:DIR/admin.sock" }"#, isProduction: Bool = false, further: String = "",
+    _ body: (AdminBench) async throws -> R
   ) async throws -> R {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
       plan.routes = [("/", upstream)]
       plan.admin = admin
+      (plan.isProduction, plan.further) = (isProduction, further)
       return try await GateProcess.serving(plan) { gate in
         try await body(AdminBench(gate: gate, visitor: try Visitor(to: gate)))
       }

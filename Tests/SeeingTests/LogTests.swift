@@ -60,7 +60,8 @@ struct LogTests {
     try await Self.serving { gate, _ in
       let line = try await Self.firstLine(with: "listening", of: gate, ["log.format=text"])
       #expect(
-        line.wholeMatch(of: /\d\d:\d\d:\d\d\.\d{3}Z INFO     listening address=127\.0\.0\.1:\d+/) != nil, "\(line)")
+        line.wholeMatch(of: /\d\d:\d\d:\d\d\.\d{3}Z INFO     listening address=127\.0\.0\.1:\d+ apps=.*/) != nil,
+        "\(line)")
     }
   }
 

@@ -142,12 +142,15 @@ struct LayerTests {
     #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
   }
 
-  @Test("Only the folder of a store that nobody named is the gate's to make")
+  @Test("Only the folder of a store that nobody named, or as it is unnamed, is the gate's to make")
   func stateFolderToMake() throws {
     let workspace = try Workspace()
     let environment = Workspace.tls.merging(["STATE_DIRECTORY": "/s"]) { $1 }
     let unnamed = try workspace.load(environment: environment)
     #expect(unnamed.store == .sqlite(path: "/s/state.db") && unnamed.stateFolder == "/s")
+    // As check --effective prints it.
+    let same = try workspace.load(yaml: "store: { url: 'sqlite:///s/state.db' }", environment: environment)
+    #expect(same.stateFolder == "/s")
     let named = try workspace.load(yaml: "store: { url: 'sqlite:///a/b.db' }", environment: environment)
     #expect(named.store == .sqlite(path: "/a/b.db") && named.stateFolder == nil)
   }

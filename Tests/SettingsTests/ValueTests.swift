@@ -88,10 +88,16 @@ struct ValueTests {
     "What is not a route is refused",
     arguments: [
       "", "a", "//", "/a/", "/a//b", "/.", "/a/..", "/%41", "/a?b", "/a#b", "/a b", "/é", "/attest", "/attest/register",
-      "/.well-known/sallyport", "/a\\b",
+      "/.well-known/sallyport", "/a\\b", "/a*",
     ])
   func notRoutes(_ text: String) {
     #expect(throws: Misfit.self) { try Kind<String>.routePath.read(text) }
+  }
+
+  @Test("A route as other proxies write it is told how it is written here", arguments: ["/*", "/a/*", "/a*"])
+  func wildcards(_ text: String) {
+    let misfit = #expect(throws: Misfit.self) { try Kind<String>.routePath.read(text) }
+    #expect(misfit?.suggestion == (text == "/*" ? "/" : "/a"))
   }
 
   @Test("Bounds can be switched off")

@@ -28,9 +28,10 @@ enum Completion {
   /// `state.db` in the folder for state: systemd's `$STATE_DIRECTORY`, or root's, or the user's.
   static func addStore(to entries: inout Entries, environment: [String: String], isRoot: Bool) {
     let path = SettingPath.root["store"]["url"]
+    let standard = "sqlite://\(stateFolder(environment: environment, isRoot: isRoot))/state.db"
+    entries.standardStore = standard
     guard entries.values[path] == nil, !entries.isFaulty(path) else { return }
-    let folder = stateFolder(environment: environment, isRoot: isRoot)
-    entries.take("sqlite://\(folder)/state.db", for: path, Keys.store.definition, from: .standard, in: "/")
+    entries.take(standard, for: path, Keys.store.definition, from: .standard, in: "/")
   }
 
   private static func stateFolder(environment: [String: String], isRoot: Bool) -> String {

@@ -33,7 +33,9 @@ extension Assembly {
   }
 
   private func stateFolder(of store: GateSettings.Store) -> String? {
-    guard entries.values[path(Keys.store)]?.origin == .standard else { return nil }
+    guard let entry = entries.values[path(Keys.store)],
+      entry.origin == .standard || entry.text == entries.standardStore
+    else { return nil }
     return switch store {
     case .sqlite(let path): FilePath.folder(of: path)
     case .postgres: nil

@@ -99,6 +99,14 @@ extension Kind where Value == String {
   }
 
   private static func checkSegments(of text: String) throws(Misfit) {
+    if text.hasSuffix("*") {
+      // As other proxies have it; here it would be a character of the path.
+      var meant = text.prefix { $0 != "*" }
+      if meant.count > 1, meant.hasSuffix("/") { meant.removeLast() }
+      throw Misfit(
+        "\(Misfit.quoted(text)) ends with *, which matches nothing but itself: whole segments match anyway",
+        suggestion: String(meant))
+    }
     let others = Set("-._~!$&'()*+,;=:@".utf8)
     for segment in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
       guard !segment.isEmpty else { throw Misfit("\(Misfit.quoted(text)) has an empty segment") }

@@ -14,6 +14,8 @@ struct Entries: Sendable {
   /// Keys that were given a text that is not a value: not to be missed a second time.
   private(set) var faulty: Set<SettingPath> = []
   private(set) var faults: [Fault] = []
+  /// The store of a gate that is told of none, whether or not it was told of one.
+  var standardStore = ""
 
   /// Takes `text` as the value of `path` if it is one. `folder` is what a relative path starts from.
   mutating func take(

@@ -7,7 +7,7 @@ extension Engine {
     do throws(SystemCallError) {
       try open(address, count: 1).close()
     } catch {
-      throw StartFault(description: "\(address): \(error)", isAddressInUse: error.number == EADDRINUSE)
+      throw StartFault(description: "\(address): \(error)", number: error.number)
     }
   }
 }

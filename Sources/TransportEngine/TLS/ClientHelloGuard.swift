@@ -47,7 +47,12 @@ struct ClientHelloGuard {
       record = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(changeCipherSpec.count))
     }
     guard let type = record.first else { return .incomplete }
-    guard type == 22 else { return .fault("no TLS handshake record, but one that begins with \(type)") }
+    guard type == 22 else {
+      return .fault(
+        (0x41...0x5A).contains(type)
+          ? "no TLS, but probably plain HTTP: it begins with the letter \(Unicode.Scalar(type))"
+          : "no TLS handshake record, but one that begins with \(type)")
+    }
     guard record.count >= 5 else { return .incomplete }
     guard Int(record[3]) << 8 | Int(record[4]) >= 4 else {
       return .fault("a ClientHello in pieces of less than 4 bytes")

@@ -54,7 +54,7 @@ struct AdminDesk {
   private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> CommandFailure {
     CommandFailure(
       .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be asked: \(reason)",
-      hint: "run the command as the gate's user, or work on the store with --store URL")
+      hint: "run the command as the gate's user; for keys, --store URL works on the store instead")
   }
 
   /// The store, with nobody in front of it. A gate that runs somewhere hears of changes within 2 s.

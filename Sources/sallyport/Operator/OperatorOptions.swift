@@ -15,7 +15,7 @@ struct ConfigurationOption: ParsableArguments {
       throw CommandFailure(
         .configuration,
         lines: error.description
-          + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE, or a store with --store URL"))
+          + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE; for keys, --store URL names a store"))
     }
   }
 }

@@ -70,7 +70,7 @@ extension EngineTests {
         "another message", [22, 3, 1, 2, 0, 11], .fault("no ClientHello, but a handshake message of type 11")),
       Beginning("an alert", [21], .fault("no TLS handshake record, but one that begins with 21")),
       Beginning("SSL 2", [0x80], .fault("no TLS handshake record, but one that begins with 128")),
-      Beginning("plain HTTP", [71], .fault("no TLS handshake record, but one that begins with 71")),
+      Beginning("plain HTTP", [71], .fault("no TLS, but probably plain HTTP: it begins with the letter G")),
       Beginning("a change of ciphers", [20], .fault("no TLS handshake record, but one that begins with 20")),
       Beginning("a second one", [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
       Beginning("a second one behind a change", changeCipherSpec + [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
