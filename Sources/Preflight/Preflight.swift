@@ -34,6 +34,9 @@ public struct Preflight: Sendable {
     return await listener + files + upstreams + surveyed
   }
 
+  /// Whether the upstreams are there, and nothing else: a result for each route, within `patience`.
+  public func upstreams() async -> [ProbeResult] { await UpstreamProbe(settings: settings).run() }
+
   private func surveyStore() async -> [ProbeResult] {
     guard let store else { return [] }
     return await StoreProbe(settings: settings, store: store).run()

@@ -4,6 +4,7 @@ internal import ByteCoding
 internal import Cryptography
 internal import FoundationEssentials
 internal import Glibc
+internal import Preflight
 internal import Settings
 internal import SimulatedDevice
 internal import Transport
@@ -52,7 +53,11 @@ struct DevCommand: AsyncParsableCommand {
       let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
       let authority = try authority(in: folder)
       let house = try await open(folder, appID: authority.appID)
-      await house.serve { announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/") }
+      let settings = await house.generation.assembly.settings
+      await house.serve {
+        announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/")
+        Task { await warnOfUpstream(settings) }
+      }
     } catch {
       throw error.told()
     }
@@ -97,6 +102,13 @@ struct DevCommand: AsyncParsableCommand {
     } catch {
       if let before { try? before.write(to: URL(filePath: path), options: .atomic) }
       throw namingFlags(in: error)
+    }
+  }
+
+  /// The first socket would get a 502, and its developer would look for the reason in the device.
+  private func warnOfUpstream(_ settings: GateSettings) async {
+    for result in await Preflight(settings, store: nil, at: .now()).upstreams() where result.outcome == .failed {
+      Console.error("warning: \(result.text)\nhint: start it, as with `attest echo`; the gate need not be started anew")
     }
   }
 
