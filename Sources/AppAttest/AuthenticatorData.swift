@@ -68,7 +68,8 @@ public struct AuthenticatorExtensions: Sendable, Hashable {
   private init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
     let value: CBORValue
     do throws(CBORError) {
-      value = try CBORValue(decoding: bytes)
+      // Authenticators write in CTAP2's canonical form, which fixes no width for floats.
+      value = try CBORValue(decoding: bytes, floats: .any)
     } catch {
       throw .extensionsNotCBOR(error)
     }

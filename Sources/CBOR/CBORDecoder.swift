@@ -13,17 +13,30 @@ public struct CBORLimits: Sendable, Hashable {
   }
 }
 
+/// The widths in which a decoder takes floats.
+public enum CBORFloatWidths: Sendable, Hashable {
+  /// The shortest that keeps the value, with one form for what is not a number (RFC 8949 section 4.2.1).
+  case shortest
+  /// Each of the three, and what is not a number with whatever bits. CTAP2's canonical form, in which authenticators
+  /// write, leaves floats as they are: "the representations of any floating-point values are not changed". Keys of a
+  /// map that are floats then may stand for the same value in two widths.
+  case any
+}
+
 extension CBORValue {
   /// The one data item that `bytes` is.
   ///
-  /// Strict, so that no two encodings that are taken stand for the same value, but for the order of a map's keys:
+  /// Strict, so that no two encodings that are taken stand for the same value, but for the order of a map's keys (and
+  /// for floats, where `floats` says so):
   /// definite lengths, shortest forms, no key twice, nothing behind the item (RFC 8949 section 4.2.1, of which the
   /// order is not asked). Nothing is allocated for a length before as many bytes are there.
   ///
   /// Refused besides, since libcbor knows nothing of them: simple values that are not assigned, and the tags 6 to 20.
-  public init(decoding bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits()) throws(CBORError) {
+  public init(
+    decoding bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits(), floats: CBORFloatWidths = .shortest
+  ) throws(CBORError) {
     guard bytes.count <= limits.bytes else { throw .tooLong(bytes.count, limit: limits.bytes) }
-    var parser = CBORParser(bytes: Array(bytes), limits: limits)
+    var parser = CBORParser(bytes: Array(bytes), limits: limits, floats: floats)
     self = try parser.value(depth: 0)
     guard parser.isAtEnd else { throw .trailingBytes(offset: parser.offset) }
   }
@@ -32,10 +45,10 @@ extension CBORValue {
   /// something behind it, as WebAuthn's authenticator data does. The bytes behind count against `limits.bytes` too, and
   /// are not looked at.
   public static func first(
-    in bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits()
+    in bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits(), floats: CBORFloatWidths = .shortest
   ) throws(CBORError) -> (value: CBORValue, count: Int) {
     guard bytes.count <= limits.bytes else { throw .tooLong(bytes.count, limit: limits.bytes) }
-    var parser = CBORParser(bytes: Array(bytes), limits: limits)
+    var parser = CBORParser(bytes: Array(bytes), limits: limits, floats: floats)
     let value = try parser.value(depth: 0)
     return (value, parser.offset)
   }
@@ -63,12 +76,14 @@ private struct KeyEncodings {
 private struct CBORParser {
   private let bytes: [UInt8]
   private let limits: CBORLimits
+  private let floats: CBORFloatWidths
   private(set) var offset = 0
   private var items = 0
 
-  init(bytes: [UInt8], limits: CBORLimits) {
+  init(bytes: [UInt8], limits: CBORLimits, floats: CBORFloatWidths) {
     self.bytes = bytes
     self.limits = limits
+    self.floats = floats
   }
 
   var isAtEnd: Bool { offset == bytes.count }
@@ -142,7 +157,9 @@ private struct CBORParser {
   }
 
   private func float(_ number: Double, at start: Int) throws(CBORError) -> CBORValue {
-    guard CBORValue.float(number).encoded == Array(bytes[start..<offset]) else { throw .notShortest(offset: start) }
+    guard floats == .any || CBORValue.float(number).encoded[...] == bytes[start..<offset] else {
+      throw .notShortest(offset: start)
+    }
     return .float(number)
   }
 }

@@ -8,7 +8,7 @@ public enum CBORError: Error, Sendable, Hashable {
   case tooDeep(offset: Int)
   /// The bytes end inside of a data item.
   case truncated(offset: Int)
-  /// No well-formed data item begins here.
+  /// No well-formed data item begins here, or one that libcbor does not know: the tags 6 to 20, unassigned simple values.
   case malformed(offset: Int)
   /// A string, array or map of indefinite length.
   case indefiniteLength(offset: Int)
@@ -28,7 +28,7 @@ extension CBORError: CustomStringConvertible {
     case .tooManyItems(let limit): "CBOR of more than \(limit) data items"
     case .tooDeep(let offset): "CBOR nested too deep at byte \(offset)"
     case .truncated(let offset): "CBOR ends inside of the data item at byte \(offset)"
-    case .malformed(let offset): "no CBOR data item at byte \(offset)"
+    case .malformed(let offset): "no CBOR data item, or none that is supported, at byte \(offset)"
     case .indefiniteLength(let offset): "an indefinite length in CBOR at byte \(offset)"
     case .notShortest(let offset): "a CBOR number or length not in its shortest form at byte \(offset)"
     case .duplicateKey(let offset): "a CBOR map with the same key again at byte \(offset)"

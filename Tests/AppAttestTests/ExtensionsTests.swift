@@ -73,7 +73,18 @@ struct ExtensionsTests {
     }
   }
 
+  @Test(
+    "An unknown key with a float of any width is no reason to refuse",
+    arguments: [[0xFA, 0x3F, 0x80, 0, 0], [0xFB, 0x3F, 0xF0, 0, 0, 0, 0, 0, 0], [0xF9, 0x7E, 0x01]] as [[UInt8]])
+  func readsFloats(_ float: [UInt8]) throws {
+    let (attestation, assertion) = try read([0xA1] + CBORValue.text("apple_x_01").encoded + float)
+    #expect(throws: Never.self) { try attestation.get() }
+    #expect(try assertion.get().extensions?.all["apple_x_01"] != nil)
+  }
+
   static let refused: [[UInt8]] = [
+    [0xA1] + CBORValue.text("apple_x_01").encoded + [0x18, 0x17],
+    [0xA1] + CBORValue.text("apple_x_01").encoded + [0x9F, 0xFF],
     [0], [0x80], [0xF6], [0xA1], [0xBF, 0xFF], [0xA0, 0x00], [0xA0, 0xA0], CBORValue.text("text").encoded,
     CBORValue.map(["apple_validation_category_01": .bytes([4, 0, 0])]).encoded,
     CBORValue.map(["apple_validation_category_01": .bytes([4, 0, 0, 0, 0])]).encoded,

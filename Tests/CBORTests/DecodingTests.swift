@@ -99,6 +99,28 @@ struct DecodingTests {
     #expect(throws: example.error) { try CBORValue(decoding: bytes) }
   }
 
+  @Test(
+    "Floats of every width are taken where the caller says so, alone and inside",
+    arguments: ["f93c00", "fa3f800000", "fb3ff0000000000000", "f97e01", "fa7fc00000", "fb47efffffe0000000"])
+  func readsAnyWidth(_ encoding: String) throws {
+    let bytes = try #require(Hex.decode(encoding))
+    for framed in [bytes, [0x81] + bytes, [0xA1, 0x61, 0x78] + bytes, [0xD8, 0x18] + bytes] {
+      #expect(throws: Never.self) { try CBORValue(decoding: framed, floats: .any) }
+      #expect(try CBORValue.first(in: framed + [0], floats: .any).count == framed.count)
+    }
+    if case .float(let number) = try CBORValue(decoding: bytes, floats: .any), !number.isNaN {
+      #expect(number == 1 || number == Double(Float.greatestFiniteMagnitude))
+    }
+  }
+
+  @Test(
+    "Floats of any width loosen nothing else",
+    arguments: refusals.filter { !["f9", "fa", "fb"].contains($0.0.prefix(2)) })
+  func refusesBesideFloats(_ example: (encoding: String, error: CBORError)) throws {
+    let bytes = try #require(Hex.decode(example.encoding))
+    #expect(throws: example.error) { try CBORValue(decoding: bytes, floats: .any) }
+  }
+
   @Test("Keys that only look the same are two, and only the right one is found")
   func comparesKeysAsBytes() throws {
     // "K" and the Kelvin sign, which Swift's strings take for equal.

@@ -62,16 +62,17 @@ struct AuthenticatorData: Sendable, Hashable {
 
   /// None is asked for. What comes unasked is read to its end, and not looked at.
   private static func passExtensions(in rest: inout ArraySlice<UInt8>) throws(WebAuthnFault) {
-    let found = try item(in: rest, or: .extensions)
+    // CTAP2's canonical form fixes no width for floats.
+    let found = try item(in: rest, floats: .any, or: .extensions)
     guard case .map(let map) = found.value, map.pairs.allSatisfy({ $0.key.isText }) else { throw .extensions }
     rest = rest.dropFirst(found.count)
   }
 
   private static func item(
-    in bytes: ArraySlice<UInt8>, or fault: WebAuthnFault
+    in bytes: ArraySlice<UInt8>, floats: CBORFloatWidths = .shortest, or fault: WebAuthnFault
   ) throws(WebAuthnFault) -> (value: CBORValue, count: Int) {
     do {
-      return try CBORValue.first(in: bytes)
+      return try CBORValue.first(in: bytes, floats: floats)
     } catch {
       throw fault
     }
