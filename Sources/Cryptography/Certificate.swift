@@ -13,7 +13,8 @@ public final class Certificate: Sendable {
   /// Reads the frame of one certificate.
   ///
   /// Stricter than OpenSSL where OpenSSL overlooks bytes that no signature covers: lengths are minimal, the algorithm
-  /// outside of the signed part is that inside, byte for byte, and nothing follows. No extension occurs twice.
+  /// outside of the signed part is that inside, byte for byte, and nothing follows. No extension occurs twice,
+  /// and there are 64 at most.
   ///
   /// - Throws: `malformedCertificate`.
   public init(der: [UInt8]) throws(CryptographyError) {

@@ -18,6 +18,9 @@ struct CertificateFields: Sendable {
   let subjectPublicKeyInfo: ArraySlice<UInt8>
   let extensions: [Extension]
 
+  /// Far more than any certificate has: Apple's have fewer than ten. Each is compared with all before it.
+  static let mostExtensions = 64
+
   init(der: [UInt8]) throws(CryptographyError) {
     do throws(ASN1Error) {
       self = try Self.read(der)
@@ -77,6 +80,9 @@ struct CertificateFields: Sendable {
     try wrapper.end()
     var extensions: [Extension] = []
     while !list.isAtEnd {
+      guard extensions.count < mostExtensions else {
+        throw .malformed("it has more than \(mostExtensions) extensions")
+      }
       var item = try list.enter(.sequence)
       let identifier = try item.objectIdentifier()
       let isCritical = try item.nextIfPresent(.boolean).map { $0.content != [0] } ?? false

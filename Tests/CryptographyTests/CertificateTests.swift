@@ -92,6 +92,17 @@ struct CertificateTests {
     }
   }
 
+  @Test("As many extensions as anybody could want are read, and one more is refused")
+  func boundsExtensions() throws {
+    let extensions = try (0..<65).map {
+      CertificateExtension(try #require(ObjectIdentifier("1.3.6.1.4.1.55555.\($0)")), value: [5, 0])
+    }
+    #expect(throws: Never.self) { try SmallPKI(leaf: { $0.extensions = Array(extensions.prefix(64)) }) }
+    #expect(throws: CryptographyError.malformedCertificate("it has more than 64 extensions")) {
+      try SmallPKI(leaf: { $0.extensions = extensions })
+    }
+  }
+
   @Test("An extension that occurs twice is refused")
   func refusesRepeatedExtensions() {
     #expect(throws: CryptographyError.malformedCertificate("the extension 2.5.29.15 occurs twice")) {
