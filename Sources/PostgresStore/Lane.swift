@@ -5,10 +5,17 @@ internal import Locking
 ///
 /// Calls that arrive while others are under way wait and go together: under load many share a round trip and a commit,
 /// without load nobody waits. While the database cannot be had, calls are refused at once, and the thread tries to
-/// connect again and again.
+/// connect again and again. After a fault the thread finds out by itself when all is well, so that what the lane says of
+/// the store's health does not wait for a next call.
 final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
   /// Answers each of the inputs, in their order. A thrown error answers all of them.
   typealias Work = @Sendable (Connection, [Input]) throws(StoreError) -> [Result<Answer, StoreError>]
+
+  /// What shows that the store takes calls of this kind, where no call is at hand.
+  typealias Probe = @Sendable (Connection) throws(StoreError) -> Void
+
+  /// Between two probes.
+  private static var rest: Duration { .seconds(2) }
 
   private struct Waiting: Sendable {
     let input: Input
@@ -21,16 +28,22 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
   private let mostAtOnce: Int
   private let work: Work
   private let queue: CallQueue<Waiting>
+  private let probe: Probe
   private let isStarted = Guarded(false)
   /// Why there is no connection; `nil` before the first attempt, too.
   private let outage = Guarded<StoreError?>(nil)
 
   /// - Parameter name: the part of the store whose health the lane tells.
-  init(_ name: String, dialer: Dialer, health: StoreHealthRecord, mostAtOnce: Int, work: @escaping Work) {
+  /// - Parameter probe: asked every two seconds for as long as the lane's last call failed.
+  init(
+    _ name: String, dialer: Dialer, health: StoreHealthRecord, mostAtOnce: Int, probe: @escaping Probe,
+    work: @escaping Work
+  ) {
     self.name = name
     self.dialer = dialer
     self.health = health
     self.mostAtOnce = mostAtOnce
+    self.probe = probe
     self.work = work
     queue = CallQueue(bound: dialer.limits.mostWaiting)
   }
@@ -86,18 +99,32 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
       if connection?.isUsable() != true {
         do throws(StoreError) {
           connection = try dialer.open()
-          note(nil)
+          setOutage(nil)
           backoff.reset()
-          nextAttempt = nil
         } catch {
           connection = nil
-          note(error)
+          health.note(error, of: name)
+          setOutage(error)
           refuse(batch, error)
           nextAttempt = .now + backoff.next(using: &random)
         }
       }
-      guard let usable = connection, !batch.isEmpty else { continue }
-      if let fault = perform(batch, on: usable), fault.endsConnection { connection = nil }
+      guard let usable = connection else { continue }
+      let fault = batch.isEmpty ? ask(usable) : perform(batch, on: usable)
+      if fault?.endsConnection == true { connection = nil }
+      // A connection that a call lost is opened again at once; what a probe met gets time.
+      nextAttempt = fault.map { $0.endsConnection && !batch.isEmpty ? .now : .now + Self.rest }
+    }
+  }
+
+  private func ask(_ connection: Connection) -> StoreError? {
+    do throws(StoreError) {
+      try probe(connection)
+      health.note(nil, of: name)
+      return nil
+    } catch {
+      health.note(error, of: name)
+      return error
     }
   }
 
@@ -108,7 +135,7 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
         waiting.continuation.resume(
           returning: answers.indices.contains(index) ? answers[index] : .failure(.failed(reason: "no answer")))
       }
-      let fault = answers.lazy.compactMap(\.fault).first
+      let fault = answers.lazy.compactMap(\.fault).first { !$0.isOfOneAnswer }
       health.note(fault, of: name)
       return fault
     } catch {
@@ -122,8 +149,7 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
     for waiting in batch { waiting.continuation.resume(returning: .failure(error)) }
   }
 
-  private func note(_ error: StoreError?) {
-    health.note(error, of: name)
+  private func setOutage(_ error: StoreError?) {
     outage.withLock { outage in
       if outage != .closed { outage = error }
     }
@@ -137,6 +163,11 @@ extension Result where Failure == StoreError {
 }
 
 extension StoreError {
+  /// Whether it may be about what one call asked for, such as a damaged row, and tells nothing about the others'.
+  fileprivate var isOfOneAnswer: Bool {
+    if case .corrupt = self { true } else { false }
+  }
+
   /// Whether a new connection may help.
   fileprivate var endsConnection: Bool {
     switch self {

@@ -35,6 +35,11 @@ enum NonceStatements {
     }
   }
 
+  /// Proof that the store answers.
+  static func readWatermark(on connection: Connection) throws(StoreError) {
+    _ = try connection.ask(Call("SELECT issued_at FROM nonce_watermark WHERE id = 1"))
+  }
+
   /// Raises the watermark to the youngest nonce that is forgotten.
   ///
   /// It keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran ahead for a

@@ -52,14 +52,21 @@ public final class PostgresStore: Sendable {
     self.parameters = parameters
     let dialer = Dialer(parameters: parameters, limits: limits)
     admissions = (0..<max(1, limits.admissionLanes)).map { [record] number in
-      Lane("admissions \(number)", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce) {
+      Lane(
+        "admissions \(number)", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce,
+        probe: NonceStatements.rewriteWatermark
+      ) {
         (connection, uses) throws(StoreError) in try AdmissionBatch.admit(uses, on: connection)
       }
     }
-    lookups = Lane("lookups", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce) {
+    lookups = Lane(
+      "lookups", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce, probe: NonceStatements.readWatermark
+    ) {
       (connection, keys) throws(StoreError) in try KeyStatements.records(of: keys, on: connection)
     }
-    errands = Lane("errands", dialer: dialer, health: record, mostAtOnce: 1) {
+    errands = Lane(
+      "errands", dialer: dialer, health: record, mostAtOnce: 1, probe: NonceStatements.rewriteWatermark
+    ) {
       (connection, errands) throws(StoreError) in
       errands.map { errand in errand(connection).map { .failure($0) } ?? .success(true) }
     }

@@ -179,6 +179,36 @@ struct FaultTests {
     await store.close()
   }
 
+  @Test("A lane that nobody asks again says by itself that all is well", arguments: [true, false])
+  func healsUnasked(_ endsConnection: Bool) async throws {
+    let server = try await PostgresServer.shared()
+    let url = try await server.newURL()
+    let name = endsConnection ? "healing" : "patient"
+    let store = try Self.store(at: url + "&application_name=\(name)") {
+      $0.lockTimeout = endsConnection ? .seconds(60) : .milliseconds(100)
+      ($0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60))
+    }
+    let other = try Self.store(at: url)
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    let hold = try await RowHold(registration.key.keyID, in: other)
+    async let answer = Self.answer(store, Specimen.use(of: registration.key, 1))
+    if endsConnection {
+      let waiting = "FROM pg_stat_activity WHERE application_name = '\(name)' AND wait_event_type = 'Lock'"
+      try await Self.eventually { try await server.sql("SELECT pg_terminate_backend(pid) \(waiting)") == ["t"] }
+    }
+    guard case .failure = await answer else {
+      Issue.record("\(await answer)")
+      return
+    }
+    await hold.release()
+    let start = ContinuousClock.now
+    try await Self.eventually { store.health == .healthy }
+    #expect(.now - start < .seconds(10))
+    await store.close()
+    await other.close()
+  }
+
   @Test("Batches of two gates over the same keys and nonces never wait for one another in a circle")
   func noDeadlock() async throws {
     let server = try await PostgresServer.shared()
@@ -254,7 +284,8 @@ struct FaultTests {
     await #expect(throws: StoreError.corrupt(reason: "attested_keys.\(column) is malformed")) {
       try await store.record(of: registration.key.keyID)
     }
-    // Others are not affected.
+    // Others are not affected, nor is what is said of the store.
+    #expect(store.health == .healthy)
     #expect(try await store.register(Specimen.registration()) == .inserted)
     await store.close()
   }
