@@ -10,7 +10,8 @@ public struct Housekeeping: Sendable {
   public struct Plan: Sendable, Hashable {
     /// The age at which the key that issues nonces gives way to a new one; `nil` for never.
     public var rotation: Duration?
-    /// How long a key may stay unused before it is removed; `nil` for ever.
+    /// How long a key may stay unused before it is removed; `nil` for ever. A clock that is set ahead while the gate works
+    /// shortens it by a day at most.
     public var longestUnused: Duration?
 
     public init(rotation: Duration? = nil, longestUnused: Duration? = nil) {
@@ -34,15 +35,18 @@ public struct Housekeeping: Sendable {
   private let challenges: Challenges
   private let plan: Plan
   private let clock: WallClock
+  private let latest: LatestTime
 
+  /// - Parameter uptime: a clock that nobody sets; it bounds what the other one has removed.
   public init(
     store: any KeyRegistry & KeyCatalog & GateRoster, challenges: Challenges, plan: Plan = Plan(),
-    clock: WallClock = .system
+    clock: WallClock = .system, uptime: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.store = store
     self.challenges = challenges
     self.plan = plan
     self.clock = clock
+    latest = LatestTime(uptime: uptime)
   }
 
   /// One round; `nil` if another gate is at it. A fault is not fatal: the next round does what this one left.
@@ -62,8 +66,8 @@ public struct Housekeeping: Sendable {
     let now = clock.now()
     try await store.forgetNonces(issuedBy: now.advanced(by: .zero - challenges.greatestAge))
     var report = Report(ring: try await challenges.tend(at: now, every: plan.rotation))
-    if let longest = plan.longestUnused {
-      report.removedKeys = try await removeKeys(unusedSince: now.advanced(by: .zero - longest))
+    if let longest = plan.longestUnused, let latest = try await latest.bound(knownTo: store) {
+      report.removedKeys = try await removeKeys(unusedSince: min(now, latest).advanced(by: .zero - longest))
     }
     return report
   }

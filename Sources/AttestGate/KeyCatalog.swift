@@ -19,6 +19,10 @@ public protocol KeyCatalog: Sendable {
   /// A removed key is as one that was never registered: its device has to attest a new one. Each gate hears of it.
   func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) async throws(StoreError) -> Int
 
+  /// A time that has come, by a clock that is not the gate's: of a database server now, of a file the youngest nonce that
+  /// was ever spent. `nil` if there is none.
+  func latestKnownTime() async throws(StoreError) -> Timestamp?
+
   /// Everything about the keys behind `cursor` (`nil`: from the start), at most `limit`: what a copy is made of.
   func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry]
 

@@ -23,6 +23,10 @@ extension PostgresStore: KeyCatalog {
     }
   }
 
+  public func latestKnownTime() async throws(StoreError) -> Timestamp? {
+    try await run { connection throws(StoreError) in try RosterStatements.time(on: connection) }
+  }
+
   public func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry] {
     try await run { connection throws(StoreError) in
       try CatalogStatements.entries(after: cursor, limit: limit, on: connection)

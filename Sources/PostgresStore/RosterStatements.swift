@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ByteCoding
 
 /// What gates say to one another: who lives, and who cleans up.
 enum RosterStatements {
@@ -48,6 +49,15 @@ enum RosterStatements {
     "SELECT COUNT(*) AS gates FROM live_gates WHERE seen_at >= clock_timestamp() - CAST($1 AS TEXT)::interval")
 
   // MARK: Housekeeping
+
+  /// The server's clock.
+  static func time(on connection: Connection) throws(StoreError) -> Timestamp? {
+    let answer = try connection.ask(
+      Call("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now"))
+    return try StoreError.onMalformed("clock_timestamp") { () throws(MalformedColumn) in
+      try answer.rows.first?.read("now", Timestamp.init(milliseconds:))
+    }
+  }
 
   /// Any number, the same in every version: with the schema it names the lock of the one that cleans up.
   private static let lock = "1935763571, hashtext(current_schema())"

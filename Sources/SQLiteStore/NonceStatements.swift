@@ -48,6 +48,19 @@ struct NonceStatements {
       arguments: ["instant": instant.milliseconds])
   }
 
+  /// When the youngest nonce was issued that is spent, or was and is forgotten.
+  func youngest() throws -> Timestamp? {
+    let milliseconds = try Int64.fetchOne(
+      db,
+      sql: """
+        SELECT MAX(issued_at) FROM (
+          SELECT MAX(issued_at) AS issued_at FROM spent_nonces
+          UNION ALL SELECT issued_at FROM nonce_watermark WHERE id = 1 AND issued_at >= 0
+        )
+        """)
+    return milliseconds.map(Timestamp.init(milliseconds:))
+  }
+
   private static let portion = 5000
 
   /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more in one transaction: admissions

@@ -17,6 +17,10 @@ extension SQLiteStore: KeyCatalog {
     try await change { try CatalogStatements(db: $0).remove(keys, unusedSince: instant) }
   }
 
+  public func latestKnownTime() async throws(StoreError) -> Timestamp? {
+    try await reads.run { try NonceStatements(db: $0).youngest() }
+  }
+
   public func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry] {
     try await reads.run { try CatalogStatements(db: $0).entries(after: cursor, limit: limit) }
   }

@@ -1,6 +1,7 @@
 import AppAttest
 import ByteCoding
 import GateFixtures
+import Locking
 import SQLiteStore
 import StoreConformance
 import Testing
@@ -76,13 +77,48 @@ struct HousekeepingTests {
     for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
     clock.advance(by: .seconds(86_400 * 30))
     #expect(
-      try await store.admit(Specimen.use(of: keys[7], 1, at: clock.now)) == .admitted)
+      try await store.admit(
+        Specimen.use(of: keys[7], 1, over: Specimen.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
     clock.advance(by: .seconds(1))
     let challenges = try await challenges()
     #expect(try await housekeeping(challenges, .init()).run()?.removedKeys == 0)
     let report = try await housekeeping(challenges, .init(longestUnused: .seconds(86_400 * 30))).run()
     #expect(report?.removedKeys == 449)
     #expect(try await store.entries(after: nil, limit: 500).map(\.record.key) == [keys[7]])
+  }
+
+  @Test("A clock that is set ahead removes no key, also once a device has come under it")
+  func clockAhead() async throws {
+    let uptime = Guarded(ContinuousClock.now)
+    let keeper = Housekeeping(
+      store: store, challenges: try await challenges(), plan: .init(longestUnused: .seconds(86_400 * 30)),
+      clock: clock.wallClock, uptime: { uptime.withLock { $0 } })
+    // Nobody has come yet.
+    #expect(try await keeper.run()?.removedKeys == 0)
+    let keys = [Specimen.key(), Specimen.key()]
+    for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
+    #expect(try await keeper.run()?.removedKeys == 0)
+    clock.advance(by: .seconds(86_400 * 365))
+    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(
+      try await store.admit(
+        Specimen.use(of: keys[0], 1, over: Specimen.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
+    #expect(try await keeper.run()?.removedKeys == 0)
+    // Time that has really gone by counts, and a day of doubt is on the devices' side or on the gate's.
+    uptime.withLock { $0 += .seconds(86_400 * 29) }
+    #expect(try await keeper.run()?.removedKeys == 0)
+    uptime.withLock { $0 += .seconds(1) }
+    #expect(try await keeper.run()?.removedKeys == 1)
+  }
+
+  @Test("A gate that starts late removes less, not more")
+  func startsLate() async throws {
+    let key = Specimen.key()
+    _ = try await store.register(Specimen.registration(of: key, at: clock.now))
+    clock.advance(by: .seconds(86_400 * 40))
+    let report = try await housekeeping(challenges(), .init(longestUnused: .seconds(86_400 * 30))).run()
+    #expect(report?.removedKeys == 0)
+    #expect(try await store.count() == 1)
   }
 }
 
