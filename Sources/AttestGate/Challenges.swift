@@ -13,8 +13,29 @@ public final class Challenges: Sendable {
   public let skew: Duration
   private let clock: WallClock
   private let storage: (any ChallengeKeyStorage)?
-  private let ring: Guarded<ChallengeKeyRing?>
+  private let held: Guarded<HeldRing>
   private let refreshes = Guarded(Refreshes())
+
+  /// The ring that serves, and how new it is: of several reads that are under way at once, one that began later never
+  /// gives way to one that began earlier, whichever answer comes first.
+  private struct HeldRing {
+    private(set) var ring: ChallengeKeyRing?
+    private var begun = 0
+    private var adopted = 0
+
+    init(_ ring: ChallengeKeyRing?) { self.ring = ring }
+
+    /// The place in the order of what begins now.
+    mutating func begin() -> Int {
+      begun += 1
+      return begun
+    }
+
+    mutating func adopt(_ ring: ChallengeKeyRing, as place: Int) {
+      guard place > adopted else { return }
+      (self.ring, adopted) = (ring, place)
+    }
+  }
 
   /// Of the keys, for nonces whose key is unknown here.
   private struct Refreshes {
@@ -30,7 +51,7 @@ public final class Challenges: Sendable {
     self.skew = skew
     clock = .system
     storage = nil
-    self.ring = Guarded(ring)
+    held = Guarded(HeldRing(ring))
   }
 
   /// Challenges under keys that are made once and kept in `storage`. See `prepare()`.
@@ -42,30 +63,34 @@ public final class Challenges: Sendable {
     self.skew = skew
     self.clock = clock
     self.storage = storage
-    ring = Guarded(nil)
+    held = Guarded(HeldRing(nil))
   }
 
   /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.
   public func prepare() async throws(StoreError) {
     guard let storage, !isReady else { return }
-    adopt(try await stored(in: storage))
+    _ = try await stored(in: storage)
   }
 
+  /// What the storage has, which serves from now on, unless a read that began later has been answered.
   private func stored(in storage: any ChallengeKeyStorage) async throws(StoreError) -> ChallengeKeyRing {
-    try await storage.challengeKeys(orStoring: .random(madeAt: clock.now()))
+    let place = held.withLock { $0.begin() }
+    let ring = try await storage.challengeKeys(orStoring: .random(madeAt: clock.now()))
+    held.withLock { $0.adopt(ring, as: place) }
+    return ring
   }
 
   /// Takes over the keys that the storage has now: another node may have replaced them. Does nothing under keys that are
   /// configured.
   public func refresh() async throws(StoreError) {
     guard let storage else { return }
-    adopt(try await stored(in: storage))
+    _ = try await stored(in: storage)
   }
 
   /// Makes a new key that issues from now on, for every node that shares the storage. Nonces that were issued under the
   /// others stay good for their life, and other nodes have `overlap` to learn of the new key.
   ///
-  /// - Returns: `false` if another node was faster, or if the keys are configured; then nothing was changed here.
+  /// - Returns: `false` if another node was faster, or if the keys are configured; then nothing was changed there.
   public func rotate(
     at now: Timestamp, overlap: Duration = Challenges.standardOverlap
   ) async throws(StoreError) -> Bool {
@@ -99,7 +124,8 @@ public final class Challenges: Sendable {
     _ current: ChallengeKeyRing, with next: ChallengeKeyRing, in storage: any ChallengeKeyStorage
   ) async throws(StoreError) -> Bool {
     guard try await storage.replaceChallengeKeys(current, with: next) else { return false }
-    adopt(next)
+    // Behind every read that began before the storage had it.
+    held.withLock { $0.adopt(next, as: $0.begin()) }
     return true
   }
 
@@ -128,14 +154,11 @@ public final class Challenges: Sendable {
   }
 
   /// Whether there are keys to issue with.
-  public var isReady: Bool { ring.withLock { $0 != nil } }
-
-  /// Issues and accepts with `ring` from now on.
-  public func adopt(_ ring: ChallengeKeyRing) { self.ring.withLock { $0 = ring } }
+  public var isReady: Bool { held.withLock { $0.ring != nil } }
 
   /// A new nonce, or `nil` while there are no keys.
   public func issue(at now: Timestamp) -> Challenge? {
-    guard let key = ring.withLock({ $0?.issuing }) else { return nil }
+    guard let key = held.withLock({ $0.ring?.issuing }) else { return nil }
     let time = UInt64(clamping: now.milliseconds)
     var bytes = [key.number]
     for shift in stride(from: 40, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: time >> UInt64(shift))) }
@@ -146,7 +169,9 @@ public final class Challenges: Sendable {
 
   /// Checks that `nonce` was made with one of our keys and is good at `now`: at most `life` old, at most `skew` ahead.
   public func check(_ nonce: Nonce, at now: Timestamp) throws(NonceFault) {
-    guard let key = ring.withLock({ $0?.key(numbered: nonce.keyNumber) }) else { throw .unknownKey(nonce.keyNumber) }
+    guard let key = held.withLock({ $0.ring?.key(numbered: nonce.keyNumber) }) else {
+      throw .unknownKey(nonce.keyNumber)
+    }
     guard constantTimeEqual(Self.code(of: nonce.authenticated, under: key), nonce.code) else { throw .forged }
     if let end = key.retiresAt, nonce.issuedAt > end { throw .retiredKey(nonce.keyNumber) }
     let age = now.since(nonce.issuedAt)

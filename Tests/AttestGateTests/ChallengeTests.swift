@@ -189,6 +189,59 @@ struct ChallengeTests {
     }
   }
 
+  /// Answers the first call after the next one, with what there was when it came.
+  private final class OvertakenStorage: ChallengeKeyStorage {
+    let ring: Guarded<ChallengeKeyRing>
+    let calls = Guarded(0)
+    let isFirstHeld = Guarded(true)
+
+    init(_ ring: ChallengeKeyRing) { self.ring = Guarded(ring) }
+
+    func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
+      let number = calls.withLock { calls in
+        calls += 1
+        return calls
+      }
+      let found = ring.withLock { $0 }
+      while number == 1, isFirstHeld.withLock({ $0 }) { await Task.yield() }
+      return found
+    }
+
+    func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError) {}
+
+    func replaceChallengeKeys(
+      _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
+    ) async throws(StoreError) -> Bool { false }
+  }
+
+  @Test("Keys that were read earlier and come later do not take the place of newer ones", .timeLimit(.minutes(1)))
+  func overtaken() async throws {
+    let old = ChallengeKeyRing.random()
+    let storage = OvertakenStorage(old)
+    let challenges = Challenges(storage: storage)
+    let slow = Task { try await challenges.refresh() }
+    while storage.calls.withLock({ $0 }) == 0 { await Task.yield() }
+    // `rotate --now` of another process: nothing of before is good.
+    let new = ChallengeKeyRing.random()
+    storage.ring.withLock { $0 = new }
+    try await challenges.refresh()
+    storage.isFirstHeld.withLock { $0 = false }
+    try await slow.value
+    #expect(fault(try issue(by: Challenges(ring: new)), at: now, by: challenges) == nil)
+    #expect(fault(try issue(by: Challenges(ring: old)), at: now, by: challenges) != nil)
+  }
+
+  @Test("Housekeeping takes over the keys that it finds")
+  func tendAdopts() async throws {
+    let storage = SlowStorage(.random())
+    let challenges = Challenges(storage: storage)
+    try await challenges.prepare()
+    let new = ChallengeKeyRing.random()
+    storage.ring.withLock { $0 = new }
+    #expect(try await challenges.tend(at: now, every: nil) == nil)
+    #expect(fault(try issue(by: Challenges(ring: new)), at: now, by: challenges) == nil)
+  }
+
   @Test("A retired key is dropped once no nonce of it can be good, and numbers do not clash in a thousand rotations")
   func manyRotations() throws {
     var ring = ChallengeKeyRing.random()
