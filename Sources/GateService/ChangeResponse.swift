@@ -76,9 +76,17 @@ public struct ChangeResponse: Sendable {
     if let failure { throw failure }
   }
 
-  /// Looks up what has become of `keyID`, and closes its sessions if it may have none.
+  /// Looks up what has become of `keyID`, and closes its sessions if it may have none, or if that cannot be read.
   func check(_ keyID: KeyID) async throws(StoreError) {
-    let record = try await registry.record(of: keyID)
+    let record: KeyRecord?
+    do throws(StoreError) {
+      record = try await registry.record(of: keyID)
+    } catch .corrupt(let reason) {
+      // Whoever asks again hears the same for ever, and whatever changed behind it would wait.
+      return closeUnreadable(keyID, because: reason)
+    } catch {
+      throw error
+    }
     guard closesSessions, record == nil || record?.revokedAt != nil else { return }
     let count = sessions.close(
       key: keyID, .revoked, reason: record == nil ? "the key was removed" : "the key was revoked")
@@ -86,5 +94,14 @@ public struct ChangeResponse: Sendable {
     logger.notice(
       "closing the sessions of a key that was revoked",
       metadata: ["key": "\(KeyHash(of: keyID).short)", "sessions": .stringConvertible(count)])
+  }
+
+  private func closeUnreadable(_ keyID: KeyID, because reason: String) {
+    let count = closesSessions ? sessions.close(key: keyID, .internalError, reason: "the key cannot be looked up") : 0
+    logger.error(
+      "what is stored of a key is damaged",
+      metadata: [
+        "key": "\(KeyHash(of: keyID).short)", "sessions": .stringConvertible(count), "detail": "\(reason)",
+      ])
   }
 }

@@ -169,6 +169,49 @@ struct RevocationTests {
     await following.value
   }
 
+  @Test("A key that cannot be read loses its sessions, and those behind it do not wait", .timeLimit(.minutes(1)))
+  func damaged() async throws {
+    let (device, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
+    let keys = UnreadableKeys(bench.store)
+    let response = ChangeResponse(
+      registry: keys, challenges: bench.challenges, identityKeys: bench.identityKeys, sessions: service.sessions,
+      logger: service.log.logger)
+    let orders = [try await order(of: device, 1), try await order(of: other, 1)]
+    let ears = orders.map { _ in Ear() }
+    for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
+    keys.recordFault.withLock { $0 = .corrupt(reason: "attested_keys.counter is malformed") }
+    try await response.respond(to: .key(device.keyID))
+    #expect(ears.map(\.heard) == [[.internalError], []])
+    let line = try #require(try service.log.lines.last)
+    #expect(line["message"] == "what is stored of a key is damaged")
+    #expect(line["key"] == KeyHash(of: device.keyID).short && line["detail"] == "attested_keys.counter is malformed")
+    // What may be better when it is asked again is asked again.
+    keys.recordFault.withLock { $0 = .locked }
+    await #expect(throws: StoreError.locked) { try await response.respond(to: .key(other.keyID)) }
+    #expect(ears.map(\.heard) == [[.internalError], []])
+  }
+
+  @Test("A revocation leaves its line in the log, whatever becomes of the answer", arguments: [true, false])
+  func revocationLine(_ isCommitted: Bool) async throws {
+    let device = try await bench.registeredDevice()
+    let keys = UnreadableKeys(bench.store)
+    let router = AdminRouter(
+      [KeyResource(store: keys, sessions: nil, logger: service.log.logger)], access: .anyone)
+    let fault = isCommitted ? keys.recordFault : keys.changeFault
+    fault.withLock { $0 = .inDoubt(reason: "gone") }
+    let path = "/v1/keys/\(KeyHash(of: device.keyID).text)/revoke"
+    let answer = await router.response(
+      to: Request(id: "id", method: "POST", target: path, path: path, headers: HeaderFields(), body: []))
+    #expect(answer.status == 503)
+    #expect(try await bench.store.record(of: device.keyID)?.revokedAt != nil)
+    let line = try #require(try service.log.lines.first)
+    #expect(
+      line["message"]
+        == (isCommitted ? "an operator revoked a key" : "an operator may have changed a key: the store did not say"))
+    #expect(line["key"] == KeyHash(of: device.keyID).short && line["request_id"] == "id")
+    #expect(try service.log.lines.count == 1)
+  }
+
   @Test("A session that never opens, and one that is over, is listed no more")
   func leaves() async throws {
     let device = try await bench.registeredDevice()

@@ -6,15 +6,17 @@ internal import Transport
 
 /// `/v1/keys`: what operators do with the keys that are registered.
 public struct KeyResource: AdminResource {
-  private let store: any GateStore
+  private let store: any KeyRegistry & KeyCatalog
   private let sessions: LiveSessions?
   private let logger: Logger
   private let clock: WallClock
 
   /// - Parameters:
   ///   - sessions: those of this gate; `nil` where there is only a store.
-  ///   - logger: gets a line for each change.
-  public init(store: any GateStore, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system) {
+  ///   - logger: gets a line for each change, and for each of which nobody knows whether it was made.
+  public init(
+    store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system
+  ) {
     self.store = store
     self.sessions = sessions
     self.logger = logger
@@ -132,18 +134,23 @@ public struct KeyResource: AdminResource {
     _ request: AdminRequest, _ event: Logger.Message, _ body: (KeyID) async throws(StoreError) -> Bool
   ) async throws(AdminFault) -> KeyDescription {
     let keyID = try await record(named: request.value("key")).key.keyID
-    let isThere = try await asking { () throws(StoreError) in try await body(keyID) }
-    guard isThere, let record = try await asking({ () throws(StoreError) in try await store.record(of: keyID) }) else {
-      // Somebody removed it meanwhile.
+    // Somebody may have removed it meanwhile.
+    guard try await changing(keyID, request, { () throws(StoreError) in try await body(keyID) }) else {
       throw .unknownKey
     }
+    // What has happened is said, whatever becomes of the answer.
     log(event, keyID, request)
+    guard let record = try await asking({ () throws(StoreError) in try await store.record(of: keyID) }) else {
+      throw .unknownKey
+    }
     return description(of: record)
   }
 
   private func remove(_ request: AdminRequest) async throws(AdminFault) -> KeyRemoval {
     let keyID = try await record(named: request.value("key")).key.keyID
-    let count = try await asking { () throws(StoreError) in try await store.remove([keyID], unusedSince: nil) }
+    let count = try await changing(keyID, request) { () throws(StoreError) in
+      try await store.remove([keyID], unusedSince: nil)
+    }
     guard count == 1 else { throw .unknownKey }
     log("an operator removed a key", keyID, request)
     return KeyRemoval(key: KeyHash(of: keyID).text, removed: true)
@@ -151,6 +158,18 @@ public struct KeyResource: AdminResource {
 
   private func log(_ event: Logger.Message, _ keyID: KeyID, _ request: AdminRequest) {
     logger.notice(event, metadata: ["key": "\(KeyHash(of: keyID).short)", "request_id": "\(request.id)"])
+  }
+
+  /// As `asking`, for what changes the key.
+  private func changing<Value>(
+    _ keyID: KeyID, _ request: AdminRequest, _ body: () async throws(StoreError) -> Value
+  ) async throws(AdminFault) -> Value {
+    try await asking { () throws(StoreError) in
+      do throws(StoreError) { return try await body() } catch {
+        if case .inDoubt = error { log("an operator may have changed a key: the store did not say", keyID, request) }
+        throw error
+      }
+    }
   }
 
   private func asking<Value>(_ body: () async throws(StoreError) -> Value) async throws(AdminFault) -> Value {

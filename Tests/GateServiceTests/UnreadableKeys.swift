@@ -1,0 +1,64 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import Locking
+import SQLiteStore
+
+/// The keys of a store, some of whose calls fail when a test says so.
+final class UnreadableKeys: KeyRegistry, KeyCatalog {
+  private let store: SQLiteStore
+  /// What reading a record comes to.
+  let recordFault = Guarded<StoreError?>(nil)
+  /// What a change that was made is answered with.
+  let changeFault = Guarded<StoreError?>(nil)
+
+  init(_ store: SQLiteStore) { self.store = store }
+
+  func record(of keyID: KeyID) async throws(StoreError) -> KeyRecord? {
+    if let fault = recordFault.withLock({ $0 }) { throw fault }
+    return try await store.record(of: keyID)
+  }
+
+  func revoke(_ keyID: KeyID, at now: Timestamp) async throws(StoreError) -> Bool {
+    let isThere = try await store.revoke(keyID, at: now)
+    if let fault = changeFault.withLock({ $0 }) { throw fault }
+    return isThere
+  }
+
+  func register(_ registration: Registration) async throws(StoreError) -> Insertion {
+    try await store.register(registration)
+  }
+
+  func receipt(of keyID: KeyID) async throws(StoreError) -> [UInt8]? { try await store.receipt(of: keyID) }
+  func admit(_ use: KeyUse) async throws(StoreError) -> Admittance { try await store.admit(use) }
+  func restore(_ keyID: KeyID) async throws(StoreError) -> Bool { try await store.restore(keyID) }
+
+  func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError) {
+    try await store.forgetNonces(issuedBy: instant)
+  }
+
+  func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage {
+    try await store.keys(selection, after: cursor, limit: limit)
+  }
+
+  func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord] {
+    try await store.keys(hashPrefix: prefix, limit: limit)
+  }
+
+  func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) async throws(StoreError) -> Int {
+    try await store.remove(keys, unusedSince: instant)
+  }
+
+  func latestKnownTime() async throws(StoreError) -> Timestamp? { try await store.latestKnownTime() }
+
+  func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry] {
+    try await store.entries(after: cursor, limit: limit)
+  }
+
+  func count() async throws(StoreError) -> Int { try await store.count() }
+  func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int { try await store.merge(entries) }
+
+  func findings(isThorough: Bool) async throws(StoreError) -> [StoreFinding] {
+    try await store.findings(isThorough: isThorough)
+  }
+}
