@@ -156,7 +156,8 @@ extension AttestationVerifier {
 
   func receiptExpectation(for claim: AttestationClaim) throws(AttestationRejection) -> ReceiptExpectation {
     ReceiptExpectation(
-      appID: try app(of: claim).appID, publicKey: try leafKey(of: claim), clientDataHash: claim.clientDataHash,
+      kind: .attest, appID: try app(of: claim).appID, publicKey: try leafKey(of: claim),
+      clientDataHash: claim.clientDataHash,
       environment: try environment(of: claim))
   }
 

@@ -30,16 +30,15 @@ struct AttestedCredential: Sendable, Hashable {
   /// X9.62, uncompressed, 65 bytes.
   let publicKey: [UInt8]
 
+  /// Reads what is behind the head.
   init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
+    let tooShort = AuthenticatorDataFault.tooShort(
+      AuthenticatorDataHead.size + bytes.count, minimum: AuthenticatorDataHead.size + Self.size)
     var rest = bytes
-    guard let aaguid = rest.take(16), let length = rest.take(2) else {
-      throw .tooShort(bytes.count, minimum: Self.size)
-    }
+    guard let aaguid = rest.take(16), let length = rest.take(2) else { throw tooShort }
     let count = length.reduce(0) { $0 << 8 | Int($1) }
     guard count == KeyID.size else { throw .credentialIDLength(count) }
-    guard let credentialID = rest.take(count), let key = rest.take(COSEKey.size) else {
-      throw .tooShort(bytes.count, minimum: Self.size)
-    }
+    guard let credentialID = rest.take(count), let key = rest.take(COSEKey.size) else { throw tooShort }
     guard let publicKey = COSEKey.point(in: key) else { throw .malformedCredentialKey }
     self.aaguid = aaguid
     self.credentialID = credentialID
@@ -97,11 +96,13 @@ public struct AuthenticatorExtensions: Sendable, Hashable {
 
 /// Why authenticator data is not what WebAuthn section 6.1 and Apple make of it.
 public enum AuthenticatorDataFault: Error, Sendable, Hashable {
+  /// Bytes in all, where at least so many should be.
   case tooShort(Int, minimum: Int)
   /// Apple's credential identifiers have 32 bytes.
   case credentialIDLength(Int)
   /// Not the COSE key of a point on P-256 for ES256, in its one deterministic form of 77 bytes.
   case malformedCredentialKey
+  /// Its offsets count from the extensions' first byte.
   case extensionsNotCBOR(CBORError)
   case extensionsNotMap
   /// A known extension with a value of another type.

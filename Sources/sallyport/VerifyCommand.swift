@@ -10,7 +10,8 @@ struct VerifyCommand: ParsableCommand {
     abstract: "Explains step by step what holds of an attestation, an assertion or a receipt, and what does not.",
     discussion: """
       Exits 0 if everything holds, 1 if anything does not, malformed content included. Which environment a key is from \
-      is reported and not judged; neither are validation categories and the freshness of receipts.
+      is reported and not judged; neither are validation categories and the freshness of receipts. A rule with nothing to \
+      compare with is marked "-" (not_checked), and breaks nothing: a receipt alone has neither hash nor environment.
 
       Example:
 

@@ -151,7 +151,19 @@ struct MintedReceiptTests {
         $0[text: 6] = "RECEIPT"
         $0[4] = hash
       }
-      #expect(try minted.outcome(of: minted.attestation()).get().receipt.kind == .receipt)
+      let receipt = try AttestationObject(minted.attestation()).receipt
+      let verifier = ReceiptVerifier(roots: [minted.authority.receiptRoot.certificate])
+      let expectation = ReceiptExpectation(
+        appID: minted.app, publicKey: minted.key.publicKey.x963,
+        clientDataHash: ClientDataHash(bytes: Minted.hash), environment: .development)
+      #expect(throws: Never.self) { try verifier.verify(receipt, for: expectation, at: Minted.instant) }
+      let explanation = verifier.explain(receipt.bytes, for: expectation, at: Minted.instant)
+      #expect(explanation.holds)
+      #expect(explanation.steps.filter { $0.outcome == .notChecked }.map(\.name) == ["client_data_hash"])
+      // With an attestation comes one of the first kind, to the gate and to whoever has it explained.
+      #expect(
+        try minted.outcome(of: minted.attestation())
+          == .failure(.receipt(.unexpectedKind(.receipt))))
     }
   }
 

@@ -158,7 +158,8 @@ struct RegistrationTests {
         $0[4] = hash
       }
       let found = await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))
-      #expect(found == .attestationRefused(.receipt(.clientDataHashMismatch)))
+      #expect(found == .attestationRefused(.receipt(.unexpectedKind(.receipt))))
+      #expect(found?.step == "attestation_receipt_client_data_hash" && found?.code == .receiptRefused)
     }
   }
 

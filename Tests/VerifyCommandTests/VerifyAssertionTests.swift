@@ -1,3 +1,4 @@
+import AppAttest
 import ByteCoding
 import Cryptography
 import Testing
@@ -69,6 +70,21 @@ struct VerifyReceiptTests {
       report.steps.map(\.name) == [
         "format", "certificate_chain", "signature", "app_id", "public_key", "client_data_hash", "environment", "expiry",
       ])
+  }
+
+  @Test("What nobody said is not compared, and not called good, whatever the receipt's kind")
+  func comparesNothing() throws {
+    let (shell, specimens) = (try Shell(), try Specimens())
+    let first = try AttestationObject(specimens.attestation).receipt.bytes
+    for receipt in [specimens.receipt, first] {
+      let transcript = try shell.verify(
+        ["receipt", "-", "--json"] + specimens.receiptFlags(in: shell), input: receipt)
+      #expect(transcript.status == 0)
+      let report = try transcript.report()
+      #expect(report.holds)
+      #expect(
+        report.steps.filter { $0.result == "not_checked" }.map(\.name) == ["client_data_hash", "environment"])
+    }
   }
 
   @Test("It does not hold for another app or key, after its expiry, nor under Apple's root")

@@ -31,8 +31,7 @@ extension AttestationVerifier {
     }
     let expectation = probableExpectation(for: claim)
     receipts.explain(
-      claim.attestation.receipt, for: expectation, at: claim.instant, prefix: Self.receiptPrefix,
-      skipping: expectation?.environment == nil ? [.environment] : [], in: &explanation)
+      claim.attestation.receipt, for: expectation, at: claim.instant, prefix: Self.receiptPrefix, in: &explanation)
     explanation.fields = claim.attestation.explainedFields
     return explanation
   }
@@ -43,7 +42,7 @@ extension AttestationVerifier {
     if let expectation = try? receiptExpectation(for: claim) { return expectation }
     guard appIDs.count == 1, let app = appIDs.first, let key = claim.attestation.leaf.p256PublicKey else { return nil }
     return ReceiptExpectation(
-      appID: app, publicKey: key, clientDataHash: claim.clientDataHash,
+      kind: .attest, appID: app, publicKey: key, clientDataHash: claim.clientDataHash,
       environment: AttestEnvironment(aaguid: claim.attestation.credential.aaguid))
   }
 

@@ -61,6 +61,8 @@ extension ReceiptRejection: CustomStringConvertible {
     case .invalidSignature: "the signature is not one of the receipt's fields by its signer"
     case .appIDMismatch(let expected, let found): "the receipt is for \(found), not for \(expected)"
     case .publicKeyMismatch(_, let found): "the receipt is for another key: \(Base64.encode(found))"
+    case .unexpectedKind(let kind):
+      "the receipt is of the kind \(kind.rawValue), not one that comes with an attestation"
     case .clientDataHashMismatch: "the receipt is for another client data hash"
     case .environmentMismatch(let expected, let found):
       "the receipt is from \(found.rawValue), the key from \(expected.rawValue)"
@@ -75,7 +77,7 @@ extension AuthenticatorDataFault: CustomStringConvertible {
     case .tooShort(let count, let minimum): "\(count) bytes where at least \(minimum) should be"
     case .credentialIDLength(let count): "a credential identifier of \(count) bytes, not \(KeyID.size)"
     case .malformedCredentialKey: "the credential's key is not a COSE key on P-256"
-    case .extensionsNotCBOR(let error): "the extensions: \(error)"
+    case .extensionsNotCBOR(let error): "the extensions, counted from their first byte: \(error)"
     case .extensionsNotMap: "the extensions are not a map"
     case .malformedExtension(let name): "the extension \(name) has a value of another type"
     }

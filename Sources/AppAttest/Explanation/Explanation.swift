@@ -8,7 +8,7 @@ public struct Explanation: Sendable, Hashable {
   public enum Outcome: String, Sendable, Hashable {
     case holds
     case broken
-    /// What the rule is about could not be read.
+    /// What the rule is about could not be read, or there was nothing to compare it with.
     case notChecked = "not_checked"
   }
 
@@ -41,8 +41,8 @@ public struct Explanation: Sendable, Hashable {
   public internal(set) var steps: [Step] = []
   public internal(set) var fields: [Field] = []
 
-  /// Whether every rule holds: whether the verifier would have accepted.
-  public var holds: Bool { !steps.isEmpty && steps.allSatisfy { $0.outcome == .holds } }
+  /// Whether no rule is broken: whether the verifier would have accepted. What cannot be read breaks a rule.
+  public var holds: Bool { !steps.isEmpty && firstBroken == nil }
 
   /// The first rule that is broken.
   public var firstBroken: Step? { steps.first { $0.outcome == .broken } }

@@ -21,14 +21,14 @@ extension ReceiptVerifier {
     return explanation
   }
 
-  /// Adds what holds of `receipt`; of what it is to be for nothing may be known, or too little for the steps of `skipped`.
+  /// Adds what holds of `receipt`; of what it is to be for nothing may be known, or too little for some steps.
   func explain(
     _ receipt: Receipt, for expectation: ReceiptExpectation?, at instant: Timestamp, prefix: String = "",
-    skipping skipped: Set<ReceiptStep> = [], in explanation: inout Explanation
+    in explanation: inout Explanation
   ) {
     for step in ReceiptStep.allCases {
       let name = prefix + step.rawValue
-      guard let expectation, !skipped.contains(step) else {
+      guard let expectation, compares(step, of: receipt, for: expectation) else {
         explanation.skip(name, rule: step.rule)
         continue
       }
