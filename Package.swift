@@ -142,7 +142,7 @@ let package = Package(
     tests(
       "AttestGateTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
         "SQLiteStore", "StoreConformance",
       ]),
     tests(

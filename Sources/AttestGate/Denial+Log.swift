@@ -52,21 +52,70 @@ extension Denial {
     case .partMalformed(let name, let rule): "\(name.rawValue): \(rule)"
     case .valueMalformed(let name, let rule): "\(name.rawValue): \(rule)"
     case .nonceRefused(let fault): fault.detail
-    case .attestationRefused(.untrustedChain(let rejection)): rejection.detail
-    case .attestationRefused(.receipt(.untrustedChain(let rejection))): rejection.detail
-    case .attestationRefused(.environmentNotAllowed(let environment, _)), .environmentRefused(let environment, _):
-      environment.rawValue
+    case .attestationRefused(let rejection): rejection.detail
+    case .assertionMalformed(let rejection), .assertionRefused(let rejection, _): rejection.detail
+    case .environmentRefused(let environment, _): environment.rawValue
     case .receiptNotFresh(let created, let now): "created \(created), now \(now)"
     case .counterReplayed(let found, let stored, _): "\(found.value) after \(stored.value)"
-    case .assertionRefused(.counterNotGreater(let found, let last), _): "\(found.value) after \(last.value)"
     case .categoryRefused(let category, _): category?.name ?? "none reported"
     case .certificateRefused(let subject): subject
     case .storeUnavailable(let error): error.detail
-    case .noCredentials, .nonceMalformed, .nonceUsed, .attestationRefused, .keyExists, .unknownKey, .assertionMalformed,
-      .assertionRefused, .keyRevoked, .appNotServed, .notConfigured, .tooManyRegistrations:
+    case .noCredentials, .nonceMalformed, .nonceUsed, .keyExists, .unknownKey, .keyRevoked, .appNotServed,
+      .notConfigured,
+      .tooManyRegistrations:
       nil
     }
   }
+}
+
+extension AttestationRejection {
+  // What cannot be read is told by rule and place, and not quoted.
+  fileprivate var detail: String? {
+    switch self {
+    case .notCBOR(let error): "\(error)"
+    case .unexpectedMembers(let part): part
+    case .unexpectedCertificateCount(let count): "\(count) certificates"
+    case .malformedCertificate(let error): Denial.bounded("x5c: \(error)")
+    case .malformedAuthenticatorData(let fault): fault.description
+    case .untrustedChain(let rejection): rejection.detail
+    case .counterNotZero(let counter): "\(counter.value)"
+    case .unknownEnvironment(let aaguid): "aaguid \(Hex.encode(aaguid))"
+    case .environmentNotAllowed(let environment, _): environment.rawValue
+    case .receipt(let rejection): rejection.detail
+    case .unexpectedFormat, .unexpectedLeafKey, .nonceMissing, .malformedNonce, .nonceMismatch, .keyIDMismatch,
+      .rpIDMismatch, .credentialIDMismatch, .credentialKeyMismatch:
+      nil
+    }
+  }
+}
+
+extension ReceiptRejection {
+  fileprivate var detail: String? {
+    switch self {
+    case .untrustedChain(let rejection): rejection.detail
+    case .tooLong, .notSignedData, .malformedFields, .missingField, .repeatedField, .malformedField, .unexpectedKind,
+      .environmentMismatch:
+      Denial.bounded(description)
+    case .expired(let end, let instant): "expired \(end), now \(instant)"
+    case .markerMissing, .invalidSignature, .appIDMismatch, .publicKeyMismatch, .clientDataHashMismatch: nil
+    }
+  }
+}
+
+extension AssertionRejection {
+  fileprivate var detail: String? {
+    switch self {
+    case .notCBOR(let error): "\(error)"
+    case .malformedAuthenticatorData(let fault): fault.description
+    case .counterNotGreater(let found, let last): "\(found.value) after \(last.value)"
+    case .unexpectedMembers, .invalidSignature, .rpIDMismatch: nil
+    }
+  }
+}
+
+extension Denial {
+  /// What names object identifiers is as long as whoever sent them likes.
+  fileprivate static func bounded(_ text: String) -> String { String(text.prefix(200)) }
 }
 
 extension ChainRejection {

@@ -130,6 +130,7 @@ extension AttestationRejection {
     case .rpIDMismatch: .rpIDMismatch
     case .counterNotZero: .counterReplayed
     case .unknownEnvironment, .environmentNotAllowed: .environmentMismatch
+    case .receipt(.untrustedChain(.operationFailed)): .overloaded
     case .receipt(let rejection): rejection.brokenStep == .format ? .malformedAttestation : .receiptRefused
     }
   }
@@ -139,9 +140,10 @@ extension ChainRejection {
   fileprivate var code: Denial.Code {
     switch self {
     case .expired, .notYetValid: .certExpired
-    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength,
-      .operationFailed:
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength:
       .chainUntrusted
+    // The gate could not do its work, which is mostly for want of memory: no word about the certificates.
+    case .operationFailed: .overloaded
     }
   }
 }

@@ -39,8 +39,9 @@ extension Refusal {
   /// Who is to act: on an error the operator, on a notice nobody but the client.
   var level: Logger.Level {
     switch self {
-    case .denied(.storeUnavailable), .denied(.tooManyRegistrations), .upstreamUnavailable, .tooManySessions: .error
-    case .denied, .malformedRegistration, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired,
+    case .denied(let denial): denial.code == .storeUnavailable || denial.code == .overloaded ? .error : .notice
+    case .upstreamUnavailable, .tooManySessions: .error
+    case .malformedRegistration, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired,
       .malformedRequest, .rateLimited:
       .notice
     }

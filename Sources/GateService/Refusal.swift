@@ -116,8 +116,7 @@ extension Denial {
     case .nonceMismatch:
       PublicAnswer(401, code, "The attestation was made for another challenge: sign SHA-256 of the nonce's 32 bytes")
     case .keyIDMismatch: PublicAnswer(401, code, "The attestation is for another key than keyId names")
-    case .counterReplayed:
-      PublicAnswer(401, code, "The key's counter was seen before: make a new assertion for each connection")
+    case .counterReplayed: PublicAnswer(401, code, counterText)
     case .receiptRefused: PublicAnswer(401, code, "The attestation's receipt is not valid now: attest a new key")
     case .keyRefused:
       PublicAnswer(401, code, "The key is not registered here or did not sign this: register a new key")
@@ -131,6 +130,12 @@ extension Denial {
     case .overloaded:
       PublicAnswer(503, code, "Too much to do now: try again later", .init(name: "Retry-After", value: "1"))
     }
+  }
+
+  /// Of a key that is being registered the counter is 0, or it never will be.
+  private var counterText: String {
+    if case .attestationRefused = self { return "The key has signed already: attest a new key" }
+    return "The key's counter was seen before: make a new assertion for each connection"
   }
 
   /// Which value is wrong, and why. The denials of other codes say nothing here.

@@ -49,7 +49,7 @@ extension RefusalCase {
       registering { device, _ in device.attestations.alterations.authenticatorData = { $0.rpIDHash[0] ^= 1 } }),
     RefusalCase(
       "an attestation with a counter", 401, "counter_replayed",
-      "The key's counter was seen before: make a new assertion for each connection", step: "attestation_counter",
+      "The key has signed already: attest a new key", step: "attestation_counter",
       registering { device, _ in device.attestations.alterations.authenticatorData = { $0.signCount = 1 } }),
     RefusalCase(
       "an attestation from production", 403, "environment_mismatch",

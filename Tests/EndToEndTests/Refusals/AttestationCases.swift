@@ -69,7 +69,7 @@ extension RefusalCase {
     ) { device, _ in device.app.appID = "SALLYPORT2.com.example.app" },
     attestation(
       "a counter of one", 401, "counter_replayed", "attestation_counter",
-      "The key's counter was seen before: make a new assertion for each connection"
+      "The key has signed already: attest a new key"
     ) { $1.authenticatorData = { $0.signCount = 1 } },
     attestation(
       "a key from production", 403, "environment_mismatch", "attestation_environment",

@@ -1,0 +1,70 @@
+import AppAttest
+import AttestGate
+import ByteCoding
+import CBOR
+import Cryptography
+import Testing
+
+@Suite("What the log says of a denial")
+struct DenialTests {
+  private static let instant = Timestamp(seconds: 1_800_000_000)
+  private static let earlier = Timestamp(seconds: 1_700_000_000)
+
+  static let details: [(Denial, String?)] = [
+    (
+      .attestationRefused(.notCBOR(.notShortest(offset: 7))),
+      "a CBOR number or length not in its shortest form at byte 7"
+    ),
+    (.attestationRefused(.unexpectedMembers(of: "attStmt")), "attStmt"),
+    (.attestationRefused(.unexpectedFormat("what a stranger wrote")), nil),
+    (.attestationRefused(.unexpectedCertificateCount(3)), "3 certificates"),
+    (
+      .attestationRefused(.malformedAuthenticatorData(.tooShort(100, minimum: 164))),
+      "100 bytes where at least 164 should be"
+    ),
+    (
+      .attestationRefused(.malformedAuthenticatorData(.extensionsNotCBOR(.duplicateKey(offset: 3)))),
+      "the extensions, counted from their first byte: a CBOR map with the same key again at byte 3"
+    ),
+    (.attestationRefused(.unknownEnvironment(aaguid: [1, 2, 0xFF])), "aaguid 0102ff"),
+    (.attestationRefused(.counterNotZero(SignCount(2))), "2"),
+    (.attestationRefused(.nonceMismatch(expected: [1], found: [2])), nil),
+    (
+      .attestationRefused(.receipt(.missingField(.expirationTime))),
+      "the receipt has no field 21 (expirationTime)"
+    ),
+    (
+      .attestationRefused(.receipt(.unexpectedKind(.receipt))),
+      "the receipt is of the kind RECEIPT, not one that comes with an attestation"
+    ),
+    (
+      .attestationRefused(.receipt(.expired(earlier, at: instant))), "expired \(earlier), now \(instant)"
+    ),
+    (.attestationRefused(.receipt(.publicKeyMismatch(expected: [1], found: [2]))), nil),
+    (.assertionMalformed(.notCBOR(.truncated(offset: 0))), "CBOR ends inside of the data item at byte 0"),
+    (
+      .assertionMalformed(.malformedAuthenticatorData(.malformedExtension("apple_bundle_version_01"))),
+      "the extension apple_bundle_version_01 has a value of another type"
+    ),
+    (.assertionMalformed(.unexpectedMembers), nil),
+  ]
+
+  @Test("It says which part, and where, and quotes nothing", arguments: details)
+  func detail(_ example: (denial: Denial, detail: String?)) {
+    #expect(example.denial.detail == example.detail)
+  }
+
+  @Test("What a stranger can make long is cut")
+  func bounded() {
+    let error = CryptographyError.malformedCertificate(String(repeating: "1.", count: 5000))
+    #expect(Denial.attestationRefused(.malformedCertificate(error)).detail?.count == 200)
+  }
+
+  @Test("What the gate could not do is nobody else's fault")
+  func ownFailure() {
+    let failure = ChainRejection.operationFailed("out of memory")
+    #expect(Denial.attestationRefused(.untrustedChain(failure)).code == .overloaded)
+    #expect(Denial.attestationRefused(.receipt(.untrustedChain(failure))).code == .overloaded)
+    #expect(Denial.attestationRefused(.untrustedChain(failure)).detail == "out of memory")
+  }
+}
