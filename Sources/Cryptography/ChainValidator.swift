@@ -36,8 +36,7 @@ public struct ChainValidator: Sendable {
     let chain = try store.path(
       from: try handle(of: leaf, in: store),
       through: try intermediates.map { certificate throws(ChainRejection) in try handle(of: certificate, in: store) },
-      at: instant)
-    try checkSignatures(of: chain)
+      at: instant, signatureFault: signatureFault)
     try Self.checkValidity(of: chain, at: instant)
     try Self.checkAuthority(of: chain)
     let certificates = chain.map(\.certificate)
@@ -59,12 +58,13 @@ public struct ChainValidator: Sendable {
 
   /// Each certificate is signed by the next one, and the last is pinned: from there downwards, so that what is blamed is
   /// the first one that is wrong.
-  private func checkSignatures(of chain: [X509Handle]) throws(ChainRejection) {
+  private func signatureFault(in chain: [X509Handle]) -> ChainRejection? {
     for (subject, issuer) in zip(chain, chain.dropFirst()).reversed()
     where !memory.vouches(for: subject, under: issuer) {
       guard let fault = subject.signatureFault(under: issuer) else { continue }
-      throw .untrusted(subject: subject.certificate.subject, reason: fault)
+      return .untrusted(subject: subject.certificate.subject, reason: fault)
     }
+    return nil
   }
 
   // OpenSSL reads a validity's end as exclusive, where RFC 5280 section 4.1.2.5 includes it.

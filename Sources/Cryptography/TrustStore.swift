@@ -19,8 +19,12 @@ final class TrustStore: @unchecked Sendable {
     OpenSSLErrors.clear()
     guard let pointer = X509_STORE_new() else { throw .operationFailed(OpenSSLErrors.take()) }
     self.pointer = pointer
-    // `ChainValidator` verifies the signatures, so that it need not verify one twice.
-    X509_STORE_set_verify(pointer) { _ in 1 }
+    // In the place of OpenSSL's own step, so that `ChainValidator` need not verify a signature twice.
+    X509_STORE_set_verify(pointer) { context in
+      guard let context, let step = X509_STORE_CTX_get_ex_data(context, SignatureStep.index) else { return 0 }
+      // `path` holds it for as long as the context.
+      return Unmanaged<SignatureStep>.fromOpaque(step).takeUnretainedValue().holds(in: context) ? 1 : 0
+    }
     for handle in handles where X509_STORE_add_cert(pointer, handle.pointer) != 1 {
       throw .operationFailed(OpenSSLErrors.take())
     }
@@ -33,9 +37,14 @@ final class TrustStore: @unchecked Sendable {
 
   /// The path from `leaf` to a root: each certificate names the next one as its issuer, which is an authority for paths
   /// as long and names as these. Of several issuers that could be it, one that is valid at `instant`, if one is.
-  /// **Neither the signatures nor the validity are verified.**
+  /// **The validity is not verified.**
+  ///
+  /// - Parameter signatureFault: says what is wrong with the signatures of a path. It is asked once the path is known and
+  ///   its extensions are sound, and before anything is worked out that certificates say of others, such as which names
+  ///   are good: nothing of that is done for what nobody has signed.
   func path(
-    from leaf: X509Handle, through intermediates: [X509Handle], at instant: Timestamp
+    from leaf: X509Handle, through intermediates: [X509Handle], at instant: Timestamp,
+    signatureFault: @escaping ([X509Handle]) -> ChainRejection?
   ) throws(ChainRejection) -> [X509Handle] {
     OpenSSLErrors.clear()
     let untrusted = OPENSSL_sk_new_null()
@@ -56,20 +65,15 @@ final class TrustStore: @unchecked Sendable {
     X509_VERIFY_PARAM_set_time(parameters, Int(instant.seconds))
     X509_VERIFY_PARAM_set_auth_level(parameters, 2)
     let candidates = [leaf] + intermediates + handles
-    guard X509_verify_cert(context) == 1 else { throw Self.rejection(of: context, leaf: leaf, among: candidates) }
-    return try Self.links(of: X509_STORE_CTX_get0_chain(context), among: candidates)
-  }
-
-  private static func links(
-    of chain: OpaquePointer?, among candidates: [X509Handle]
-  ) throws(ChainRejection) -> [X509Handle] {
-    try (0..<max(0, OPENSSL_sk_num(chain))).map { index throws(ChainRejection) in
-      let link = OPENSSL_sk_value(chain, index).map { OpaquePointer($0) }
-      guard let handle = candidates.first(where: { $0.pointer == link }) else {
-        throw .operationFailed("the chain holds a certificate from elsewhere")
-      }
-      return handle
+    let step = SignatureStep(candidates: candidates, fault: signatureFault)
+    guard X509_STORE_CTX_set_ex_data(context, SignatureStep.index, Unmanaged.passUnretained(step).toOpaque()) == 1
+    else {
+      throw .operationFailed(OpenSSLErrors.take())
     }
+    let isGood = withExtendedLifetime(step) { X509_verify_cert(context) == 1 }
+    if let rejection = step.rejection { throw rejection }
+    guard isGood else { throw Self.rejection(of: context, leaf: leaf, among: candidates) }
+    return step.path
   }
 
   private static func rejection(
@@ -81,5 +85,31 @@ final class TrustStore: @unchecked Sendable {
     let certificate = (candidates.first { $0.pointer == culprit } ?? leaf).certificate
     let reason = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
     return .untrusted(subject: certificate.subject, reason: reason)
+  }
+}
+
+/// What stands in the place of the signatures' verification while OpenSSL verifies one path.
+private final class SignatureStep {
+  /// Where a context has it: the first place is the application's own.
+  static let index: CInt = 0
+
+  private let candidates: [X509Handle]
+  private let fault: ([X509Handle]) -> ChainRejection?
+  /// The path that OpenSSL has found, from the leaf to the root.
+  private(set) var path: [X509Handle] = []
+  private(set) var rejection: ChainRejection?
+
+  init(candidates: [X509Handle], fault: @escaping ([X509Handle]) -> ChainRejection?) {
+    self.candidates = candidates
+    self.fault = fault
+  }
+
+  func holds(in context: OpaquePointer) -> Bool {
+    let chain = X509_STORE_CTX_get0_chain(context)
+    let links = (0..<max(0, OPENSSL_sk_num(chain))).map { OPENSSL_sk_value(chain, $0).map { OpaquePointer($0) } }
+    path = links.compactMap { link in candidates.first { $0.pointer == link } }
+    rejection =
+      path.count == links.count ? fault(path) : .operationFailed("the chain holds a certificate from elsewhere")
+    return rejection == nil
   }
 }

@@ -142,6 +142,30 @@ struct ChainValidatorTests {
     }
   }
 
+  @Test("What an issuer says of names counts once its signature is verified, and not before", arguments: [true, false])
+  func verifiesBeforeNames(_ isSigned: Bool) throws {
+    let pki = try SmallPKI()
+    var authority = SmallPKI.template("Intermediate", pki.intermediateKey)
+    // NameConstraints: excludedSubtrees [1] of one GeneralSubtree, a dNSName [2] of 11 bytes.
+    let excluded: [UInt8] = [0x30, 0x11, 0xA1, 0x0F, 0x30, 0x0D, 0x82, 0x0B] + Array("example.com".utf8)
+    authority.extensions = [
+      .basicConstraints(isAuthority: true), .keyUsage([.keyCertSign]),
+      CertificateExtension(try #require(ObjectIdentifier("2.5.29.30")), isCritical: true, value: excluded),
+    ]
+    let stranger = try ECPrivateKey(.p384)
+    let intermediate = try authority.signed(by: pki.root, key: isSigned ? pki.rootKey : stranger)
+    var template = SmallPKI.template("Leaf", pki.leafKey)
+    template.extensions = [.subjectAlternativeNames(dns: ["a.example.com"], addresses: [])]
+    let leaf = try template.signed(by: intermediate, key: pki.intermediateKey)
+    let expected = ChainRejection.untrusted(
+      subject: isSigned ? "CN=Leaf" : "CN=Intermediate",
+      reason: isSigned ? "excluded subtree violation" : "certificate signature failure")
+    #expect(throws: expected) {
+      try ChainValidator(roots: [pki.root]).validate(
+        leaf: leaf, intermediates: [intermediate], at: SmallPKI.middle)
+    }
+  }
+
   @Test("A certificate that is no part of the chain refuses: nothing vouches for its bytes")
   func refusesStrays() throws {
     let (pki, other) = (try SmallPKI(), try SmallPKI())
