@@ -66,13 +66,17 @@ public struct SQLiteArchive: WholeStore {
           kept = setAside(isRepeated: isRepeated)
           try use.begin()
           // A log that is found beside another file would be taken for that one's.
-          for companion in ["-wal", "-shm", "-journal"] { unlink(path + companion) }
+          for companion in Self.companions { unlink(path + companion) }
         }, finishing: { try use.finish() })
       return kept
     }
   }
 
-  /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none.
+  /// What SQLite keeps beside a file.
+  private static let companions = ["-wal", "-shm", "-journal"]
+
+  /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none, or it
+  /// cannot be kept whole. A log that cannot be emptied is kept beside it, under the name by which SQLite finds it.
   ///
   /// - Parameter isRepeated: whether a restore was cut off. Then that one has put it aside already, and what stands here
   ///   may be what it brought.
@@ -80,10 +84,31 @@ public struct SQLiteArchive: WholeStore {
     guard access(path, F_OK) == 0 else { return nil }
     let kept = path + ".replaced"
     if isRepeated && access(kept, F_OK) == 0 { return kept }
-    // The last connection that closes empties the log. A file that is too much damaged for that goes without it.
-    try? open().close()
-    unlink(kept)
-    return link(path, kept) == 0 ? kept : nil
+    let isWhole = emptyLog()
+    // Under its name stands a whole file or none: what was kept before gives way in one step.
+    let draft = kept + ".new"
+    unlink(draft)
+    guard link(path, draft) == 0 else { return nil }
+    for companion in Self.companions { unlink(kept + companion) }
+    guard rename(draft, kept) == 0 else {
+      unlink(draft)
+      return nil
+    }
+    guard !isWhole else { return kept }
+    return link(path + "-wal", kept + "-wal") == 0 || errno == ENOENT ? kept : nil
+  }
+
+  /// Whether the file holds all that was committed. The last connection that closes would see to it, but another program
+  /// may have the file open; if that reads at this moment, or the file is damaged, the log stays.
+  private func emptyLog() -> Bool {
+    do {
+      let queue = try open()
+      try queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+      try queue.close()
+      return true
+    } catch {
+      return false
+    }
   }
 
   private func open() throws -> DatabaseQueue {

@@ -36,6 +36,40 @@ struct FaultTests {
     try await store.open()
   }
 
+  @Test("A file that a restore replaces is kept with all its commits, whoever has it open", arguments: [false, true])
+  func keepsReplaced(_ isRead: Bool) async throws {
+    let registration = Specimen.registration()
+    _ = try await store.register(registration)
+    await store.close()
+    let path = folder.file("state.db")
+    // Another program, such as sqlite3, with a commit that is in the log alone.
+    var configuration = Configuration()
+    configuration.allowsUnsafeTransactions = true
+    let other = try DatabaseQueue(path: path, configuration: configuration)
+    try await other.writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+      try db.execute(sql: "UPDATE attested_keys SET bundle_version = 'late'")
+      if isRead {
+        try db.execute(sql: "BEGIN")
+        _ = try Row.fetchAll(db, sql: "SELECT * FROM attested_keys")
+      }
+    }
+    // Of an earlier restore: it belongs to what was kept then.
+    try Data("of another file".utf8).write(to: URL(fileURLWithPath: path + ".replaced-wal"))
+    let kept = try SQLiteArchive(path: path, busyTimeout: 0.05).replace(with: NewBeginning(at: Specimen.now)) { _ in }
+    #expect(kept == path + ".replaced")
+    #expect(FileManager.default.fileExists(atPath: path + ".replaced-wal") == isRead)
+    let copy = try DatabaseQueue(path: path + ".replaced")
+    #expect(
+      try await copy.read { try String.fetchAll($0, sql: "SELECT bundle_version FROM attested_keys") } == ["late"])
+    #expect(!FileManager.default.fileExists(atPath: path + ".replaced.new"))
+    try copy.close()
+    let restored = SQLiteStore(path: path)
+    #expect(try await restored.count() == 0)
+    await restored.close()
+    withExtendedLifetime(other) {}
+  }
+
   @Test("A file that is no database")
   func otherFile() async throws {
     try Data(repeating: 0x2A, count: 4096).write(to: URL(fileURLWithPath: store.path))
