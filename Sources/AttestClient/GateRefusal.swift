@@ -62,7 +62,8 @@ public struct RefusalCode: RawRepresentable, Sendable, Hashable {
 }
 
 extension String {
-  fileprivate var withoutControls: String {
+  /// With U+FFFD for each control character: nothing of it can steer a terminal that it is written to.
+  package var withoutControls: String {
     var scalars = String.UnicodeScalarView()
     for scalar in unicodeScalars { scalars.append(scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar) }
     return String(scalars)

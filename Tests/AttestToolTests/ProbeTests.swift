@@ -2,6 +2,7 @@ import Foundation
 import SimulatedDevice
 import TestSupport
 import Testing
+import TransportEngine
 
 @testable import AttestTool
 
@@ -86,11 +87,31 @@ struct ProbeTests {
       ("HTTP/1.1 400 B\r\nx-attest-error:a\r\n\r\nHTTP/1.1 200 O\r\n\r\n", 400, "a", 2),
       ("HTTP/1.1 400 B\r\n\r\n\r\nHTTP/1.1 200 O\r\n\r\n", 400, nil, 2),
       ("HTTP/1.1 204 N\r\nX-Attest-Error: \r\n\r\n", 204, nil, 1), ("", nil, nil, 0), ("SSH-2.0\r\n", nil, nil, 0),
+      ("HTTP/1.0 200 OK\r\n\r\n", 200, nil, 1), ("HTTP/1.0 200\r\n\r\nHTTP/1.1 400\r\n\r\n", 200, nil, 2),
+      ("HTTP/1.1 400 B\r\nX-Attest-Error: \u{1B}[2J\r\n\r\n", 400, "\u{FFFD}[2J", 1),
+      ("HTTP/1.1 2000 O\r\n\r\n", nil, nil, 0),
     ] as [(String, Int?, String?, Int)])
   func replies(text: String, status: Int?, code: String?, answers: Int) {
-    let reply = Reply(Array(text.utf8))
+    let reply = Reply(RawAnswer(bytes: Array(text.utf8)))
     #expect(reply.status == status && reply.code == code)
     #expect(reply.answers == answers)
+  }
+
+  @Test(
+    "only a refusal, or an end without a word, is a defence",
+    arguments: [
+      ("HTTP/1.1 401 U\r\n\r\n", false, .held, "401"), ("HTTP/1.0 401 U\r\n\r\n", false, .held, "401"),
+      ("", false, .held, "closed"), ("", true, .unclear, "no answer"), ("SSH-2.0\r\n", false, .unclear, "not HTTP"),
+      ("SSH-2.0\r\n", true, .unclear, "not HTTP"), ("HTTP/1.1 400 B\r\n\r\n", false, .differs, "400"),
+      ("HTTP/1.0 200 OK\r\n\r\n", false, .through, "200"), ("HTTP/1.0 101 S\r\n\r\n", false, .through, "101"),
+      ("HTTP/1.1 502 B\r\n\r\n", false, .through, "502"), ("HTTP/1.1 429 T\r\n\r\n", false, .unclear, "429"),
+      ("HTTP/1.1 401 U\r\n\r\nHTTP/1.0 200 OK\r\n\r\n", false, .through, "401, 2 answers"),
+    ] as [(String, Bool, Finding.Verdict, String)])
+  func verdicts(text: String, isUnfinished: Bool, verdict: Finding.Verdict, seen: String) throws {
+    let reply = Reply(RawAnswer(bytes: Array(text.utf8), isUnfinished: isUnfinished))
+    let finding = Finding(Attack(.credentials, "none", [401]) { _ in reply }, reply)
+    #expect(finding.verdict == verdict)
+    #expect(finding.seen == seen)
   }
 }
 

@@ -7,7 +7,8 @@ struct Finding: Sendable, Encodable {
     case differs
     /// It worked.
     case through
-    /// The gate was too busy to say: neither proves anything.
+    /// The gate was too busy to say, or what it said cannot be read, or it said nothing and kept the connection: none of
+    /// these proves anything.
     case unclear
   }
 
@@ -29,7 +30,7 @@ struct Finding: Sendable, Encodable {
     // What stands behind a refused request must not be looked at, whatever was said about that one.
     if reply.answers > 1 || reply.leak != nil { return .through }
     switch reply.status {
-    case nil: return .held
+    case nil: return reply.silence == .closed ? .held : .unclear
     case let status? where attack.expected.contains(status): return .held
     // Too busy.
     case 429, 503: return .unclear

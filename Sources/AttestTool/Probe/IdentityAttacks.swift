@@ -1,3 +1,5 @@
+internal import TransportEngine
+
 extension Attack {
   /// Words in the gate's name that come back in its answers, which another proxy would copy.
   static let identities: [Attack] = [
@@ -18,10 +20,10 @@ extension Attack {
 extension Prober {
   /// What the gate tells another proxy about a request with these fields and no proof.
   func verify(_ fields: [String]) async throws(Failure) -> Reply {
-    let bytes = try await exchange(
+    let answer = try await exchange(
       Self.head(["GET /attest/verify HTTP/1.1", "Host: \(address.hostField)", "Connection: close"] + fields))
-    var reply = Reply(bytes)
-    if String(decoding: bytes, as: UTF8.self).contains("mallory") { reply.leak = "the client's word comes back" }
+    var reply = Reply(answer)
+    if String(decoding: answer.bytes, as: UTF8.self).contains("mallory") { reply.leak = "the client's word comes back" }
     return reply
   }
 }

@@ -32,7 +32,7 @@ struct ProbeReport: Sendable, Encodable {
     let parts = [
       "\(findings.count) attacks", through == 0 ? "none got through" : "\(through) GOT THROUGH",
       differing == 0 ? nil : "\(differing) refused otherwise than expected",
-      unclear == 0 ? nil : "\(unclear) unclear: the gate was too busy",
+      unclear == 0 ? nil : "\(unclear) unclear: the gate was too busy, or gave no answer that can be read",
       skipped == 0 ? nil : "\(skipped) not tried: they need --authority",
     ]
     return parts.compactMap(\.self).joined(separator: ", ")

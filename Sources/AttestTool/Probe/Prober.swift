@@ -12,7 +12,7 @@ final class Prober: Sendable {
   /// Vouches for `device`; the gate trusts it if the user named it.
   let authority: TestAuthority
   let app: SimulatedApp
-  /// Registered with the gate, if `knowsDevice`.
+  /// Registered with the gate by `beHonest`, if the gate trusts `authority`.
   let device: ProbeDevice
   let isAuthorityTrusted: Bool
   private let transport: EngineTransport
@@ -49,13 +49,15 @@ final class Prober: Sendable {
   /// Sends `bytes` on a connection of its own, and gives what came back.
   func send(_ bytes: [UInt8]) async throws(Failure) -> Reply { Reply(try await exchange(bytes)) }
 
-  func exchange(_ bytes: [UInt8]) async throws(Failure) -> [UInt8] {
+  /// What came back within five seconds.
+  func exchange(_ bytes: [UInt8]) async throws(Failure) -> RawAnswer {
     do throws(TransportError) {
       let connection = try await transport.open(address)
       do throws(ClientFault) {
         return try await connection.exchange(bytes, timeout: .seconds(5))
       } catch {
-        return []
+        // Closed before anything was sent, as a server does whose patience was short.
+        return RawAnswer(bytes: [])
       }
     } catch {
       throw Failure(error)
@@ -84,18 +86,18 @@ final class Prober: Sendable {
 
   /// A fresh nonce: 64 hex digits.
   func challenge() async throws(Failure) -> String {
-    let bytes = try await exchange(
+    let answer = try await exchange(
       Self.head(["GET /attest/challenge HTTP/1.1", "Host: \(address.hostField)", "Connection: close"]))
-    let text = String(decoding: bytes, as: UTF8.self)
+    let text = String(decoding: answer.bytes, as: UTF8.self)
     let body = text.firstRange(of: "\r\n\r\n").map { text[$0.upperBound...] } ?? ""
     let object = try? JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any]
     guard let nonce = object?["nonce"] as? String else {
-      let reply = Reply(bytes)
+      let reply = Reply(answer)
       if reply.isBusy {
         throw Failure(.retryLater, "\(address.gateName) is too busy to say: \(reply.text)", hint: Self.patience)
       }
       throw Failure(
-        .protocolFault, "\(address.gateName) gives no challenge: \(Reply(bytes).text)",
+        .protocolFault, "\(address.gateName) gives no challenge: \(reply.text)",
         hint: "the address has to be that of a sallyport gate")
     }
     return nonce

@@ -19,7 +19,7 @@ final class ClientChannel: LoopChannel {
     case response(to: String, Callback<Response>)
     case upgrade(ClientHandshake, Callback<Response>)
     /// All that comes until the connection ends or the time is up, in good form or not.
-    case everything(Callback<[UInt8]>)
+    case everything(Callback<RawAnswer>)
   }
 
   enum Phase { case resolution, connection, handshake, ready, webSocket, closed }
@@ -104,7 +104,11 @@ final class ClientChannel: LoopChannel {
     let wish = self.wish
     self.wish = nil
     loop.remove(self)
-    if case .everything(let done) = wish { done(.success(inbox)) } else { Self.fail(wish, fault) }
+    if case .everything(let done) = wish {
+      done(.success(RawAnswer(bytes: inbox, isUnfinished: fault == .timedOut)))
+    } else {
+      Self.fail(wish, fault)
+    }
     socket?.lost(fault)
     driven?.lost(fault.description)
   }
@@ -223,6 +227,7 @@ final class ClientChannel: LoopChannel {
   }
 
   override func expired(in loop: EventLoop) {
+    if isStillFlushing(in: loop) { return }
     guard phase == .connection, !addresses.isEmpty, monotonicMilliseconds() < deadline else {
       end(.timedOut, in: loop)
       return
@@ -310,7 +315,7 @@ final class ClientChannel: LoopChannel {
   /// A server that speaks another protocol now has said what there was to say.
   private func readEverything(in loop: EventLoop) {
     let text = String(decoding: inbox.prefix(64 << 10), as: UTF8.self)
-    let hasSwitched = text.hasPrefix("HTTP/1.1 101 ") && text.contains("\r\n\r\n")
+    let hasSwitched = text.hasPrefix("HTTP/1.") && text.dropFirst(8).hasPrefix(" 101 ") && text.contains("\r\n\r\n")
     if hasSwitched || inbox.count > 1 << 20 { end(.lost("enough was read"), in: loop) }
   }
 

@@ -97,6 +97,11 @@ public final class ClientWebSocket: Sendable {
     try await connection.perform { channel, loop, done in channel.send(message, in: loop, done) }
   }
 
+  /// Returns once all that was queued has been handed to the system; throws if the connection ends before.
+  public func flush() async throws(ClientFault) {
+    try await connection.perform { channel, loop, done in channel.flush(in: loop, done) }
+  }
+
   /// The next message, in order. One call at a time.
   public func receive() async throws(ClientFault) -> Event {
     try await connection.perform { channel, loop, done in channel.receive(in: loop, done) }
@@ -111,10 +116,11 @@ public final class ClientWebSocket: Sendable {
     return start.duration(to: .now)
   }
 
-  /// Begins the closing handshake. What the server still sends can be received until `Event.ended`.
-  public func close(_ code: CloseCode = .normal, reason: String = "") async {
+  /// Begins the closing handshake. What the server still sends can be received until `Event.ended`, which comes at the
+  /// latest when the server has taken nothing, and answered nothing, for `patience`.
+  public func close(_ code: CloseCode = .normal, reason: String = "", patience: Duration = .seconds(5)) async {
     let done: Void? = try? await connection.perform { channel, loop, done in
-      channel.closeWebSocket(code, reason: reason, in: loop)
+      channel.closeWebSocket(code, reason: reason, patience: patience, in: loop)
       done(.success(()))
     }
     _ = done

@@ -8,9 +8,13 @@ struct ClientSocketState {
   private var queue: [ClientWebSocket.Event] = []
   private var queuedBytes = 0
   private var reader: ClientChannel.Callback<ClientWebSocket.Event>?
-  private var writers: [ClientChannel.Callback<Void>] = []
+  /// Each waits until fewer bytes than its bound are queued.
+  private var writers: [(bound: Int, done: ClientChannel.Callback<Void>)] = []
   private var pinger: ClientChannel.Callback<Void>?
   private var ending: ClientWebSocket.Ending?
+  /// Since this side's Close: how long the server may take nothing and answer nothing, and the bytes that it had not taken
+  /// when that was last looked at.
+  var closing: (patience: Duration, unflushed: Int)?
 
   init(maxMessage: Int) {
     endpoint = WebSocketEndpoint(.client { .random(in: .min ... .max) }, maxMessage: maxMessage)
@@ -46,13 +50,18 @@ struct ClientSocketState {
     }
   }
 
-  mutating func waitForRoom(_ done: @escaping ClientChannel.Callback<Void>) { writers.append(done) }
+  mutating func waitForRoom(_ done: @escaping ClientChannel.Callback<Void>) {
+    writers.append((Self.queueBound, done))
+  }
+
+  /// Waits until nothing is queued.
+  mutating func waitForFlush(_ done: @escaping ClientChannel.Callback<Void>) { writers.append((1, done)) }
 
   mutating func drained(_ left: Int) {
-    guard left < Self.queueBound else { return }
-    let waiting = writers
-    writers = []
-    for writer in waiting { writer(.success(())) }
+    let waiting = writers.filter { left < $0.bound }
+    guard !waiting.isEmpty else { return }
+    writers.removeAll { left < $0.bound }
+    for writer in waiting { writer.done(.success(())) }
   }
 
   mutating func waitForPong(_ done: @escaping ClientChannel.Callback<Void>) -> Bool {
@@ -72,7 +81,7 @@ struct ClientSocketState {
   mutating func lost(_ fault: ClientFault) {
     let waiting = writers
     writers = []
-    for writer in waiting { writer(.failure(fault)) }
+    for writer in waiting { writer.done(.failure(fault)) }
     pinger.take()?(.failure(fault))
     deliver(.ended(ClientWebSocket.Ending(code: nil, reason: fault.description)))
   }
@@ -118,6 +127,15 @@ extension ClientChannel {
     socket?.drained(link.outbox.count)
   }
 
+  func flush(in loop: EventLoop, _ done: @escaping Callback<Void>) {
+    guard phase == .webSocket else {
+      done(.failure(.lost("the WebSocket is closed")))
+      return
+    }
+    socket?.waitForFlush(done)
+    socket?.drained(link.outbox.count)
+  }
+
   func receive(in loop: EventLoop, _ done: @escaping Callback<ClientWebSocket.Event>) {
     guard socket != nil else {
       done(.failure(.misused("the connection is not a WebSocket")))
@@ -137,10 +155,25 @@ extension ClientChannel {
     transmit(frame, in: loop)
   }
 
-  func closeWebSocket(_ code: CloseCode, reason: String, in loop: EventLoop) {
+  func closeWebSocket(_ code: CloseCode, reason: String, patience: Duration, in loop: EventLoop) {
     guard phase == .webSocket, let frame = socket?.endpoint.close(code, reason: reason), !frame.isEmpty else { return }
-    setDeadline(after: .seconds(5), in: loop)
     transmit(frame, in: loop)
+    guard phase == .webSocket else { return }
+    socket?.closing = (patience, link.waiting)
+    setDeadline(after: patience, in: loop)
+  }
+
+  /// Whether the server has taken anything since that was last looked at: then it has as long again to answer the Close,
+  /// which it cannot have read before all else.
+  func isStillFlushing(in loop: EventLoop) -> Bool {
+    guard phase == .webSocket, let (patience, before) = socket?.closing, socket?.endpoint.hasEnded == false else {
+      return false
+    }
+    let left = link.waiting
+    guard left < before else { return false }
+    socket?.closing = (patience, left)
+    setDeadline(after: patience, in: loop)
+    return true
   }
 }
 

@@ -284,7 +284,7 @@ extension Link {
   }
 
   /// Bytes that the peer has not taken, here and in the kernel.
-  private var waiting: Int {
+  var waiting: Int {
     var queued: Int32 = 0
     _ = ioctl(fd, UInt(TIOCOUTQ), &queued)
     return outbox.count + Int(queued)

@@ -112,7 +112,8 @@ extension WebSocketEndpoint {
     return actions
   }
 
-  private var hasEnded: Bool { if case .ended = state { true } else { false } }
+  /// Whether its `end` action was given.
+  var hasEnded: Bool { if case .ended = state { true } else { false } }
 
   private mutating func end(_ end: End, _ actions: inout [Action]) {
     state = .ended

@@ -1,3 +1,5 @@
+import Glibc
+import TestSupport
 import Testing
 import Transport
 
@@ -37,6 +39,87 @@ extension EngineTests {
       #expect(try await answer.value == 200)
     }
 
+    @Test("whether an exchange of bytes was ended by the server or by the clock is told", arguments: [true, false])
+    func exchange(closes: Bool) async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let server = try listener.accept()
+      let answer = Task { try await connection.exchange(Array("x\r\n\r\n".utf8), timeout: .milliseconds(300)) }
+      _ = try server.readHead()
+      try server.send("y")
+      if closes { server.sendEnd() }
+      #expect(try await answer.value == RawAnswer(bytes: Array("y".utf8), isUnfinished: !closes))
+    }
+
+    @Test("an exchange ends with a switch of protocols, in either version", arguments: ["HTTP/1.1", "HTTP/1.0"])
+    func exchangeSwitch(version: String) async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let server = try listener.accept()
+      let answer = Task { try await connection.exchange(Array("x\r\n\r\n".utf8), timeout: .seconds(10)) }
+      _ = try server.readHead()
+      try server.send("\(version) 101 S\r\n\r\n")
+      #expect(try await answer.value.isUnfinished == false)
+    }
+
+    @Test("a Close waits for as long as the server goes on taking what was sent before it")
+    func slowReader() async throws {
+      let listener = try RawListener()
+      // Little of it hides from the client in the server's own buffer.
+      var room: Int32 = 1 << 15
+      setsockopt(listener.fd, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let size = 4 << 20
+      let backend = Aside {
+        let server = try listener.accept()
+        try server.acceptUpgrade()
+        let frame = try server.readSlowly(14 + size, 1 << 16, pause: 40_000)
+        // The Close of the client: two bytes of header, four of mask, two of code.
+        let close = try server.read(8)
+        try server.send([0x88, 0x02, 0x03, 0xE8])
+        return (frame, close[0])
+      }
+      let socket = try await connection.upgrade("/", host: "localhost")
+      try await socket.send(.binary(Array(repeating: 1, count: size / 2)))
+      try await socket.send(.binary(Array(repeating: 1, count: size / 2 - 14)))
+      await socket.close(patience: .milliseconds(500))
+      #expect(try await socket.receive() == .ended(.init(code: 1000, reason: "")))
+      #expect(try await backend.value == (14 + size, 0x88))
+    }
+
+    @Test("a Close waits no longer than it was told for a server that takes nothing and answers nothing")
+    func muteServer() async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let server = try listener.accept()
+      let upgrade = Task { try await connection.upgrade("/", host: "localhost") }
+      try server.acceptUpgrade()
+      let socket = try await upgrade.value
+      await socket.close(patience: .milliseconds(200))
+      #expect(try await socket.receive() == .ended(.init(code: nil, reason: "no answer in time")))
+    }
+
+    @Test("a flush returns when all is with the system, and throws when the connection is gone")
+    func flush() async throws {
+      let listener = try RawListener()
+      let engine = try ClientEngine()
+      let connection = try await engine.connect(host: "127.0.0.1", port: listener.port, tls: nil)
+      let server = try listener.accept()
+      let upgrade = Task { try await connection.upgrade("/", host: "localhost") }
+      try server.acceptUpgrade()
+      let socket = try await upgrade.value
+      try await socket.flush()
+      try await socket.send(.text("x"))
+      try await socket.flush()
+      server.reset()
+      while case .message = try await socket.receive() {}
+      await #expect(throws: ClientFault.self) { try await socket.flush() }
+    }
+
     @Test("an answer that nobody asked for ends the connection, and is nobody's answer")
     func unasked() async throws {
       let listener = try RawListener()
@@ -47,5 +130,28 @@ extension EngineTests {
       #expect(try server.readToEnd() == [])
       await #expect(throws: ClientFault.self) { try await connection.send("GET", "/", headers: TestGate.host) }
     }
+  }
+}
+
+extension RawSocket {
+  /// Reads the head of an opening handshake and answers it with 101.
+  func acceptUpgrade() throws {
+    let head = try readHead()
+    let key = head.split(separator: "\r\n").first { $0.hasPrefix("Sec-WebSocket-Key: ") }?.dropFirst(19) ?? ""
+    try send(
+      "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        + "Sec-WebSocket-Accept: \(HandshakeKey.accept(for: String(key)))\r\n\r\n")
+  }
+
+  /// Reads `count` bytes, at most `step` at a time with `pause` microseconds between; how many they were.
+  func readSlowly(_ count: Int, _ step: Int, pause: UInt32) throws -> Int {
+    var left = count
+    while left > 0 {
+      let part = try readSome(min(step, left))
+      guard !part.isEmpty else { throw Failure(description: "ended \(left) bytes early") }
+      left -= part.count
+      usleep(pause)
+    }
+    return count
   }
 }
