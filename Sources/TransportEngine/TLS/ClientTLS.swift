@@ -31,7 +31,9 @@ public final class ClientTLS: Sendable {
 
   private static func trust(_ file: String?, in context: OpaquePointer) throws(ServerTLS.Fault) {
     guard let file else {
-      SSL_CTX_set_default_verify_paths(context)
+      guard SSL_CTX_set_default_verify_paths(context) == 1 else {
+        throw ServerTLS.Fault(file: "-", reason: OpenSSLError("the system's authorities cannot be used").description)
+      }
       return
     }
     guard access(file, R_OK) == 0 else {
@@ -42,7 +44,8 @@ public final class ClientTLS: Sendable {
     }
   }
 
-  /// A new connection to a server that must prove to be `name`, a DNS name or an address; `nil` when memory is out or
+  /// A new connection to a server that must prove to be `name`, a DNS name or an address among its certificate's alternative
+  /// names; `nil` when memory is out or
   /// the name is of no use.
   func makeStream(in bio: WindowBIO, verifying name: String) -> OpaquePointer? {
     guard let ssl = SSL_new(context) else { return nil }
@@ -52,7 +55,10 @@ public final class ClientTLS: Sendable {
       isSet = true
     } else {
       ERR_clear_error()
-      X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+      // A common name is no host name: what a certificate does not say in its alternative names it does not say
+      // (RFC 9525 section 6.3).
+      X509_VERIFY_PARAM_set_hostflags(
+        parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
       isSet = X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 && sallyport_SSL_set_server_name(ssl, name) == 1
     }
     guard isSet else {

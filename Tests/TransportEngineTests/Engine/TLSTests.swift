@@ -1,5 +1,7 @@
 import ByteCoding
 import COpenSSL
+import Cryptography
+import Foundation
 import Glibc
 import SimulatedDevice
 import Locking
@@ -254,6 +256,29 @@ extension EngineTests {
       _ = sender
     }
 
+    @Test(
+      "a name that a certificate has only as its subject's common name is none that it has", arguments: [true, false])
+    func commonName(hasAlternativeName: Bool) async throws {
+      let files = try TLSFolder()
+      let authority = try files.folder.load()
+      let key = try ECPrivateKey(.p256)
+      var template = CertificateTemplate(
+        subject: DistinguishedName(.commonName("localhost")), subjectPublicKeyInfo: key.spki,
+        notBefore: authority.server.certificate.notBefore, notAfter: authority.server.certificate.notAfter)
+      if hasAlternativeName { template.extensions = [.subjectAlternativeNames(dns: ["localhost"], addresses: [])] }
+      let certificate = try template.signed(by: authority.tlsAuthority.certificate, key: authority.tlsAuthority.key)
+      try Data(certificate.pem.utf8).write(to: URL(fileURLWithPath: files.folder.serverCertificatePath))
+      try Data(key.pkcs8PEM.utf8).write(to: URL(fileURLWithPath: files.folder.serverKeyPath))
+      let gate = try gate(files, try RawListener())
+      let (engine, port, tls) = (try ClientEngine(), gate.engine.address.port, try files.client())
+      let connect = { () async throws(ClientFault) in
+        _ = try await engine.connect(host: "127.0.0.1", port: port, tls: tls, verifying: "localhost")
+      }
+      guard !hasAlternativeName else { return try await connect() }
+      let fault = await #expect(throws: ClientFault.self) { try await connect() }
+      #expect(fault?.description.contains("hostname mismatch") == true, "\(String(describing: fault))")
+    }
+
     @Test("an upgraded connection carries a large message both ways")
     func large() async throws {
       // No power of two divides the period: a chunk in the wrong place shows.
@@ -266,11 +291,7 @@ extension EngineTests {
         host: "127.0.0.1", port: gate.engine.address.port, tls: try files.client())
       let backend = Aside {
         let backend = try listener.accept()
-        let head = try backend.readHead()
-        let key = head.split(separator: "\r\n").first { $0.hasPrefix("Sec-WebSocket-Key: ") }?.dropFirst(19) ?? ""
-        try backend.send(
-          "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            + "Sec-WebSocket-Accept: \(HandshakeKey.accept(for: String(key)))\r\n\r\n")
+        try backend.acceptUpgrade()
         let frame = try backend.read(14 + payload.count)
         try backend.send(FrameTrackerTests.frame(2, payload))
         return frame.count
