@@ -39,7 +39,7 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 
 let package = Package(
   name: "sallyport",
-  platforms: [.macOS(.v14), .iOS(.v15)],
+  platforms: [.macOS(.v14), .iOS(.v16)],
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),

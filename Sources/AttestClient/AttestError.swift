@@ -34,7 +34,7 @@ extension AttestError: CustomStringConvertible {
     case .missingNonce: "the gate's challenge has no nonce"
     case .challengeFailed(let refusal): "no challenge: \(refusal)"
     case .registrationFailed(let refusal): "registration refused: \(refusal)"
-    case .assertionFailed(let refusal): "connection refused: \(refusal)"
+    case .assertionFailed(let refusal): "the gate refused: \(refusal)"
     case .serviceUnavailable: "this device is not registered"
     case .keyRevoked(let refusal): "this device's key was revoked: \(refusal)"
     case .renewedTooRecently(let until): "the key was refused again; a new one may be made after \(until)"

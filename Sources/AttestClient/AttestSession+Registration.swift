@@ -58,17 +58,18 @@ extension AttestSession {
   private func attestedMessage() async throws(AttestError) -> RegistrationMessage {
     switch unfinished {
     case .attested(let message): return message
-    case .generated(let keyID): return try await attest(keyID)
+    case .generated(let keyID): return try await attest(keyID, over: fetchChallenge())
     case nil:
+      // The challenge first: a key stays in the device for good, also if the app ends before the gate can be reached.
+      let challenge = try await fetchChallenge()
       let keyID: String
       do throws(KeyServiceError) { keyID = try await keys.generateKey() } catch { throw .keyService(error) }
       unfinished = .generated(keyID: keyID)
-      return try await attest(keyID)
+      return try await attest(keyID, over: challenge)
     }
   }
 
-  private func attest(_ keyID: String) async throws(AttestError) -> RegistrationMessage {
-    let challenge = try await fetchChallenge()
+  private func attest(_ keyID: String, over challenge: Challenge) async throws(AttestError) -> RegistrationMessage {
     do throws(KeyServiceError) {
       let attestation = try await keys.attestKey(keyID, clientDataHash: challenge.clientDataHash)
       let message = RegistrationMessage(keyID: keyID, attestation: attestation, nonce: challenge.nonce)

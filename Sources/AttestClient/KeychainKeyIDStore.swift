@@ -48,16 +48,22 @@
 
     private func replace(_ account: String, by text: String?) throws(KeyStoreError) {
       let query = item(account)
-      let deleted = SecItemDelete(query as CFDictionary)
-      guard deleted == errSecSuccess || deleted == errSecItemNotFound else {
-        throw .unwritable("keychain status \(deleted)")
+      guard let text else {
+        let deleted = SecItemDelete(query as CFDictionary)
+        guard deleted == errSecSuccess || deleted == errSecItemNotFound else {
+          throw .unwritable("keychain status \(deleted)")
+        }
+        return
       }
-      guard let text else { return }
-      var addition = query
-      addition[kSecValueData] = Data(text.utf8)
-      addition[kSecAttrAccessible] = kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
-      let added = SecItemAdd(addition as CFDictionary, nil)
-      guard added == errSecSuccess else { throw .unwritable("keychain status \(added)") }
+      // In one step where there is an item: an app that ends between a deletion and an addition would have lost it.
+      let value: [CFString: Any] = [
+        kSecValueData: Data(text.utf8), kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+      ]
+      var status = SecItemUpdate(query as CFDictionary, value as CFDictionary)
+      if status == errSecItemNotFound {
+        status = SecItemAdd(query.merging(value) { $1 } as CFDictionary, nil)
+      }
+      guard status == errSecSuccess else { throw .unwritable("keychain status \(status)") }
     }
   }
 #endif

@@ -10,8 +10,17 @@ internal import Foundation
 public struct URLSessionTransport: HTTPTransport {
   private let session: URLSession
 
-  /// `session` decides about timeouts, proxies and pinning; no redirect leads to an answer, whatever its delegate says.
-  public init(session: URLSession = .shared) { self.session = session }
+  /// `session` decides about timeouts, proxies and pinning; without one it is the system's shared one, or acts as that does.
+  /// No redirect leads to an answer, whatever the session's delegate says. Outside of Apple's systems a session given here
+  /// asks its own delegate alone, and may have followed a redirect before its answer is refused.
+  public init(session: URLSession? = nil) { self.session = session ?? Self.standard }
+
+  #if canImport(FoundationNetworking)
+    // Here the delegate of a task is not asked about redirects, but that of its session is.
+    private static let standard = URLSession(configuration: .default, delegate: RedirectRefusal(), delegateQueue: nil)
+  #else
+    private static let standard = URLSession.shared
+  #endif
 
   public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
     var message = URLRequest(url: request.url)
@@ -22,7 +31,7 @@ public struct URLSessionTransport: HTTPTransport {
     do {
       let (body, answer) = try await session.data(for: message, delegate: RedirectRefusal())
       guard let answer = answer as? HTTPURLResponse else { throw TransportError.malformed("not HTTP") }
-      // Outside of Apple's systems the delegate is not asked: then what answered is at least told from the gate.
+      // Where a session has followed a redirect all the same, what answered is at least told from the gate.
       guard answer.url == request.url else { throw TransportError.malformed("redirected elsewhere") }
       let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
       return HTTPResponse(status: answer.statusCode, headers: headers, body: [UInt8](body))

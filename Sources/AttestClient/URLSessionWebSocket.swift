@@ -5,9 +5,10 @@
   extension AttestSession {
     /// Opens the WebSocket at `url`, a `wss` URL of this session's gate, with the three headers.
     ///
-    /// Returns when the gate has answered 101. Refusals are acted on as `open` does. `session` bounds the time
-    /// (`timeoutIntervalForRequest`); for the certificate of a debug build use a session whose delegate presents it,
-    /// and open its task without this library.
+    /// Returns when the gate has answered 101; a task that does not is cancelled, as it is with the calling task. Refusals
+    /// are acted on as `open` does. `session` bounds the time (`timeoutIntervalForRequest`), and its delegate is asked about
+    /// certificates and told of the socket's end as ever. For the certificate of a debug build use a session whose delegate
+    /// presents it, and open its task without this library.
     public func openWebSocket(
       _ url: URL, session: URLSession = .shared
     ) async throws(AttestError) -> URLSessionWebSocketTask {
@@ -15,23 +16,67 @@
         var request = URLRequest(url: url)
         for field in headers.fields { request.setValue(field.value, forHTTPHeaderField: field.name) }
         let task = session.webSocketTask(with: request)
-        task.resume()
-        if let error = await task.handshakeError() { throw error }
+        let handshake = Handshake()
+        task.delegate = handshake
+        if let error = await handshake.error(of: task) {
+          task.cancel()
+          throw error
+        }
         return task
       }
     }
   }
 
-  extension URLSessionWebSocketTask {
-    /// What went wrong with the opening handshake; `nil` if the socket is open.
-    fileprivate func handshakeError() async -> UpgradeError? {
-      // A Ping goes out when the handshake is done, or fails with it.
-      let failure = await withCheckedContinuation { (continuation: CheckedContinuation<(any Error)?, Never>) in
-        sendPing { continuation.resume(returning: $0) }
+  /// Waits for what comes first, the opening of a task's socket or its end.
+  private final class Handshake: NSObject, URLSessionWebSocketDelegate, @unchecked Sendable {
+    private typealias Waiter = CheckedContinuation<UpgradeError?, Never>
+
+    // Both are guarded by `lock`.
+    private let lock = NSLock()
+    private var waiter: Waiter?
+    private var isOver = false
+
+    /// Starts `task`, and gives what went wrong with its opening handshake; `nil` if the socket is open. Called once.
+    func error(of task: URLSessionWebSocketTask) async -> UpgradeError? {
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          lock.lock()
+          waiter = continuation
+          lock.unlock()
+          // Not before, or its end could come while nobody waits.
+          task.resume()
+        }
+      } onCancel: {
+        task.cancel()
       }
-      guard let failure else { return nil }
-      guard let answer = response as? HTTPURLResponse, answer.statusCode != 101 else {
-        return .transport(TransportError(failure))
+    }
+
+    /// Only the first call counts: an open socket ends, too.
+    private func finish(_ error: UpgradeError?) {
+      lock.lock()
+      let waiter = isOver ? nil : self.waiter
+      isOver = true
+      self.waiter = nil
+      lock.unlock()
+      waiter?.resume(returning: error)
+    }
+
+    func urlSession(
+      _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol subprotocol: String?
+    ) {
+      finish(nil)
+      (session.delegate as? any URLSessionWebSocketDelegate)?
+        .urlSession?(session, webSocketTask: webSocketTask, didOpenWithProtocol: subprotocol)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+      finish(Self.upgradeError(of: task, error))
+      (session.delegate as? any URLSessionTaskDelegate)?.urlSession?(session, task: task, didCompleteWithError: error)
+    }
+
+    private static func upgradeError(of task: URLSessionTask, _ error: (any Error)?) -> UpgradeError {
+      guard let answer = task.response as? HTTPURLResponse, answer.statusCode != 101 else {
+        return .transport(error.map { TransportError($0) } ?? .lost("the connection ended before the handshake"))
       }
       let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
       return .refused(GateRefusal(HTTPResponse(status: answer.statusCode, headers: headers)))

@@ -25,6 +25,20 @@ struct RegistrationTests {
     #expect(body.count == 3)
   }
 
+  @Test(
+    "makes no key while there is no challenge to attest it over",
+    arguments: [.failure(.unreachable("offline")), .failure(.lost("reset")), .status(503)] as [ScriptedGate.Answer])
+  func offline(answer: ScriptedGate.Answer) async throws {
+    let fixture = try Fixture(challenges: [answer, answer, answer])
+    // Each is a launch of the app.
+    for _ in 0..<3 {
+      await #expect(throws: AttestError.self) { try await fixture.restarted().registerIfNeeded() }
+    }
+    #expect(fixture.keys.generatedKeys == 0)
+    try await fixture.restarted().registerIfNeeded()
+    #expect(fixture.keys.generatedKeys == 1)
+  }
+
   @Test("happens once")
   func once() async throws {
     let fixture = try Fixture()
