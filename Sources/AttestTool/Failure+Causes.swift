@@ -50,6 +50,13 @@ extension Failure {
       return
         "does the gate expect the PROXY protocol (listen.proxy_protocol)? then name the address of the proxy before it; its log says why it closed"
     }
+    if ["hostname mismatch", "IP address mismatch"].contains(where: reason.contains) {
+      return "name the gate as its certificate does, or give it a certificate with this name"
+    }
+    if reason.contains("certificate has expired") {
+      return "the gate needs a new certificate; `sallyport dev` renews its own when it starts"
+    }
+    if reason.contains("certificate is not yet valid") { return "compare the clocks of this machine and the gate's" }
     return "name the gate's authority with --authority DIR, or its TLS root with --ca PEM"
   }
 
@@ -72,6 +79,7 @@ extension Failure {
     switch error {
     case .absent, .unreadable: self.init(.noInput, "\(error)", hint: error.hint)
     case .incomplete, .malformed: self.init(.badData, "\(error)", hint: error.hint)
+    case .halfDone: self.init(.retryLater, "\(error)", hint: error.hint)
     case .unwritable: self.init(.cannotCreate, "\(error)", hint: error.hint)
     }
   }
@@ -95,8 +103,9 @@ extension Failure {
     case "chain_untrusted": "the gate does not trust this authority: see `app_attest.trust`"
     case "environment_mismatch": "simulated devices are of the environment `development`"
     case "upstream_unavailable": "is the backend behind the gate running?"
+    case nil where refusal.status == 404: "is it a gate that answers at this address, and does it have this path?"
     case nil: "is it a gate that answers at this address?"
-    default: nil
+    default: refusal.status == 404 ? "the gate has no such path: see `routes`" : nil
     }
   }
 }

@@ -37,8 +37,20 @@ public struct AuthorityFolder: Sendable, Hashable {
     return authority
   }
 
-  /// The authority in the folder. Throws `.absent` if there is none and `.incomplete` if a part of it is missing.
+  /// The authority in the folder. Throws `.absent` if there is none, `.incomplete` if a part of it is missing, and
+  /// `.halfDone` if that, or parts that do not belong together, comes of a change that was not completed.
   public func load() throws(AuthorityFolderError) -> TestAuthority {
+    do throws(AuthorityFolderError) {
+      return try loadAsItIs()
+    } catch {
+      switch error {
+      case .incomplete, .malformed: throw FilesTogether(folder: path).isHalfDone ? .halfDone(path) : error
+      case .absent, .halfDone, .unreadable, .unwritable: throw error
+      }
+    }
+  }
+
+  private func loadAsItIs() throws(AuthorityFolderError) -> TestAuthority {
     guard let description = try text("authority.json") else {
       throw Self.names.contains { FileManager.default.fileExists(atPath: file($0)) }
         ? .incomplete(path, missing: "authority.json") : .absent(path)
@@ -94,6 +106,8 @@ public enum AuthorityFolderError: Error, Sendable, Hashable {
   case absent(String)
   /// The folder holds some of its files, but not this one, which somebody removed.
   case incomplete(String, missing: String)
+  /// A process ended while it was changing the folder, or is changing it now; `loadOrMake` completes that.
+  case halfDone(String)
   case unreadable(String)
   case unwritable(String)
   case malformed(String)
@@ -104,6 +118,7 @@ extension AuthorityFolderError: CustomStringConvertible {
     switch self {
     case .absent(let path): "no authority in \(path)"
     case .incomplete(let path, let missing): "the authority in \(path) is incomplete: \(missing) is missing"
+    case .halfDone(let path): "a change of the authority in \(path) was not completed"
     case .unreadable(let reason), .unwritable(let reason), .malformed(let reason): reason
     }
   }
@@ -113,6 +128,7 @@ extension AuthorityFolderError: CustomStringConvertible {
     switch self {
     case .absent: "`sallyport dev` makes one; name its folder"
     case .incomplete, .malformed: "remove the folder, or name another one, and let `sallyport dev` make it anew"
+    case .halfDone: "start `sallyport dev` with this folder again: it completes the change"
     case .unreadable, .unwritable: "check that the folder is yours and that its disk has room"
     }
   }

@@ -31,6 +31,9 @@ struct FilesTogether {
     try move(Self.names(in: written))
   }
 
+  /// Whether files that belong together are being moved to their places, or were when a process ended.
+  var isHalfDone: Bool { FileManager.default.fileExists(atPath: written) }
+
   private var begun: String { "\(folder)/.begun" }
   private var written: String { "\(folder)/.written" }
 
