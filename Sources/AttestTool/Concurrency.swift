@@ -68,4 +68,12 @@ final class Shared<Value: Sendable>: Sendable {
   init(_ value: Value) { self.value = Guarded(value) }
   func get() -> Value { value.withLock { $0 } }
   func set(_ value: Value) { self.value.withLock { $0 = value } }
+
+  /// Sets it, and gives what it was.
+  func exchange(_ value: Value) -> Value {
+    self.value.withLock { current in
+      defer { current = value }
+      return current
+    }
+  }
 }

@@ -79,7 +79,7 @@ struct ConnectCommand: AsyncParsableCommand {
         return try await transport.openWebSocket(address, headers: HeaderFields(fields))
       }
     } catch {
-      throw Failure(error)
+      throw work.failure(error)
     }
   }
 
@@ -92,11 +92,33 @@ struct ConnectCommand: AsyncParsableCommand {
     do throws(UpgradeError) {
       return try await transport.openWebSocket(address, headers: HeaderFields())
     } catch {
-      switch error {
-      case .transport(let error): throw Failure(error)
-      case .refused(let refusal): throw Failure(.assertionFailed(refusal))
-      }
+      throw Failure(certificatePath: error)
     }
+  }
+}
+
+extension Failure {
+  /// Why a certificate opened no socket.
+  fileprivate init(certificatePath error: UpgradeError) {
+    switch error {
+    case .transport(.lost(let reason)) where Self.isRefusedCertificate(reason),
+      .transport(.untrusted(let reason)) where Self.isRefusedCertificate(reason):
+      self.init(
+        .protocolFault, "the gate refuses this client certificate: \(reason)",
+        hint: "it has to be issued by an authority in `debug_mtls.client_ca_file` of the gate, and not have expired")
+    case .transport(let error): self.init(error)
+    case .refused(let refusal):
+      let failure = Failure(.assertionFailed(refusal))
+      let isUnasked = refusal.code?.rawValue == "no_credentials"
+      self.init(
+        failure.status, failure.message,
+        hint: isUnasked ? "the gate did not ask for a certificate: see `debug_mtls.client_ca_file`" : failure.hint)
+    }
+  }
+
+  /// Whether `reason`, OpenSSL's text, is an alert about this side's certificate (RFC 8446 section 6.2).
+  private static func isRefusedCertificate(_ reason: String) -> Bool {
+    reason.contains("alert") && ["certificate", "unknown ca", "access denied"].contains(where: reason.contains)
   }
 }
 
@@ -114,7 +136,8 @@ enum Handshake {
   }
 
   static func text(of response: Response) -> String {
-    let lines = ["< HTTP/1.1 \(response.status)"] + response.headers.fields.map { "< \($0.name): \($0.value)" }
+    let lines =
+      ["< HTTP/1.1 \(response.status)"] + response.headers.fields.map { "< \($0.name): \($0.value)".withoutControls }
     return lines.joined(separator: "\n") + "\n"
   }
 }

@@ -53,11 +53,17 @@ struct DeviceCommand: ParsableCommand {
 
     func run() throws {
       let store = try options.deviceStore()
-      let devices = try store.names().map { try store.load($0) }
-      if options.json {
-        JSONOutput.print(devices)
-        return
+      var devices: [Device] = []
+      var damage: Failure?
+      for name in try store.names() {
+        do throws(Failure) { devices.append(try store.load(name)) } catch { damage = damage ?? error }
       }
+      if options.json { JSONOutput.print(devices) } else { print(devices) }
+      // The others are listed all the same.
+      if let damage { throw damage }
+    }
+
+    private func print(_ devices: [Device]) {
       let width = devices.map(\.name.count).max() ?? 0
       for device in devices {
         let padding = String(repeating: " ", count: width - device.name.count)

@@ -13,6 +13,7 @@ struct DeviceSession {
   let lock: FileLock
   /// Whether a key was registered before, as far as the device remembers.
   let remembersKey: Bool
+  private let keyFaults: KeyFaults
 
   /// Locks the device and makes ready to speak with the gate. The device `default` is made if it is not there.
   init(_ options: GlobalOptions, address: GateURL, engine: ClientEngine) async throws(Failure) {
@@ -30,11 +31,17 @@ struct DeviceSession {
       }
     }
     device = try store.load(name)
+    guard device.appId == authority.appID else {
+      throw Failure(
+        .usage, "the device \(name) runs \(device.appId), and the authority vouches for \(authority.appID) alone",
+        hint: "--device NAME names another device, `attest device new NAME` makes one that runs the authority's app")
+    }
     lock = try await store.lock(name)
     self.address = address
     transport = EngineTransport(engine: engine, tls: tls)
+    keyFaults = KeyFaults(FolderKeyStore(folder: store.keysFolder(name)))
     let keys = SimulatedKeyService(
-      authority: authority, app: device.app, keys: FolderKeyStore(folder: store.keysFolder(name)))
+      authority: authority, app: device.app, keys: keyFaults)
     let record = FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority)))
     // What cannot be read is told by the session, when it is used.
     remembersKey = (try? record.load())?.keyID != nil
@@ -45,7 +52,38 @@ struct DeviceSession {
     }
   }
 
+  /// What `error` of `session` means here, where the key service's failures mostly are those of its files.
+  func failure(_ error: AttestError) -> Failure {
+    if case .keyService(.systemFailure) = error, let fault = keyFaults.last { return Failure(fault) }
+    return Failure(error)
+  }
+
   static func makeEngine() throws(Failure) -> ClientEngine {
     do throws(ClientFault) { return try ClientEngine() } catch { throw Failure(.unavailable, "\(error)") }
+  }
+}
+
+/// The keys of a folder, and what was last wrong with them: a key service has but one word for all of it.
+private struct KeyFaults: SimulatedKeyStore {
+  private let keys: FolderKeyStore
+  private let fault = Shared<KeyStoreError?>(nil)
+
+  init(_ keys: FolderKeyStore) { self.keys = keys }
+
+  var last: KeyStoreError? { fault.get() }
+
+  func key(_ keyID: String) throws(KeyStoreError) -> SimulatedKey? {
+    try noting { () throws(KeyStoreError) in try keys.key(keyID) }
+  }
+
+  func save(_ key: SimulatedKey) throws(KeyStoreError) { try noting { () throws(KeyStoreError) in try keys.save(key) } }
+
+  private func noting<Value>(_ body: () throws(KeyStoreError) -> Value) throws(KeyStoreError) -> Value {
+    do throws(KeyStoreError) {
+      return try body()
+    } catch {
+      fault.set(error)
+      throw error
+    }
   }
 }

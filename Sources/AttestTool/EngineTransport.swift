@@ -66,7 +66,7 @@ extension HTTPResponse {
 
 extension TransportError {
   /// What a fault behind an open connection means: the request may have been carried out.
-  fileprivate init(_ fault: ClientFault) {
+  init(_ fault: ClientFault) {
     switch fault {
     case .unreachable(let reason): self = .unreachable(reason)
     case .untrusted(let reason): self = .untrusted(reason)

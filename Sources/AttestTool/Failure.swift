@@ -1,3 +1,5 @@
+internal import AttestClient
+
 /// The exit codes of the command, as `sysexits.h` has them.
 enum Status: Int32, Sendable {
   /// What was tried worked, and showed that something is wrong.
@@ -17,14 +19,14 @@ enum Status: Int32, Sendable {
 /// Why a command ends without having done its work.
 struct Failure: Error, Sendable, Hashable {
   let status: Status
-  /// One line, without a full stop.
+  /// One line, without a full stop. Servers and files have their say in it: nothing of it can steer a terminal.
   let message: String
   /// What a person can do about it.
   let hint: String?
 
   init(_ status: Status, _ message: String, hint: String? = nil) {
     self.status = status
-    self.message = message.split(whereSeparator: \.isNewline).joined(separator: " ")
+    self.message = message.split(whereSeparator: \.isNewline).joined(separator: " ").withoutControls
     self.hint = hint
   }
 }

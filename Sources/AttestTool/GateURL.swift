@@ -3,6 +3,7 @@ internal import Glibc
 
 /// The address of a socket behind a gate: `wss://host:port/path?query`, or `https` for the same.
 struct GateURL: Sendable, Hashable {
+  /// Of the scheme `wss` in either case: the path of an `https` URL would be a prefix of the gate's own endpoints.
   let url: URL
   /// Without brackets.
   let host: String
@@ -11,7 +12,7 @@ struct GateURL: Sendable, Hashable {
   let target: String
 
   init(_ text: String) throws(Failure) {
-    guard let parts = URLComponents(string: text), let url = parts.url, let scheme = parts.scheme?.lowercased() else {
+    guard var parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
       throw Failure(.usage, "not a URL: \(text)", hint: Self.hint)
     }
     guard scheme == "wss" || scheme == "https" else {
@@ -25,6 +26,8 @@ struct GateURL: Sendable, Hashable {
     else {
       throw Failure(.usage, "not the address of a gate: \(text)", hint: Self.hint)
     }
+    parts.scheme = "wss"
+    guard let url = parts.url else { throw Failure(.usage, "not a URL: \(text)", hint: Self.hint) }
     self.url = url
     self.host = host
     self.port = port

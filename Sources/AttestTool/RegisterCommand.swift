@@ -8,8 +8,8 @@ struct RegisterCommand: AsyncParsableCommand {
     abstract: "Register the device's key with a gate, unless one is registered.",
     discussion: """
       A device that remembers a registration asks the gate whether it still knows the key. One that does not, because it \
-      was removed there or the store was lost, is told with what to do: `attest connect` makes a new key by itself, and \
-      `attest device rm NAME` makes place for a new device.
+      was removed there or the store was lost, is reported, with what to do: `attest connect` makes a new key by itself, and \
+      `attest device rm NAME` makes room for a new device.
 
       Example:
         attest register wss://localhost:6200/ --authority DIR
@@ -31,7 +31,7 @@ struct RegisterCommand: AsyncParsableCommand {
       if case .assertionFailed(let refusal) = error, refusal.code?.rawValue == "key_refused" {
         throw Failure(lostKeyOf: work.device.name, at: url)
       }
-      throw Failure(error)
+      throw work.failure(error)
     }
     work.lock.release()
     if options.json {
@@ -48,14 +48,14 @@ extension Failure {
     self.init(
       .refused, "the gate refuses the key that \(device) remembers: it was removed there, or the store was lost",
       hint:
-        "`attest connect \(url)` makes a new one, at most once an hour; `attest device rm \(device)` makes place at once"
+        "`attest connect \(url)` makes a new one, at most once an hour; `attest device rm \(device)` makes room at once"
     )
   }
 }
 
 extension AttestSession {
-  /// Asks the gate whether it knows the key, as a proxy in front of a backend does. Whatever it says but a refusal is no
-  /// matter of the key.
+  /// Asks the gate whether it knows the key, as a proxy in front of a backend does. Only a refusal says something about the
+  /// key.
   fileprivate func confirmKey(at address: GateURL, over transport: EngineTransport) async throws(AttestError) {
     let headers = try await assertionHeaders()
     guard let url = URL(string: "https://\(address.hostField)/attest/verify") else {
@@ -68,7 +68,9 @@ extension AttestSession {
     } catch {
       throw .transport(error)
     }
-    if answer.status == 401 || answer.status == 403 { throw .assertionFailed(GateRefusal(answer)) }
+    guard answer.status == 401 || answer.status == 403 else { return }
+    let refusal = GateRefusal(answer)
+    throw refusal.code == .keyRevoked ? .keyRevoked(refusal) : .assertionFailed(refusal)
   }
 }
 
@@ -98,7 +100,7 @@ struct HeadersCommand: AsyncParsableCommand {
       try await work.session.registerIfNeeded()
       headers = try await work.session.assertionHeaders()
     } catch {
-      throw Failure(error)
+      throw work.failure(error)
     }
     work.lock.release()
     if options.json {

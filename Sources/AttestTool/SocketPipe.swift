@@ -37,20 +37,21 @@ struct SocketPipe: Sendable {
 
   /// Runs until both sides have ended, or the server closes.
   ///
-  /// When the input has ended and nothing has come for `linger`, the socket is closed: few servers answer what they
-  /// were asked once they have been sent a Close. Without `linger` it is the server's to close. SIGINT and SIGTERM
-  /// close the socket.
+  /// When the input has ended, all of it has left, and nothing has come for `linger`, the socket is closed: few servers
+  /// answer what they were asked once they have been sent a Close. Without `linger` it is the server's to close. SIGINT
+  /// and SIGTERM close the socket.
   func run(linger: Duration?) async throws(Failure) {
     let signals = ClosingSignals { Task { await socket.close() } }
     defer { signals.stop() }
     if StandardInput.isTerminal { StandardError.write("connected; each line is a message, Ctrl-D ends\n") }
-    let fault = Shared<Failure?>(nil)
+    let fault = Shared<InputFault?>(nil)
     let lastMessage = Shared(ContinuousClock.now)
     // Not a child task: it may be waiting for a person when the server has closed, and nobody waits for it then.
     Task {
-      do throws(Failure) {
+      do throws(InputFault) {
         try await sendInput()
         guard let linger else { return }
+        try await flush()
         await silence(of: linger, since: lastMessage)
       } catch {
         fault.set(error)
@@ -65,12 +66,18 @@ struct SocketPipe: Sendable {
   }
 
   /// The next message, or `ended` for an end in order; other ends are thrown.
-  private func next(ending fault: Shared<Failure?>, _ signals: ClosingSignals) async throws(Failure)
+  ///
+  /// What the server says of the end is worth more than that sending failed, which often is only what came of it.
+  private func next(ending fault: Shared<InputFault?>, _ signals: ClosingSignals) async throws(Failure)
     -> ClientWebSocket.Event
   {
     let event = try await next()
     guard case .ended(let ending) = event, !signals.wereReceived else { return event }
-    if let failure = fault.get() ?? Self.failure(ending) { throw failure }
+    switch fault.get() {
+    case .input(let failure): throw failure
+    case .socket(let failure) where ending.code == nil: throw failure
+    case .socket, nil: if let failure = Self.failure(ending) { throw failure }
+    }
     return event
   }
 
@@ -83,12 +90,12 @@ struct SocketPipe: Sendable {
     }
   }
 
-  private func sendInput() async throws(Failure) {
+  private func sendInput() async throws(InputFault) {
     let input = StandardInput()
     var splitter = LineSplitter()
-    while let bytes = await input.read() {
+    while let bytes = try await read(input) {
       if isBinary {
-        try await send(.binary(bytes))
+        try await sendPart(.binary(bytes))
       } else {
         for line in splitter.lines(in: bytes) { try await sendLine(line) }
       }
@@ -96,13 +103,26 @@ struct SocketPipe: Sendable {
     if let line = splitter.finish() { try await sendLine(line) }
   }
 
-  private func sendLine(_ line: [UInt8]) async throws(Failure) {
+  private func read(_ input: StandardInput) async throws(InputFault) -> [UInt8]? {
+    do throws(Failure) { return try await input.read() } catch { throw .input(error) }
+  }
+
+  private func sendLine(_ line: [UInt8]) async throws(InputFault) {
     let text = String(decoding: line, as: UTF8.self)
     // Decoding repairs what is not UTF-8, and thereby changes it.
     guard text.utf8.elementsEqual(line) else {
-      throw Failure(.badData, "a line of the input is not UTF-8", hint: "--binary sends bytes as they are")
+      throw .input(Failure(.badData, "a line of the input is not UTF-8", hint: "--binary sends bytes as they are"))
     }
-    try await send(.text(text))
+    try await sendPart(.text(text))
+  }
+
+  private func sendPart(_ message: WebSocketMessage) async throws(InputFault) {
+    do throws(Failure) { try await send(message) } catch { throw .socket(error) }
+  }
+
+  /// Returns when all that was sent has left.
+  private func flush() async throws(InputFault) {
+    do throws(ClientFault) { try await socket.flush() } catch { throw .socket(Failure(.protocolFault, "\(error)")) }
   }
 
   private func send(_ message: WebSocketMessage) async throws(Failure) {
@@ -126,15 +146,28 @@ struct SocketPipe: Sendable {
   private static func failure(_ ending: ClientWebSocket.Ending) -> Failure? {
     let reason = ending.reason.isEmpty ? "" : ": \(ending.reason)"
     return switch ending.code {
-    case CloseCode.normal.rawValue, 1005: nil
+    case CloseCode.normal.rawValue: nil
     case CloseCode.revoked.rawValue: Failure(.refused, "this device's key was revoked\(reason)")
-    case CloseCode.serviceRestart.rawValue, CloseCode.tryAgainLater.rawValue, CloseCode.goingAway.rawValue:
+    case CloseCode.serviceRestart.rawValue, CloseCode.tryAgainLater.rawValue, CloseCode.goingAway.rawValue,
+      CloseCode.timeout.rawValue:
       Failure(.retryLater, "the server closed the socket with \(ending.code ?? 0)\(reason)")
+    case CloseCode.badGateway.rawValue:
+      Failure(
+        .unavailable, "the server closed the socket with 1014\(reason)", hint: "is the backend behind the gate running?"
+      )
     case let code?: Failure(.protocolFault, "the server closed the socket with \(code)\(reason)")
     case nil where ending.reason.isEmpty: nil
     case nil: Failure(.protocolFault, ending.reason)
     }
   }
+}
+
+/// Why the input was not sent to its end.
+private enum InputFault: Error {
+  /// It cannot be read, or not be sent as it is: nobody but this side knows.
+  case input(Failure)
+  /// The socket takes nothing more.
+  case socket(Failure)
 }
 
 /// A message as a line of JSON.

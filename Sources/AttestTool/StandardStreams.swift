@@ -29,11 +29,20 @@ private func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
   var rest = bytes[...]
   while !rest.isEmpty {
     let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-    if count < 0 && errno == EINTR { continue }
+    if count < 0 && isPassing(errno, on: file, awaiting: POLLOUT) { continue }
     guard count > 0 else { return false }
     rest = rest.dropFirst(count)
   }
   return true
+}
+
+/// Whether a call on `file` that failed with `code` is worth another one. Where the file does not block, which it may share
+/// with whoever started this process, waits until it is ready.
+private func isPassing(_ code: Int32, on file: Int32, awaiting event: Int32) -> Bool {
+  if code == EINTR { return true }
+  guard code == EAGAIN || code == EWOULDBLOCK else { return false }
+  var wanted = pollfd(fd: file, events: Int16(event), revents: 0)
+  return poll(&wanted, 1, -1) >= 0 || errno == EINTR
 }
 
 /// Standard input, read when asked for and not before, so that a fast writer waits.
@@ -42,21 +51,41 @@ final class StandardInput: Sendable {
 
   static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
-  /// The next bytes, at most 64 KiB; `nil` at the end, or when it cannot be read.
-  func read() async -> [UInt8]? {
-    await withCheckedContinuation { continuation in
+  /// The next bytes, at most 64 KiB; `nil` at the end. Throws `.noInput` when it cannot be read: that is no end.
+  func read() async throws(Failure) -> [UInt8]? {
+    let result = await withCheckedContinuation {
+      (continuation: CheckedContinuation<Result<[UInt8]?, Failure>, Never>) in
       // On a queue of its own: a read that waits for a person would hold up a thread that tasks share.
       queue.async { continuation.resume(returning: Self.readNow()) }
     }
+    return try result.get()
   }
 
-  private static func readNow() -> [UInt8]? {
+  private static func readNow() -> Result<[UInt8]?, Failure> {
     var buffer = [UInt8](repeating: 0, count: 65536)
     while true {
       let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
-      if count < 0 && errno == EINTR { continue }
-      return count > 0 ? Array(buffer[..<count]) : nil
+      guard count < 0 else { return .success(count > 0 ? Array(buffer[..<count]) : nil) }
+      let code = errno
+      if isPassing(code, on: STDIN_FILENO, awaiting: POLLIN) { continue }
+      return .failure(Failure(.noInput, "standard input: \(String(cString: strerror(code)))"))
     }
+  }
+}
+
+/// The lines of standard input, one at a time.
+actor InputLines {
+  private let input = StandardInput()
+  private var splitter = LineSplitter()
+  private var lines: ArraySlice<[UInt8]> = []
+
+  /// The next line without its end; `nil` behind the last one, which may lack an end.
+  func next() async throws(Failure) -> [UInt8]? {
+    while lines.isEmpty {
+      guard let bytes = try await input.read() else { return splitter.finish() }
+      lines = splitter.lines(in: bytes)[...]
+    }
+    return lines.removeFirst()
   }
 }
 

@@ -109,6 +109,11 @@ struct DeviceCommandTests {
       outcome.complaints == [
         "error: the description of device phone is damaged", "hint: `attest device rm phone` removes it",
       ])
+    // The others are listed nevertheless.
+    _ = try await place.run(["device", "new", "tablet", "--authority", authority(in: place)])
+    let list = try await place.run(["device", "list"])
+    #expect(list.status == 65)
+    #expect(list.output.hasPrefix("tablet  ") && list.complaints == outcome.complaints)
     #expect(try await place.run(["device", "rm", "phone"]).status == 0)
   }
 }
@@ -119,7 +124,7 @@ struct CommandLineTests {
     "shows its version and help, with an example in every help",
     arguments: [
       [], ["device"], ["device", "new"], ["device", "list"], ["device", "show"], ["device", "rm"], ["register"],
-      ["headers"], ["connect"], ["echo"], ["load"],
+      ["headers"], ["connect"], ["echo"], ["load"], ["probe"],
     ])
   func help(command: [String]) async throws {
     let place = try Workplace()

@@ -191,7 +191,7 @@ struct GateTests {
         let refused = try await house.attest("register", house.url)
         #expect(refused.status == 77, "\(refused.errors)")
         #expect(refused.complaints.first?.contains("the gate refuses the key that default remembers") == true)
-        #expect(refused.complaints.last?.contains("`attest device rm default` makes place at once") == true)
+        #expect(refused.complaints.last?.contains("`attest device rm default` makes room at once") == true)
         #expect(outcome.status == 75)
         #expect(outcome.complaints.first?.contains("a new one may be made after") == true)
         #expect(outcome.complaints.last?.contains("`attest device rm NAME` makes a new device at once") == true)

@@ -70,6 +70,42 @@ struct LoadCommandTests {
     #expect(lines.last?.contains(#""count":6"#) == true)
   }
 
+  @Test("works as often as there are lines, also when they come at once")
+  func manySteps() async throws {
+    let house = try await House()
+    let outcome = try await house.place.run(
+      ["load", house.url, "--authority", house.authority, "--messages", "1", "--step", "--json"], input: "\n\n\nlast")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.split(separator: "\n").count == 1 + 4)
+  }
+
+  @Test("ends at the second signal if what is under way does not come back")
+  func interrupted() async throws {
+    let backend = try Backend { _ in nil }
+    defer { backend.stop() }
+    let house = try await House(upstream: backend.url)
+    let arguments = ["load", house.url, "--authority", house.authority, "-c", "2", "-d", "60s", "--json"]
+    let process = try ChildProcess(
+      Program.attest.path, arguments, environment: house.place.environment.mapValues(Optional.some))
+    defer { process.kill() }
+    try await backend.messages.wait(for: "a message on each socket") { $0 == 2 ? () : nil }
+    process.send(SIGINT)
+    // The signal of one moment is one signal.
+    try await Task.sleep(for: .milliseconds(500))
+    #expect(!process.hasEnded)
+    process.send(SIGINT)
+    #expect(try await process.exit(within: .seconds(5)).code == 69)
+    #expect(try await process.errors.all().first == "error: 2 messages did not come back")
+  }
+
+  @Test("exits 76 with a hint when the server is not to be trusted")
+  func untrusted() async throws {
+    let house = try await House()
+    let outcome = try await house.place.run(["load", house.url, "--open", "-d", "1s"])
+    #expect(outcome.status == 76)
+    #expect(outcome.complaints.last?.hasPrefix("hint: name the gate's authority") == true, "\(outcome.errors)")
+  }
+
   @Test("tells people how many messages there were and how long they took, with a row for each power of two")
   func text() async throws {
     let house = try await House()
@@ -133,10 +169,11 @@ struct LoadCommandTests {
 /// An echo server in this process that may change what it sends back.
 private final class Backend: RequestResponder {
   let messages = Watched(0)
-  private let change: @Sendable ([UInt8]) -> [UInt8]
+  private let change: @Sendable ([UInt8]) -> [UInt8]?
   private let engine = Guarded<Engine?>(nil)
 
-  init(_ change: @escaping @Sendable ([UInt8]) -> [UInt8]) throws {
+  /// - Parameter change: what is sent back; `nil` for nothing.
+  init(_ change: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
     self.change = change
     let engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: self)
     self.engine.withLock { $0 = engine }
@@ -156,10 +193,10 @@ private final class Backend: RequestResponder {
     let subprotocol: String? = nil
     let maxMessage = 1 << 20
     private let messages: Watched<Int>
-    private let change: @Sendable ([UInt8]) -> [UInt8]
+    private let change: @Sendable ([UInt8]) -> [UInt8]?
     private let socket = Guarded<WebSocketChannel?>(nil)
 
-    init(messages: Watched<Int>, change: @escaping @Sendable ([UInt8]) -> [UInt8]) {
+    init(messages: Watched<Int>, change: @escaping @Sendable ([UInt8]) -> [UInt8]?) {
       self.messages = messages
       self.change = change
     }
@@ -169,8 +206,8 @@ private final class Backend: RequestResponder {
 
     func received(_ message: WebSocketMessage) {
       messages.update { $0 += 1 }
-      guard case .binary(let bytes) = message else { return }
-      socket.withLock { $0 }?.send(.binary(change(bytes)))
+      guard case .binary(let bytes) = message, let answer = change(bytes) else { return }
+      socket.withLock { $0 }?.send(.binary(answer))
     }
   }
 }

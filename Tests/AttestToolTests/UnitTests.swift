@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import Transport
 
@@ -18,6 +19,12 @@ struct GateURLTests {
     #expect(url.port == port)
     #expect(url.target == target)
     #expect(url.hostField == field)
+  }
+
+  @Test(arguments: ["wss", "https", "HTTPS"])
+  func `has its endpoints at the root, whatever the socket's path and the scheme`(scheme: String) throws {
+    let url = try GateURL("\(scheme)://gate.example:6200/chat?room=1")
+    #expect(url.url.absoluteString == "wss://gate.example:6200/chat?room=1")
   }
 
   @Test(arguments: [

@@ -5,6 +5,12 @@ struct LoadConsole: Sendable {
   let isJSON: Bool
   /// Whether to wait for lines of input.
   let isStepped: Bool
+  private let input = InputLines()
+
+  init(isJSON: Bool, isStepped: Bool) {
+    self.isJSON = isJSON
+    self.isStepped = isStepped
+  }
 
   /// Tells scripts what is the case.
   func say(_ news: String) {
@@ -13,9 +19,9 @@ struct LoadConsole: Sendable {
   }
 
   /// With steps, waits for a line of input; `false` at its end.
-  func mayGoOn() async -> Bool {
+  func mayGoOn() async throws(Failure) -> Bool {
     guard isStepped else { return true }
-    return await StandardInput().read() != nil
+    return try await input.next() != nil
   }
 
   func report(_ result: LoadResult, of plan: LoadPlan, at url: String) {

@@ -1,3 +1,4 @@
+internal import AttestClient
 internal import Transport
 internal import TransportEngine
 
@@ -36,7 +37,7 @@ struct LoadRun: Sendable {
     plan.console.say(work.news)
     var failure: Failure?
     repeat {
-      guard await plan.console.mayGoOn() else { break }
+      guard try await plan.console.mayGoOn() else { break }
       let result = await work.perform()
       report(result)
       failure = failure ?? result.failure
@@ -100,7 +101,7 @@ struct LoadRun: Sendable {
       do throws(ClientFault) {
         try await socket.hand(to: driver, as: number)
       } catch {
-        throw Failure(.unavailable, "\(error)")
+        throw Failure(TransportError(error))
       }
     }
   }

@@ -29,7 +29,7 @@ struct LoadTarget: Sendable {
     } catch .refused(let response) {
       throw Failure(.assertionFailed(GateRefusal(HTTPResponse(response))))
     } catch {
-      throw Failure(.unavailable, "\(error)")
+      throw Failure(TransportError(error))
     }
   }
 
@@ -99,7 +99,7 @@ struct LoadDevice: Sendable {
     do throws(ClientFault) {
       return try await connection.send(method, target, headers: headers, body: body)
     } catch {
-      throw Failure(.unavailable, "\(error)")
+      throw Failure(TransportError(error))
     }
   }
 }

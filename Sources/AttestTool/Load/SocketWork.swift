@@ -3,7 +3,7 @@ internal import TransportEngine
 
 /// Messages over open sockets.
 struct ExchangeWork: LoadWork {
-  /// How long the last messages may take to come back when the time is over.
+  /// How long the last messages may take to come back when the time is over, or a signal has come.
   private static let patience = Duration.seconds(10)
 
   let plan: LoadPlan
@@ -16,7 +16,17 @@ struct ExchangeWork: LoadWork {
 
   func perform() async -> LoadResult {
     let (engine, driver) = (engine, driver)
-    let signals = ClosingSignals { Task { await engine.run { driver.stop() } } }
+    let hasStopped = Shared(false)
+    // The first signal stops, and waits for what is under way; the second one gives that up, as does patience.
+    let signals = ClosingSignals {
+      let isFirst = hasStopped.exchange(true) == false
+      Task {
+        guard isFirst else { return await engine.run { driver.abandon() } }
+        await engine.run { driver.stop() }
+        try? await Task.sleep(for: Self.patience)
+        await engine.run { driver.abandon() }
+      }
+    }
     defer { signals.stop() }
     let progress = LoadProgress(plan) { await engine.run { driver.tally } }
     let watchdog = Deadline(after: .nanoseconds(Int64(limit)) + Self.patience) { await engine.run { driver.abandon() } }

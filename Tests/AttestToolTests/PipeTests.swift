@@ -1,0 +1,202 @@
+import ByteCoding
+import Foundation
+import Glibc
+import Locking
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@testable import AttestTool
+
+/// A TLS server of WebSockets in this process, which does with each socket what a test says, and the client's arguments to
+/// reach it: a certificate stands for the device.
+private final class TLSBackend: RequestResponder {
+  typealias Opened = @Sendable (WebSocketChannel) -> Void
+  typealias Received = @Sendable (WebSocketMessage, WebSocketChannel) -> Void
+
+  let place: Workplace
+  /// The codes of the clients' Close frames, in order; 0 for none.
+  let closes = Watched<[UInt16]>([])
+  private let opened: Opened
+  private let received: Received
+  private let status: Int?
+  private let folder: AuthorityFolder
+  private let engine = Guarded<Engine?>(nil)
+
+  /// - Parameter status: of the answer to the handshake, if not 101.
+  init(status: Int? = nil, opened: @escaping Opened = { _ in }, received: @escaping Received = { _, _ in }) throws {
+    place = try Workplace()
+    folder = AuthorityFolder(path: place.folder + "/dev")
+    _ = try folder.loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
+    (self.opened, self.received, self.status) = (opened, received, status)
+    let tls = try ServerTLS(.init(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath))
+    let engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: self)
+    self.engine.withLock { $0 = engine }
+  }
+
+  var url: String { "wss://localhost:\(engine.withLock { $0?.address.port ?? 0 })/" }
+
+  var arguments: [String] {
+    ["connect", url, "--ca", folder.tlsAuthorityPath, "--cert", folder.serverCertificatePath]
+      + ["--key", folder.serverKeyPath]
+  }
+
+  func connect(_ arguments: String..., input: String = "") async throws -> Outcome {
+    try await place.run(self.arguments + arguments, input: input)
+  }
+
+  /// Runs `attest connect` by a shell's `script`, to which it is `"$@"`.
+  func connect(by script: String, _ arguments: String...) async throws -> Outcome {
+    let process = try ChildProcess(
+      "/bin/sh", ["-c", script, "sh", Program.attest.path] + self.arguments + arguments,
+      environment: place.environment.mapValues(Optional.some))
+    defer { process.kill() }
+    let exit = try await process.exit()
+    return Outcome(
+      status: try #require(exit.code), output: try await process.output.text(), errors: try await process.errors.text())
+  }
+
+  func stop() { engine.withLock { $0.take() }?.stop() }
+
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
+    if let status { return .respond(Response(status: status)) }
+    return .converse(Session(self))
+  }
+
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+
+  private final class Session: WebSocketSession {
+    let subprotocol: String? = nil
+    let maxMessage = 1 << 20
+    private let backend: TLSBackend
+    private let socket = Guarded<WebSocketChannel?>(nil)
+
+    init(_ backend: TLSBackend) { self.backend = backend }
+
+    func opened(_ socket: WebSocketChannel) {
+      self.socket.withLock { $0 = socket }
+      backend.opened(socket)
+    }
+
+    func received(_ message: WebSocketMessage) {
+      if let socket = socket.withLock({ $0 }) { backend.received(message, socket) }
+    }
+
+    func closed(code: UInt16?, reason: String) {
+      socket.withLock { $0 = nil }
+      backend.closes.update { $0.append(code ?? 0) }
+    }
+  }
+}
+
+@Suite("The pipe of attest connect", .serialized)
+struct PipeTests {
+  @Test(
+    "exits as the code of the server's Close says",
+    arguments: [
+      (1000, 0), (1001, 75), (1011, 76), (1012, 75), (1013, 75), (1014, 69), (3000, 76), (3003, 77), (3008, 75),
+    ] as [(UInt16, Int32)])
+  func closeCodes(code: UInt16, status: Int32) async throws {
+    let backend = try TLSBackend(opened: { $0.close(CloseCode(code), reason: "so it is") })
+    defer { backend.stop() }
+    let outcome = try await backend.connect("--stay")
+    #expect(outcome.status == status, "\(outcome.errors)")
+    #expect(outcome.errors.contains("so it is") == (status != 0))
+  }
+
+  @Test("prints no control character of the server's reason")
+  func escapes() async throws {
+    let backend = try TLSBackend(opened: { $0.close(.internalError, reason: "\u{1B}]0;mine\u{07}\u{9B}2J") })
+    defer { backend.stop() }
+    let outcome = try await backend.connect("--stay")
+    #expect(outcome.status == 76)
+    #expect(outcome.errors.contains("]0;mine"))
+    let controls = outcome.errors.unicodeScalars.filter { $0.properties.generalCategory == .control && $0 != "\n" }
+    #expect(controls.isEmpty)
+  }
+
+  @Test("tells what the server said of the end, and not that sending failed thereafter")
+  func closeBeforeSendFault() async throws {
+    let backend = try TLSBackend(received: { _, socket in
+      socket.send(.binary(Array(repeating: 0, count: 1 << 18)))
+      socket.close(.revoked, reason: "gone")
+    })
+    defer { backend.stop() }
+    // It is still writing the answer when the Close comes, and sending fails.
+    let outcome = try await backend.connect(
+      by: #"{ "$@" </dev/zero; echo "status $?" >&2; } | { sleep 1; cat >/dev/null; }"#, "--binary")
+    #expect(outcome.complaints == ["error: this device's key was revoked: gone", "status 77"])
+  }
+
+  @Test("an input that cannot be read is no end of the input")
+  func unreadableInput() async throws {
+    let backend = try TLSBackend()
+    defer { backend.stop() }
+    let outcome = try await backend.connect(by: #""$@" </"#)
+    #expect(outcome.status == 66)
+    #expect(outcome.complaints.first == "error: standard input: Is a directory")
+  }
+
+  @Test("an input that does not block is waited for")
+  func nonblockingInput() async throws {
+    let backend = try TLSBackend(received: { message, socket in socket.send(message) })
+    defer { backend.stop() }
+    let nonblocking =
+      "import os,sys,fcntl; fcntl.fcntl(0,fcntl.F_SETFL,os.O_NONBLOCK); os.execv(sys.argv[1],sys.argv[1:])"
+    let outcome = try await backend.connect(
+      by: "{ sleep 0.5; echo late; sleep 0.5; echo later; } | python3 -c '\(nonblocking)' \"$@\"")
+    #expect(outcome == Outcome(status: 0, output: "late\nlater\n", errors: ""))
+  }
+
+  @Test("--stay waits for the server when the input has ended; without it, silence ends the socket")
+  func stay() async throws {
+    let backend = try TLSBackend(received: { message, socket in
+      Task {
+        try? await Task.sleep(for: .milliseconds(700))
+        socket.send(message)
+        socket.close(.normal)
+      }
+    })
+    defer { backend.stop() }
+    #expect(
+      try await backend.connect("--stay", "--linger", "0", input: "x\n")
+        == Outcome(status: 0, output: "x\n", errors: ""))
+    #expect(try await backend.connect("--linger", "0.1", input: "x\n") == Outcome(status: 0, output: "", errors: ""))
+  }
+
+  @Test("--binary carries bytes of any kind, however many")
+  func binary() async throws {
+    let backend = try TLSBackend(received: { message, socket in socket.send(message) })
+    defer { backend.stop() }
+    let bytes = (0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) }
+    let file = backend.place.folder + "/bytes"
+    try Data(bytes).write(to: URL(fileURLWithPath: file))
+    let outcome = try await backend.connect(by: "\"$@\" <'\(file)' | cmp - '\(file)'", "--binary")
+    #expect(outcome == Outcome(status: 0, output: "", errors: ""))
+  }
+
+  @Test("a signal closes the socket in order", arguments: [SIGINT, SIGTERM])
+  func signals(signal: Int32) async throws {
+    let backend = try TLSBackend(received: { message, socket in socket.send(message) })
+    defer { backend.stop() }
+    let process = try ChildProcess(Program.attest.path, backend.arguments)
+    defer { process.kill() }
+    process.write("hello\n")
+    _ = try await process.output.first("the echo") { $0 == "hello" }
+    process.send(signal)
+    #expect(try await process.exit().code == 0)
+    try await backend.closes.wait(for: "the Close") { $0 == [1000] ? () : nil }
+  }
+
+  @Test("a path that the server does not have is called a refusal, with a hint")
+  func notFound() async throws {
+    let backend = try TLSBackend(status: 404)
+    defer { backend.stop() }
+    let outcome = try await backend.connect("--once", "x")
+    #expect(outcome.status == 77)
+    #expect(outcome.complaints.first == "error: the gate refused: 404: no reason given")
+    #expect(outcome.complaints.last?.contains("does it have this path?") == true)
+  }
+}
