@@ -110,6 +110,6 @@ extension RegistrationMessage {
     self.keyID = keyID
     // All three are base64 or hex and need no escapes; a key service that answers otherwise gets its text escaped.
     body = Array(
-      #"{"keyId":\#(JSONText.quoted(keyID)),"attestation":"\#(Base64.encode(attestation))","nonce":"\#(nonce)"}"#.utf8)
+      #"{"keyId":\#(JSONText.quote(keyID)),"attestation":"\#(Base64.encode(attestation))","nonce":"\#(nonce)"}"#.utf8)
   }
 }

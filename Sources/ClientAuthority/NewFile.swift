@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Files that are written whole or not at all, and never over others by accident.
 enum NewFile {
-  /// Writes `bytes` to a file at `path`, on the disk when this returns.
+  /// Writes `bytes` to a file at `path`; it and its name are on the disk when this returns.
   ///
   /// - Parameters:
   ///   - mode: the permissions; at no time are there more.
@@ -19,6 +19,7 @@ enum NewFile {
     // A link is refused where there is something, and a renaming is not.
     let code = isReplacing ? rename(temporary, path) : link(temporary, path)
     guard code == 0 else { throw errno == EEXIST ? .exists(path) : .system("write", path: path, code: errno) }
+    try synchronizeFolder(of: path)
   }
 
   /// The content of the file at `path`, at most a mebibyte.
@@ -40,14 +41,35 @@ enum NewFile {
 
   /// Makes the folder at `path` and those above it, where there are none: for its owner alone.
   static func makeFolder(_ path: String) throws(ClientAuthorityFault) {
-    if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-      throw .system("make the folder", path: path, code: errno)
+    if try makeOneFolder(path) { return }
+    guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+      throw .system("make the folder", path: path, code: ENOENT)
     }
     try makeFolder(String(path[..<slash]))
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-      throw .system("make the folder", path: path, code: errno)
+    guard try makeOneFolder(path) else { throw .system("make the folder", path: path, code: ENOENT) }
+  }
+
+  /// `false` if the folder above `path` is missing.
+  private static func makeOneFolder(_ path: String) throws(ClientAuthorityFault) -> Bool {
+    if mkdir(path, 0o700) == 0 { return true }
+    switch errno {
+    case ENOENT: return false
+    case EEXIST:
+      var status = stat()
+      guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+        throw .system("make the folder", path: path, code: ENOTDIR)
+      }
+      return true
+    default: throw .system("make the folder", path: path, code: errno)
     }
+  }
+
+  private static func synchronizeFolder(of path: String) throws(ClientAuthorityFault) {
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard file >= 0 else { throw .system("open", path: folder, code: errno) }
+    defer { close(file) }
+    guard fsync(file) == 0 else { throw .system("write", path: folder, code: errno) }
   }
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }

@@ -112,7 +112,6 @@ public struct CloseCode: Sendable, Hashable {
   /// The gate drains.
   public static let goingAway = CloseCode(1001)
   public static let protocolError = CloseCode(1002)
-  public static let unsupportedData = CloseCode(1003)
   public static let invalidPayload = CloseCode(1007)
   public static let tooBig = CloseCode(1009)
   public static let internalError = CloseCode(1011)

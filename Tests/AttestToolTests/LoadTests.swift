@@ -98,12 +98,14 @@ struct LoadCommandTests {
     #expect(try await process.errors.all().first == "error: 2 messages did not come back")
   }
 
-  @Test("exits 76 with a hint when the server is not to be trusted")
-  func untrusted() async throws {
-    let house = try await House()
-    let outcome = try await house.place.run(["load", house.url, "--open", "-d", "1s"])
+  @Test("says why and what to do when the server breaks the protocol")
+  func noGate() async throws {
+    // More than an answer may have.
+    let backend = try TLSBackend(answer: Response(status: 200, body: Array(repeating: 0, count: 2 << 20)))
+    defer { backend.stop() }
+    let outcome = try await backend.place.run(["load", backend.url, "--ca", backend.authority, "--open", "-d", "1s"])
     #expect(outcome.status == 76)
-    #expect(outcome.complaints.last?.hasPrefix("hint: name the gate's authority") == true, "\(outcome.errors)")
+    #expect(outcome.complaints.last == "hint: is it a gate that answers at this address?", "\(outcome.errors)")
   }
 
   @Test("tells people how many messages there were and how long they took, with a row for each power of two")

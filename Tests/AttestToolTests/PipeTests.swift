@@ -12,7 +12,7 @@ import TransportEngine
 
 /// A TLS server of WebSockets in this process, which does with each socket what a test says, and the client's arguments to
 /// reach it: a certificate stands for the device.
-private final class TLSBackend: RequestResponder {
+final class TLSBackend: RequestResponder {
   typealias Opened = @Sendable (WebSocketChannel) -> Void
   typealias Received = @Sendable (WebSocketMessage, WebSocketChannel) -> Void
 
@@ -21,16 +21,17 @@ private final class TLSBackend: RequestResponder {
   let closes = Watched<[UInt16]>([])
   private let opened: Opened
   private let received: Received
-  private let status: Int?
+  private let answer: Response?
   private let folder: AuthorityFolder
   private let engine = Guarded<Engine?>(nil)
 
-  /// - Parameter status: of the answer to the handshake, if not 101.
-  init(status: Int? = nil, opened: @escaping Opened = { _ in }, received: @escaping Received = { _, _ in }) throws {
+  /// - Parameter answer: to the handshake, if not 101.
+  init(answer: Response? = nil, opened: @escaping Opened = { _ in }, received: @escaping Received = { _, _ in }) throws
+  {
     place = try Workplace()
     folder = AuthorityFolder(path: place.folder + "/dev")
     _ = try folder.loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
-    (self.opened, self.received, self.status) = (opened, received, status)
+    (self.opened, self.received, self.answer) = (opened, received, answer)
     let tls = try ServerTLS(.init(certificateFile: folder.serverCertificatePath, keyFile: folder.serverKeyPath))
     let engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: tls, responder: self)
     self.engine.withLock { $0 = engine }
@@ -38,8 +39,10 @@ private final class TLSBackend: RequestResponder {
 
   var url: String { "wss://localhost:\(engine.withLock { $0?.address.port ?? 0 })/" }
 
+  var authority: String { folder.tlsAuthorityPath }
+
   var arguments: [String] {
-    ["connect", url, "--ca", folder.tlsAuthorityPath, "--cert", folder.serverCertificatePath]
+    ["connect", url, "--ca", authority, "--cert", folder.serverCertificatePath]
       + ["--key", folder.serverKeyPath]
   }
 
@@ -61,7 +64,7 @@ private final class TLSBackend: RequestResponder {
   func stop() { engine.withLock { $0.take() }?.stop() }
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
-    if let status { return .respond(Response(status: status)) }
+    if let answer { return .respond(answer) }
     return .converse(Session(self))
   }
 
@@ -192,7 +195,7 @@ struct PipeTests {
 
   @Test("a path that the server does not have is called a refusal, with a hint")
   func notFound() async throws {
-    let backend = try TLSBackend(status: 404)
+    let backend = try TLSBackend(answer: Response(status: 404))
     defer { backend.stop() }
     let outcome = try await backend.connect("--once", "x")
     #expect(outcome.status == 77)

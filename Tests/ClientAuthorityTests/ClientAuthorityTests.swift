@@ -42,6 +42,17 @@ struct ClientAuthorityTests {
     }
   }
 
+  @Test("is not made where a file stands in the place of its folder")
+  func fileForFolder() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try Data().write(to: URL(fileURLWithPath: folder + "/ca"))
+      let authority = ClientAuthority(folder: folder + "/ca")
+      #expect(throws: ClientAuthorityFault.system("make the folder", path: folder + "/ca", code: ENOTDIR)) {
+        try authority.make(DistinguishedName(.commonName("CA")), days: 1, at: now, isReplacing: false)
+      }
+    }
+  }
+
   @Test("signs what openssl's own authority would, so that the guide's commands and these mix")
   func guideAuthority() async throws {
     try await withAuthority { authority in
