@@ -317,10 +317,14 @@ struct SocketTests {
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
       let token = try await backend.pendingToken(phone)
-      let told = try await Notices(backend.premises).news(for: Self.proof(backend), after: 0)
+      let told = try await Notices(backend.premises).news(
+        for: Self.proof(backend), boundTo: .attestedKey(phone.app.keyHash), after: 0)
       #expect(told.isSessionLive && told.notices.isEmpty && told.upTo == 0)
       #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
-      #expect(try await Notices(backend.premises).news(for: Self.proof(backend), after: 0).notices.count == 2)
+      #expect(
+        try await Notices(backend.premises).news(
+          for: Self.proof(backend), boundTo: .attestedKey(phone.app.keyHash), after: 0
+        ).notices.count == 2)
     }
   }
 
@@ -396,6 +400,26 @@ struct SocketTests {
         let answer = try await socket.call("session.attach", ["token": .string(token)])
         #expect(answer["error"]?["data"]?["code"] == "device_mismatch")
       }
+      // Nor is it by the head of the request that opens the socket.
+      await #expect(throws: TestSocket.NotUpgraded.self) {
+        try await TestSocket.with(backend, as: .genuine(), token: token) { _ in }
+      }
+      let entries = try await Administration(backend.premises).history(
+        of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
+      #expect(entries.filter { $0.event == "binding.refused" && $0.detail == "operation=session.attach" }.count == 2)
+    }
+  }
+
+  @Test("X-042 what is new is told to the session's own app instance alone")
+  func foreignNews() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.token(phone)
+      let (proof, notices) = (try await Self.proof(backend), Notices(backend.premises))
+      let own = try await notices.news(for: proof, boundTo: .attestedKey(phone.app.keyHash), after: 0)
+      #expect(own.isSessionLive && own.notices.count == 1)
+      let foreign = try await notices.news(for: proof, boundTo: .attestedKey("another"), after: 0)
+      #expect(!foreign.isSessionLive && foreign.notices.isEmpty && foreign.pushes.isEmpty)
     }
   }
 }

@@ -26,12 +26,14 @@ public struct Notices: Sendable {
   }
 
   /// What is new after `sequence`; `nil` for what comes from now on. A session that is not full is told nothing but
-  /// whether it lives, and what it missed once it is full.
-  public func news(for proof: SessionProof, after sequence: Int64?) async throws -> News {
+  /// whether it lives, and what it missed once it is full. Another app instance's session is as one that has ended.
+  public func news(
+    for proof: SessionProof, boundTo binding: Binding, after sequence: Int64?
+  ) async throws -> News {
     let now = premises.clock.now()
     return try await premises.store.read { records in
       let session = try records.session(proof.sessionID)
-      let isLive = session?.isLive(at: now) ?? false
+      let isLive = session?.isLive(at: now) == true && session?.binding == binding
       let isFull = isLive && session?.scope == .full
       let pushes = isFull ? try records.pendingPushes(for: proof, at: now) : []
       guard let sequence, isFull else {

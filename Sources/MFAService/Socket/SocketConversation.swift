@@ -138,7 +138,8 @@ final class SocketConversation: Sendable {
     let (attached, toldUpTo, attachments) = state.withLock { ($0.session, $0.toldUpTo, $0.attachments) }
     guard let proof = attached else { return true }
     guard !proof.isExpired(at: clock.now()) else { return false }
-    let news = try await notices.news(for: proof, after: toldUpTo)
+    let news = try await notices.news(
+      for: proof, boundTo: caller.identity.binding, after: toldUpTo)
     // Another session was attached meanwhile: it has been told nothing of its own, and asks for itself.
     guard state.withLock({ $0.attachments }) == attachments else { return true }
     for notice in news.notices {

@@ -116,7 +116,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
-  /// Who opens a socket.
+  /// Who opens a socket. A session that they bring is attached, so it is admitted as `session.attach` admits one.
   private func caller(opening head: HTTPRequestHead) async throws(UpgradeRefusal) -> Caller {
     var fields = HTTPFields()
     for header in head.headers {
@@ -127,9 +127,18 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     do {
       let caller = try await service.callers.caller(of: fields, requestID: requestID)
       guard Self.paths.contains(String(path)) else { throw RequestFault.unknownOperation }
+      if caller.session != nil { try await admit(caller) }
       return caller
     } catch {
       throw UpgradeRefusal(refusal: PublicRefusal(error), requestID: requestID)
+    }
+  }
+
+  private func admit(_ caller: Caller) async throws {
+    do {
+      try await Notices(service.premises).admit(caller)
+    } catch {
+      throw await service.registry.kept(error, of: AttachRequest.method, by: caller)
     }
   }
 
