@@ -13,17 +13,26 @@ final class PostgresConnection {
   /// Why nothing more can be asked: an answer that came later would be taken for another call's. `nil` while all is well.
   private var fault: Fault?
 
-  /// What libpq is given unless the URL says otherwise. A peer that is silent is given up long before the kernel would.
+  /// What libpq is given unless the URL says otherwise. A peer that is silent is given up long before the kernel would, and
+  /// of several hosts the one that can be written to is taken.
   private static let standard = [
     "application_name": "mfa-backend", "connect_timeout": "3", "keepalives_idle": "10", "keepalives_interval": "3",
-    "keepalives_count": "3", "tcp_user_timeout": "10000",
+    "keepalives_count": "3", "tcp_user_timeout": "10000", "target_session_attrs": "read-write",
   ]
+
+  /// How long a transaction may stand still between two statements. It holds the lock of all writers: of a process that
+  /// was stopped in its middle the server ends the connection.
+  static let longestIdleness = Duration.seconds(5)
 
   /// An error that libpq or the server reported.
   struct Fault: DatabaseFault, CustomStringConvertible {
     /// SQLSTATE; empty if libpq itself found the fault.
     let code: String
     let message: String
+
+    /// Whether the server has become another one: read-only (`25006`), as a primary that was demoted is, or on its way down
+    /// (`57P01` to `57P05`). The next connection finds the one that took its place.
+    var endsConnection: Bool { code == "25006" || code.hasPrefix("57P") }
 
     var description: String { code.isEmpty ? message : "\(message) (\(code))" }
   }
@@ -47,7 +56,12 @@ final class PostgresConnection {
     }
     guard PQsetnonblocking(handle, 1) == 0 else { throw Fault(code: "", message: Self.message(of: handle)) }
     let limit = max(1, patience.components.seconds - 1) * 1000
-    try execute("SET statement_timeout = \(limit); SET lock_timeout = \(limit)")
+    let idleness = Self.longestIdleness.components.seconds * 1000
+    try execute(
+      """
+      SET statement_timeout = \(limit); SET lock_timeout = \(limit);
+      SET idle_in_transaction_session_timeout = \(idleness)
+      """)
   }
 
   deinit { PQfinish(handle) }
@@ -108,7 +122,10 @@ final class PostgresConnection {
       if refusal == nil { refusal = result.fault }
       last = result
     }
-    if let refusal { throw refusal }
+    if let refusal {
+      if refusal.endsConnection { fault = refusal }
+      throw refusal
+    }
     guard let last else { throw lost() }
     return last
   }
