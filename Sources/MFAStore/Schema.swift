@@ -31,7 +31,7 @@ struct Schema {
     [
       Step(accounts + sessions + codes + factors + history), Step(identities),
       Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
-      Step(recoveries + refusals + networks),
+      Step(recoveries + refusals + networks), Step(liveSessions),
     ]
   }
 
@@ -186,6 +186,10 @@ struct Schema {
       """,
       "CREATE INDEX networks_by_age ON networks (last_seen_at)",
     ]
+  }
+
+  private var liveSessions: [String] {
+    ["CREATE INDEX sessions_live ON sessions (user_id, created_at) WHERE revoked_at IS NULL"]
   }
 
   private var history: [String] {

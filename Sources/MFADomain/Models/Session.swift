@@ -24,6 +24,9 @@ public struct Session: Sendable, Hashable {
   /// How long its refresh tokens can prolong it, from its start.
   public static let lifetime = Duration.seconds(30 * 86400)
 
+  /// How many of one device live. A sign-in beyond it ends the oldest.
+  public static let mostOfDevice = 10
+
   public let id: UUID
   public let userID: UUID
   /// The device that signed in; `nil` once a session is a user's without one.

@@ -75,6 +75,9 @@ public protocol SessionRecords {
   func sessions(of userID: UUID) throws -> [Session]
   func insert(_ session: Session) throws
   func update(_ session: Session) throws
+  /// Ends those of the user that live at `now`, of `deviceID` alone if it is given, but for the newest `spared`; gives how
+  /// many. It is one statement, however many there are.
+  func revokeSessions(of userID: UUID, on deviceID: DeviceID?, sparing spared: Int, at now: Timestamp) throws -> Int
   func removeSessions(expiredBefore instant: Timestamp) throws
 }
 

@@ -54,7 +54,7 @@ public struct Administration: Sendable {
       var locked = user
       locked.lockedAt = now
       try records.update(locked)
-      try records.endSessions(of: user, at: now)
+      try records.endSessions(of: user.id, at: now)
     }
   }
 
@@ -85,7 +85,7 @@ public struct Administration: Sendable {
         try records.remove(device, of: user, at: now)
         _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
       }
-      try records.endSessions(of: user, at: now)
+      try records.endSessions(of: user.id, at: now)
       try records.releaseBrakes(of: user)
       _ = try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
       try Linking.void(.user, for: user, in: records)
@@ -172,10 +172,6 @@ extension SessionRecords where Self: UserRecords & NoticeRecords & BrakeRecords 
     guard now.since(session.authenticatedAt) <= policy.freshProof else {
       throw Refusal.freshProofRequired(maximumAge: policy.freshProof)
     }
-  }
-
-  fileprivate func endSessions(of user: User, at now: Timestamp) throws {
-    for var session in try sessions(of: user.id) where session.isLive(at: now) { try revoke(&session, at: now) }
   }
 
   fileprivate func releaseBrakes(of user: User) throws {

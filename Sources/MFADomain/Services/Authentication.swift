@@ -120,7 +120,7 @@ public struct Authentication: Sendable {
       // A debug build has no attested key that would vouch for where its own is kept (RFC 8176).
       let method = caller.identity.binding == .debugBuild ? "swk" : "hwk"
       let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: [method])
-      try records.insert(session)
+      try records.begin(session, of: user, by: caller, at: now)
       try records.note(.signatureAccepted, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)
       return .success((session, user))
     }

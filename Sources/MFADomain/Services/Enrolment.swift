@@ -206,7 +206,7 @@ public struct Enrolment: Sendable {
       _ = try records.append(.methodChanged, to: user.id, concerning: deviceID.text, at: now)
       if event == .deviceDowngraded {
         try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
-        try records.endSessions(of: device, at: now)
+        try records.endSessions(of: user.id, on: device.id, at: now)
       }
       return user.id
     }
@@ -273,14 +273,6 @@ where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords & C
     try removeChallenges(of: device.id)
     try removeTrustedDevices(of: user.id, boundTo: device.binding)
     try Linking.void(.user, for: user, in: self)
-    try endSessions(of: device, at: now)
-  }
-}
-
-extension SessionRecords where Self: NoticeRecords {
-  fileprivate func endSessions(of device: Device, at now: Timestamp) throws {
-    for var session in try sessions(of: device.userID) where session.deviceID == device.id && session.isLive(at: now) {
-      try revoke(&session, at: now)
-    }
+    try endSessions(of: user.id, on: device.id, at: now)
   }
 }

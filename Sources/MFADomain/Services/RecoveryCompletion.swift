@@ -28,9 +28,7 @@ extension AccountRecovery {
     }
     try records.removeTrustedDevices(of: user.id, boundTo: nil)
     try records.removeNetworks(of: user.id)
-    for var session in try records.sessions(of: user.id) where session.isLive(at: now) {
-      try records.revoke(&session, at: now)
-    }
+    try records.endSessions(of: user.id, at: now)
     let name = recovery.id.uuidString.lowercased()
     try records.note(.recoveryCompleted, by: caller, account: user.username.key, ["recovery=\(name)"], at: now)
     _ = try records.append(.recoveryCompleted, to: user.id, concerning: name, at: now)

@@ -170,7 +170,23 @@ extension SessionRecords where Self: FactorRecords & SecurityKeyRecords {
   }
 }
 
+extension SessionRecords where Self: AuditRecords {
+  /// Inserts the session of a sign-in, and ends the oldest of its device that are too many by it.
+  func begin(_ session: Session, of user: User, by caller: Caller, at now: Timestamp) throws {
+    let ended = try revokeSessions(of: user.id, on: session.deviceID, sparing: Session.mostOfDevice - 1, at: now)
+    try insert(session)
+    guard ended > 0 else { return }
+    try note(.sessionRevoked, by: caller, account: user.username.key, ["count=\(ended)", "reason=too_many"], at: now)
+  }
+}
+
 extension SessionRecords where Self: NoticeRecords {
+  /// Ends all sessions of `user`, or of `device` alone, and tells the user's devices once.
+  func endSessions(of userID: UUID, on device: DeviceID? = nil, at now: Timestamp) throws {
+    guard try revokeSessions(of: userID, on: device, sparing: 0, at: now) > 0 else { return }
+    _ = try append(.sessionRevoked, to: userID, concerning: device?.text, at: now)
+  }
+
   /// Ends `session` and tells its user's devices.
   func revoke(_ session: inout Session, at now: Timestamp) throws {
     session.revokedAt = now

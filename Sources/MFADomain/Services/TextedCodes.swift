@@ -152,7 +152,7 @@ public struct TextedCodes: Sendable {
         let scope = try records.scope(
           after: device.method == .smsOTP ? trust : nil, for: user, on: device, premises.policy, by: caller, at: now)
         let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["sms"])
-        try records.insert(session)
+        try records.begin(session, of: user, by: caller, at: now)
         return (session, user)
       }
     }

@@ -39,6 +39,17 @@ extension SQLRecords: SessionRecords {
       ])
   }
 
+  func revokeSessions(of userID: UUID, on deviceID: DeviceID?, sparing spared: Int, at now: Timestamp) throws -> Int {
+    let live = "user_id = ? AND revoked_at IS NULL AND expires_at > ?" + (deviceID == nil ? "" : " AND device_id = ?")
+    let whose: [SQLValue] = [.uuid(userID), .time(now)] + (deviceID.map { [.text($0.text)] } ?? [])
+    return try sql.run(
+      """
+      UPDATE sessions SET revoked_at = ? WHERE \(live) AND id NOT IN
+        (SELECT id FROM sessions WHERE \(live) ORDER BY created_at DESC, id DESC LIMIT ?)
+      """,
+      [.time(now)] + whose + whose + [.integer(spared)])
+  }
+
   func removeSessions(expiredBefore instant: Timestamp) throws {
     try sql.run("DELETE FROM sessions WHERE expires_at < ?", [.time(instant)])
   }

@@ -1,0 +1,85 @@
+import ByteCoding
+import Foundation
+import Locking
+import MFADomain
+import MFAFixtures
+import MFAStore
+import PostgresServers
+import Testing
+
+@Suite("How many sessions there are")
+struct SessionCountTests {
+  @Test(
+    "ten sessions of a device live, and each sign-in beyond ends the oldest", arguments: TestDatabase.allCases)
+  func mostOfDevice(_ database: TestDatabase) async throws {
+    try await TestBackend.with(store: database.open()) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      var tokens: [String] = []
+      for _ in 1...12 {
+        tokens.append(try await backend.signIn(phone)["token"]?.text ?? "")
+        backend.clock.advance(by: .seconds(1))
+      }
+      for (index, token) in tokens.enumerated() {
+        let status = try await backend.get("/devices/testuser", as: phone.app, token: token).status
+        #expect(status == (index < 2 ? 401 : 200), "session \(index + 1)")
+      }
+      let entries = try await Administration(backend.premises).history(
+        of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
+      #expect(
+        entries.filter { $0.event == "session.revoked" }.map(\.detail)
+          == Array(repeating: "count=1 reason=too_many", count: 2))
+    }
+  }
+
+  @Test("the sessions of one device take no place of another's")
+  func otherDevice() async throws {
+    try await TestBackend.with { backend in
+      let (first, second) = (TestPhone(), TestPhone())
+      let token = try await backend.token(first)
+      _ = try await backend.link(second, to: first, token: token)
+      for _ in 1...11 { _ = try await backend.signIn(second) }
+      #expect(try await backend.get("/devices/testuser", as: first.app, token: token).status == 200)
+    }
+  }
+
+  @Test("any number of sessions end by as many statements as one, and are told of once")
+  func statements() async throws {
+    var counts: [Int] = []
+    for sessions in [1, 300] {
+      let count = Guarded(0)
+      let store = try SQLiteMFAStore.ephemeral(trace: StatementTrace { _, _ in count.withLock { $0 += 1 } })
+      try await TestBackend.with(store: store) { backend in
+        let phone = TestPhone()
+        let token = try await backend.token(phone)
+        // As a backend without the bound has left them.
+        try await store.write { records in
+          guard let user = try records.user(named: "testuser"), let known = try records.sessions(of: user.id).first
+          else { return }
+          for _ in 1..<sessions {
+            try records.insert(
+              Session(
+                id: UUID(), userID: user.id, deviceID: known.deviceID, binding: known.binding, scope: .full,
+                methods: [], authenticatedAt: known.createdAt, createdAt: known.createdAt,
+                expiresAt: known.expiresAt, rotatedAt: known.createdAt))
+          }
+        }
+        count.withLock { $0 = 0 }
+        try await Administration(backend.premises).lock(Username("testuser"), by: .command(name: "test"))
+        counts.append(count.withLock { $0 })
+        #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
+        let (live, notices) = try await store.read { [now = backend.clock.now] records in
+          guard let user = try records.user(named: "testuser") else { return (-1, [Notice]()) }
+          return (
+            try records.sessions(of: user.id).filter { $0.isLive(at: now) }.count,
+            try records.notices(of: user.id, after: 0, atMost: 1000)
+          )
+        }
+        #expect(live == 0)
+        #expect(notices.map(\.kind) == [.deviceEnrolled, .sessionRevoked, .locked])
+        #expect(notices.map(\.concerning) == [phone.deviceID, nil, nil])
+      }
+    }
+    #expect(counts[0] == counts[1])
+  }
+}
