@@ -125,12 +125,19 @@ struct EnrolmentTests {
       }
       let first = try await ask("owner", nil)
       #expect(first.status == 409)
-      for username in ["owner", "other", "nobody"] {
-        for code in [nil, "WRONGONE"] as [JSONValue?] {
-          let answer = try await ask(username, code)
-          #expect(answer.status == first.status && answer.json == first.json, "\(username)")
+      func expectNothing(_ state: Comment) async throws {
+        for username in ["owner", "other", "nobody"] {
+          for code in [nil, "WRONGONE"] as [JSONValue?] {
+            let answer = try await ask(username, code)
+            #expect(answer.status == first.status && answer.json == first.json, "\(username), \(state)")
+          }
         }
       }
+      try await expectNothing("enrolled")
+      let token = try await backend.signIn(owner)["token"]?.text
+      #expect(try await backend.post("/mfa/unenroll", owner.naming, as: owner.app, token: token).status == 200)
+      // Six times a wrong code: the last rests the app instance, and that tells nothing either.
+      for _ in 1...6 { try await expectNothing("removed") }
     }
   }
 
@@ -219,6 +226,25 @@ struct EnrolmentTests {
       body["linkCode"] = code ?? nil
       #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == 429)
       #expect(try await backend.post("/mfa/enroll", .object(body), as: .genuine()).status == 200)
+    }
+  }
+
+  @Test("A-230 a link code for a name that nobody has makes no account, and rests who guesses")
+  func mistypedName() async throws {
+    try await TestBackend.with { backend in
+      let first = TestPhone()
+      let token = try await backend.token(first)
+      let code = try await backend.post("/mfa/link", [:], as: first.app, token: token)["linkCode"]
+      let second = TestPhone(username: "tetsuser")
+      guard case .object(var body) = second.enrolment() else { return }
+      body["linkCode"] = code ?? nil
+      for status in [401, 401, 401, 401, 401, 429] {
+        #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == status)
+      }
+      #expect(try await backend.premises.store.read { try $0.isAccount("tetsuser") } == false)
+      // The right name takes the code still.
+      body["username"] = .string(first.username)
+      #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == 200)
     }
   }
 

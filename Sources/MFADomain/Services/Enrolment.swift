@@ -108,10 +108,14 @@ public struct Enrolment: Sendable {
     of application: Application, enrolling known: Device?, for user: User?, by caller: Caller, _ policy: Policy,
     _ vault: Vault, in records: any Records, at now: Timestamp
   ) throws -> Refusal? {
-    if let code = application.linkCode, let user, known == nil || known?.isRemoved(from: user) == true {
-      let judged = try Linking.judge(code, for: user, by: caller, vault, in: records, at: now)
-      if case .failure(let refusal) = judged { return refusal }
-      try checkRoom(for: user, policy, in: records)
+    if let code = application.linkCode, known == nil || user.map({ known?.isRemoved(from: $0) == true }) == true {
+      let judged = try Linking.judge(
+        code, for: user, named: application.username, by: caller, vault, in: records, at: now)
+      // Another app instance could find out by the refusal of a wrong code whose the removed device was.
+      if case .failure(let refusal) = judged {
+        return known.map { $0.binding != caller.identity.binding } == true ? .deviceExists : refusal
+      }
+      if let user { try checkRoom(for: user, policy, in: records) }
       return nil
     }
     do {

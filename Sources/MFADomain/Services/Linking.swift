@@ -35,24 +35,32 @@ public struct Linking: Sendable {
   }
 
   /// Uses a code up; a wrong one is counted against the code, and against the app instance that guessed.
+  ///
+  /// - Parameter user: whose `username` is; a name that nobody has, mistyped or guessed, has no code, and its guesses are
+  ///   counted alike.
   static func judge(
-    _ guess: CodeGuess, for user: User, by caller: Caller, _ vault: Vault, in records: any Records, at now: Timestamp
+    _ guess: CodeGuess, for user: User?, named username: Username, by caller: Caller, _ vault: Vault,
+    in records: any Records, at now: Timestamp
   ) throws -> Result<Void, Refusal> {
-    if user.lockedAt != nil {
+    let account = username.key
+    if user?.lockedAt != nil {
       let refusal = Refusal.accountLocked(retryAfter: nil)
-      try records.noteRefusedCode(refusal, .link, by: caller, account: user.username.key, at: now)
+      try records.noteRefusedCode(refusal, .link, by: caller, account: account, at: now)
       return .failure(refusal)
     }
+    let subject = user.map { Self.subject($0, .user) } ?? "link:name:\(account)"
     func isRight(_ code: OneTimeCode) -> Bool {
       constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
     }
-    let open = try Giver.allCases.compactMap { try records.newestCode(for: subject(user, $0), .link) }
-      .filter { $0.isOpen(at: now) }
+    let codes = try user.map { user in
+      try Giver.allCases.compactMap { try records.newestCode(for: Self.subject(user, $0), .link) }
+    }
+    let open = (codes ?? []).filter { $0.isOpen(at: now) }
     // Which code it is decides whose it is; whether it may be looked at at all is decided by `judge`.
     let meant = open.first(where: isRight) ?? open.first
     return try records.judge(
-      .link, for: meant?.subject ?? subject(user, .user),
-      braking: "\(subject(user, .user)):\(caller.identity.subject)", by: caller, account: user.username.key, at: now
+      .link, for: meant?.subject ?? subject, braking: "\(subject):\(caller.identity.subject)", by: caller,
+      account: account, at: now
     ) {
       isRight($0) ? () : nil
     } then: {
