@@ -8,9 +8,12 @@ final class ClosingSignals: Sendable {
   private let state = Guarded((received: false, waiting: [CheckedContinuation<Void, Never>]()))
 
   /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
-  init(_ body: @escaping @Sendable () -> Void) {
+  ///
+  /// - Parameter once: whether the first signal is the only one that is heard, and the next one ends the process.
+  init(once: Bool = false, _ body: @escaping @Sendable () -> Void) {
     ProcessSignals.hear(Self.numbers) { [weak self] _ in
       self?.note()
+      if once { self?.stop() }
       body()
     }
   }

@@ -39,9 +39,9 @@ struct SocketPipe: Sendable {
   ///
   /// When the input has ended, all of it has left, and nothing has come for `linger`, the socket is closed: few servers
   /// answer what they were asked once they have been sent a Close. Without `linger` it is the server's to close. SIGINT
-  /// and SIGTERM close the socket.
+  /// and SIGTERM close the socket, and the second of them ends the process.
   func run(linger: Duration?) async throws(Failure) {
-    let signals = ClosingSignals { Task { await socket.close() } }
+    let signals = ClosingSignals(once: true) { Task { await socket.close() } }
     defer { signals.stop() }
     if StandardInput.isTerminal { StandardError.write("connected; each line is a message, Ctrl-D ends\n") }
     let fault = Shared<InputFault?>(nil)

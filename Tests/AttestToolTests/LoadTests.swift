@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Locking
 import TestSupport
 import Testing
@@ -98,6 +99,20 @@ struct LoadCommandTests {
     #expect(try await process.errors.all().first == "error: 2 messages did not come back")
   }
 
+  @Test("ends at the second signal while a server is mute in the handshake")
+  func muteHandshake() async throws {
+    let listener = try MuteListener()
+    let process = try ChildProcess(
+      Program.attest.path, ["load", "wss://127.0.0.1:\(listener.port)/", "--open", "--connect", "-d", "60s"])
+    defer { process.kill() }
+    #expect(try await Aside { listener.accept() }.value)
+    process.send(SIGINT)
+    try await Task.sleep(for: .milliseconds(500))
+    #expect(!process.hasEnded)
+    process.send(SIGINT)
+    #expect(try await process.exit(within: .seconds(5)) == .signal(SIGINT))
+  }
+
   @Test("says why and what to do when the server breaks the protocol")
   func noGate() async throws {
     // More than an answer may have.
@@ -166,6 +181,32 @@ struct LoadCommandTests {
     #expect(try Report(outcome).mismatches == 5)
     #expect(outcome.complaints.first == "error: 5 messages did not come back as they were sent")
   }
+}
+
+/// A TCP server that says nothing.
+private final class MuteListener: Sendable {
+  private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  let port: UInt16
+
+  init() throws {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let descriptor = descriptor
+    let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0 && getsockname(descriptor, $0, &length) == 0
+      }
+    }
+    try #require(isListening)
+    port = UInt16(bigEndian: address.sin_port)
+  }
+
+  deinit { close(descriptor) }
+
+  /// Whether somebody has connected; waits for that. The connection is left as it is.
+  func accept() -> Bool { Glibc.accept(descriptor, nil, nil) >= 0 }
 }
 
 /// An echo server in this process that may change what it sends back.

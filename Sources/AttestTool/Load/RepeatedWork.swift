@@ -44,7 +44,8 @@ extension LoadPlan {
     _ body: @escaping @Sendable (_ worker: Int) async throws(Failure) -> @Sendable () async -> Void
   ) async -> LoadResult {
     let tally = Guarded(LoadTally())
-    let signals = ClosingSignals {}
+    // What a mute server holds up is waited for until the second one.
+    let signals = ClosingSignals(once: true) {}
     defer { signals.stop() }
     let progress = LoadProgress(self) { tally.withLock { $0 } }
     let start = monotonicNanoseconds()

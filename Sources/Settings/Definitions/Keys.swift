@@ -85,7 +85,7 @@ enum Keys {
     "The authority of a `wss:` upstream, PEM, instead of the system's.")
   static let upstreamName = Key(
     "routes[].upstream_tls.server_name", .serverName, example: "chat.internal.example",
-    "The name in a `wss:` upstream's certificate, instead of its host.")
+    "The name that a `wss:` upstream's certificate has as an alternative name, instead of its host.")
 
   static let maxAge = Key(
     "session.max_age", .durationOrOff(1000...31_536_000_000), default: "12h",
