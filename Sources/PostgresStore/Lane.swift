@@ -131,12 +131,13 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
   private func perform(_ batch: [Waiting], on connection: Connection) -> StoreError? {
     do throws(StoreError) {
       let answers = try work(connection, batch.map(\.input))
+      let fault = answers.lazy.compactMap(\.fault).first { !$0.isOfOneAnswer }
+      // Before the answers, so that whoever has one finds the health that goes with it.
+      health.note(fault, of: name)
       for (index, waiting) in batch.enumerated() {
         waiting.continuation.resume(
           returning: answers.indices.contains(index) ? answers[index] : .failure(.failed(reason: "no answer")))
       }
-      let fault = answers.lazy.compactMap(\.fault).first { !$0.isOfOneAnswer }
-      health.note(fault, of: name)
       return fault
     } catch {
       health.note(error, of: name)
