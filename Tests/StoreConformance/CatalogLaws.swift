@@ -46,6 +46,17 @@ extension StoreLaw {
       #expect(try await list(unused(1), in: store, limit: 9) == [idle.keyID])
       #expect(try await list(unused(61), in: store, limit: 9) == sorted([used.keyID, idle.keyID]))
     },
+    StoreLaw("Once a nonce was spent a time is known that has come, and a gate's clock does not move it on") {
+      store async throws in
+      _ = try await registeredKey(in: store)
+      let known = try #require(try await store.latestKnownTime())
+      // By the clock of a server, or by the nonce.
+      #expect(known <= max(Specimen.now, .now()).advanced(by: .seconds(60)))
+      #expect(known >= min(Specimen.now, .now()).advanced(by: .seconds(-60)))
+      try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(86_400 * 365)))
+      let later = try #require(try await store.latestKnownTime())
+      #expect(later >= known && later <= known.advanced(by: .seconds(60)))
+    },
     StoreLaw("A key is found by its hash, and by the beginning of it") { store async throws in
       let key = try await registeredKeys(5, in: store)[2]
       let hash = KeyHash(of: key.keyID)
