@@ -283,7 +283,8 @@ if !gateOnly && !fuzzing {
     target("MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
     target("MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
     target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
-    target("MFADelivery", ["MFADomain", "ByteCoding", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
+    target(
+      "MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
     target(
       "MFAService",
       [

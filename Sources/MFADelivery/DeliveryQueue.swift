@@ -1,3 +1,4 @@
+internal import Locking
 internal import Logging
 internal import MFADomain
 internal import Metrics
@@ -6,14 +7,16 @@ internal import Metrics
 final class DeliveryQueue: Sendable {
   private struct Waiting: Sendable {
     let message: OutgoingMessage
-    /// When the code is of no use any more.
+    /// When it is of no use any more.
     let end: ContinuousClock.Instant
+    /// How long it has to rest if it is not taken now; `nil` before the first rest.
+    var rest: Duration?
   }
 
   /// What became of a message.
   private enum Outcome: String {
     case sent
-    /// The provider refused it for good, or once too often.
+    /// The provider refused it for good, or once too often, or too many rest.
     case failed
     /// Its code had expired before anybody took it.
     case expired
@@ -29,6 +32,9 @@ final class DeliveryQueue: Sendable {
   private let logger: Logger
   private let queue: AsyncStream<Waiting>
   private let entrance: AsyncStream<Waiting>.Continuation
+  private let tired: AsyncStream<Waiting>
+  private let bed: AsyncStream<Waiting>.Continuation
+  private let resting = Guarded(0)
 
   init(kind: String, provider: (any MessageProvider)?, pace: QueuedOutbox.Pace, logger: Logger) {
     self.kind = kind
@@ -36,11 +42,16 @@ final class DeliveryQueue: Sendable {
     self.pace = pace
     self.logger = logger
     (queue, entrance) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(pace.capacity))
+    (tired, bed) = AsyncStream.makeStream()
   }
 
   func send(_ message: OutgoingMessage) {
     guard provider != nil else { return tell(.dropped, .error, ["reason": "no provider is configured"]) }
-    switch entrance.yield(Waiting(message: message, end: .now + message.lifetime)) {
+    enter(Waiting(message: message, end: .now + message.lifetime))
+  }
+
+  private func enter(_ waiting: Waiting) {
+    switch entrance.yield(waiting) {
     case .dropped: tell(.dropped, .error, ["reason": "too many wait"])
     case .terminated: tell(.lost, .warning, ["reason": "stopping"])
     default: break
@@ -52,6 +63,49 @@ final class DeliveryQueue: Sendable {
 
   /// Delivers what comes until `close`, or until the task is cancelled: what then waits is lost.
   func run() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.watchRests() }
+      await deliverAll()
+      group.cancelAll()
+    }
+  }
+
+  /// Lets what was not taken come back after its rest. What rests when the task is cancelled is lost.
+  private func watchRests() async {
+    await withDiscardingTaskGroup { group in
+      for await waiting in tired {
+        group.addTask { await self.rest(waiting) }
+      }
+      group.cancelAll()
+    }
+  }
+
+  private func rest(_ waiting: Waiting) async {
+    defer { resting.withLock { $0 -= 1 } }
+    do {
+      try await Task.sleep(for: waiting.rest ?? pace.rest)
+      enter(waiting)
+    } catch {
+      tell(.lost, .warning, ["reason": "stopping"])
+    }
+  }
+
+  /// Whether `waiting` may rest: it is no code, and there is room.
+  private func restAgain(_ waiting: Waiting) -> Bool {
+    if case .code = waiting.message.content { return false }
+    let isRoom = resting.withLock { count in
+      guard count < pace.capacity else { return false }
+      count += 1
+      return true
+    }
+    guard isRoom else { return false }
+    var waiting = waiting
+    waiting.rest = waiting.rest.map { min($0 * 2, pace.longestRest) } ?? pace.rest
+    bed.yield(waiting)
+    return true
+  }
+
+  private func deliverAll() async {
     await withTaskGroup(of: Void.self) { group in
       var running = 0
       for await waiting in queue {
@@ -68,7 +122,8 @@ final class DeliveryQueue: Sendable {
   private func deliver(_ waiting: Waiting) async {
     guard let provider else { return }
     var wait = pace.pause
-    for attempt in 1...max(1, pace.attempts) {
+    let attempts = waiting.rest == nil ? max(1, pace.attempts) : 1
+    for attempt in 1...attempts {
       guard !Task.isCancelled else { return tell(.lost, .warning, ["reason": "stopping"]) }
       guard .now < waiting.end else { return tell(.expired, .warning, ["attempts": "\(attempt - 1)"]) }
       do throws(DeliveryFailure) {
@@ -76,8 +131,10 @@ final class DeliveryQueue: Sendable {
         return tell(.sent, .info, ["attempt": "\(attempt)"])
       } catch {
         let metadata: Logger.Metadata = ["attempt": "\(attempt)", "reason": "\(error.reason)"]
-        if !error.isTemporary || attempt == pace.attempts { return tell(.failed, .error, metadata) }
+        if !error.isTemporary { return tell(.failed, .error, metadata) }
+        if attempt == attempts, !restAgain(waiting) { return tell(.failed, .error, metadata) }
         logger.notice("message not taken", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first })
+        if attempt == attempts { return }
         try? await Task.sleep(for: wait)
         wait *= 2
       }

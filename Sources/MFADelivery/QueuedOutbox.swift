@@ -5,10 +5,11 @@ public import ServiceLifecycle
 /// Hands messages to providers, away from the requests that they come from: SMS and e-mail by a queue each, so that
 /// neither waits for the other's provider.
 ///
-/// When it is told to stop, what waits is still delivered, for a while. What then waits is lost, and the user asks for
-/// another code: codes live for minutes, so there is nothing to keep.
+/// When it is told to stop, what waits is still delivered, for a while. What then waits or rests is lost: the user asks for
+/// another code, and of a recovery its recipients are reminded.
 public final class QueuedOutbox: Outbox, Service {
-  /// How messages are delivered.
+  /// How messages are delivered. A code is of use for minutes, and whoever waits for it asks for another; what tells of a
+  /// recovery nobody asks for again, so it outlasts an outage of its provider.
   public struct Pace: Sendable {
     /// How many may wait in a queue; further ones are dropped.
     public var capacity = 1000
@@ -18,6 +19,10 @@ public final class QueuedOutbox: Outbox, Service {
     public var attempts = 3
     /// How long to wait before the second attempt; before each further one twice as long.
     public var pause = Duration.seconds(1)
+    /// How long what is no code then rests before it is tried again; after each further failure twice as long, up to
+    /// `longestRest`, while it is of use. It takes no place of others meanwhile.
+    public var rest = Duration.seconds(60)
+    public var longestRest = Duration.seconds(900)
     /// How long what waits is still delivered after the order to stop.
     public var patience = Duration.seconds(5)
 

@@ -37,7 +37,8 @@ struct SMTPDialogue {
       try await say("AUTH PLAIN " + Base64.encode(Array("\0\(user)\0\(password)".utf8)), 235)
     }
     try await say("MAIL FROM:<\(mail.sender.text)>", 250)
-    try await say("RCPT TO:<\(mail.recipient.text)>", 250)
+    // 251: the user is not local, and the server forwards (RFC 5321, section 4.2.3).
+    try await say("RCPT TO:<\(mail.recipient.text)>", 250, 251)
     try await say("DATA", 354)
     let id = UUID().uuidString.lowercased()
     try await outbound.write(ByteBuffer(string: mail.text(date: Date(), id: id)))
@@ -63,13 +64,15 @@ struct SMTPDialogue {
     }.get()
   }
 
-  private mutating func say(_ line: String, _ expected: Int) async throws {
+  private mutating func say(_ line: String, _ expected: Int...) async throws {
     try await outbound.write(ByteBuffer(string: line + "\r\n"))
     try await expect(expected)
   }
 
+  private mutating func expect(_ expected: Int) async throws { try await expect([expected]) }
+
   /// Reads one reply, of however many lines (RFC 5321, section 4.2.1).
-  private mutating func expect(_ expected: Int) async throws {
+  private mutating func expect(_ expected: [Int]) async throws {
     var total = 0
     while true {
       let line = try await line()
@@ -78,8 +81,9 @@ struct SMTPDialogue {
         throw DeliveryFailure(reason: "a reply that is none", isTemporary: false)
       }
       if line.dropFirst(3).first == "-" { continue }
-      guard code == expected else {
-        throw DeliveryFailure(reason: "reply \(code) in place of \(expected)", isTemporary: code / 100 == 4)
+      guard expected.contains(code) else {
+        let wanted = expected.map(String.init).joined(separator: " or ")
+        throw DeliveryFailure(reason: "reply \(code) in place of \(wanted)", isTemporary: code / 100 == 4)
       }
       return
     }

@@ -10,14 +10,19 @@ struct HousekeepingService: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        do {
-          try await housekeeping.clean()
-          try await housekeeping.remind()
-        } catch {
-          logger.error("housekeeping failed", metadata: ["reason": "\(error)"])
-        }
+        // What one fails at does not keep the other.
+        await report { try await housekeeping.clean() }
+        await report { try await housekeeping.remind() }
         try? await Task.sleep(for: .seconds(60))
       }
+    }
+  }
+
+  private func report(_ body: () async throws -> Void) async {
+    do {
+      try await body()
+    } catch {
+      logger.error("housekeeping failed", metadata: ["reason": "\(error)"])
     }
   }
 }

@@ -114,6 +114,67 @@ struct QueuedOutboxTests {
     }
   }
 
+  /// Takes nothing for a while.
+  private final class Broken: MessageProvider {
+    let tries = Guarded<[OutgoingMessage.Content]>([])
+    let failures: Int
+
+    init(failures: Int) { self.failures = failures }
+
+    func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure) {
+      let count = tries.withLock { tries in
+        tries.append(message.content)
+        return tries.count { $0 == message.content }
+      }
+      if count <= failures { throw DeliveryFailure(reason: "down", isTemporary: true) }
+    }
+  }
+
+  @Test("what tells of a recovery outlasts an outage of its provider, and holds up nothing meanwhile; a code does not")
+  func outage() async throws {
+    let phone = Broken(failures: 6)
+    let log = CapturedLog()
+    var pace = QueuedOutbox.Pace()
+    (pace.mostAtOnce, pace.pause, pace.rest, pace.longestRest) = (1, .zero, .milliseconds(100), .milliseconds(200))
+    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
+    try await running(outbox) {
+      outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
+      outbox.send(try sms("111111"))
+      await log.line(saying: "message failed")
+      // The code had its three attempts while the other rested after its own.
+      #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } < 7)
+      await log.line(saying: "message sent")
+      #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } == 7)
+      #expect(phone.tries.withLock { $0.count { $0 == .code("111111") } } == 3)
+      #expect(log.lines(saying: "message failed") == 1)
+    }
+  }
+
+  @Test("what rests is of no use after its time, and is lost with the order to stop")
+  func restEnds() async throws {
+    let phone = Broken(failures: .max)
+    let log = CapturedLog()
+    var pace = QueuedOutbox.Pace()
+    (pace.pause, pace.rest) = (.zero, .milliseconds(50))
+    let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
+    let brief = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    try await running(brief) {
+      brief.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .milliseconds(20)))
+      await log.line(saying: "message expired")
+    }
+    pace.rest = .seconds(3600)
+    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    let group = ServiceGroup(services: [outbox], logger: Self.silent)
+    let running = Task { try await group.run() }
+    let before = log.lines(saying: "message not taken")
+    outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
+    while log.lines(saying: "message not taken") < before + 3 { await Task.yield() }
+    await group.triggerGracefulShutdown()
+    try await running.value
+    #expect(log.lines(saying: "message lost") == 1)
+  }
+
   @Test("what waits when the order to stop comes is still sent")
   func drained() async throws {
     let phone = Counter(isOpen: false)

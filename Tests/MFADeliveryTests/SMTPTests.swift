@@ -14,6 +14,10 @@ struct SMTPTests {
     from aiosmtpd.smtp import SMTP, AuthResult
 
     class Handler:
+        async def handle_RCPT(self, server, session, envelope, address, options):
+            envelope.rcpt_tos.append(address)
+            return "251 User not local; will forward" if address.startswith("moved") else "250 OK"
+
         async def handle_DATA(self, server, session, envelope):
             print(json.dumps({"from": envelope.mail_from, "to": envelope.rcpt_tos, "tls": session.ssl is not None,
                               "user": session.auth_data, "text": envelope.content.decode()}), flush=True)
@@ -72,6 +76,17 @@ struct SMTPTests {
 
   private func message() throws -> OutgoingMessage {
     OutgoingMessage(destination: .email(try EmailAddress("ada@example.org")), code: "042042", lifetime: .seconds(300))
+  }
+
+  @Test("a server that forwards for its recipient has taken the mail")
+  func forwarded() async throws {
+    try await withServer(tls: false) { server, process in
+      try await provider(server).deliver(
+        OutgoingMessage(
+          destination: .email(try EmailAddress("moved@example.org")), code: "042042", lifetime: .seconds(300)))
+      let line = try await process.output.first("a mail") { $0.hasPrefix("{") }
+      #expect(line.contains(#""to": ["moved@example.org"]"#))
+    }
   }
 
   @Test("B-074 a code arrives by SMTP, over TLS and with a password")
