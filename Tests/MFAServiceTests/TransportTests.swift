@@ -1,4 +1,6 @@
 import Foundation
+import Logging
+import MFADomain
 import MFAFixtures
 import MFAService
 import TestSupport
@@ -189,6 +191,81 @@ struct TransportTests {
       let answer = try await backend.post(
         "/auth/initiate", ["username": "x", "deviceId": "d", "surprise": [1, 2, 3]], as: .genuine())
       #expect(answer.status == 200)
+    }
+  }
+
+  @Test("A-146 the log has a line with code and reason for every request that is refused before it is an operation")
+  func logged() async throws {
+    let log = CapturedLog()
+    try await TestBackend.with(bodyTime: .milliseconds(300), logger: log.logger) { backend in
+      let app = AppInstance.genuine()
+      func expect(_ code: String, _ reason: String, _ body: () async throws -> Void) async throws {
+        let before = log.lines.count
+        try await body()
+        let lines = log.lines.dropFirst(before).filter { $0.metadata["code"] == code }
+        #expect(lines.map { $0.metadata["reason"] } == [reason], "\(code)")
+        #expect(lines.allSatisfy { $0.metadata["request_id"]?.isEmpty == false && $0.level == .info })
+      }
+      try await expect("not_attested", "not_attested") { _ = try await backend.post("/auth/initiate", [:], as: nil) }
+      try await expect("not_found", "unknown_operation") { _ = try await backend.post("/nothing", [:], as: app) }
+      try await expect("method_not_allowed", "method_not_allowed") {
+        _ = try await backend.get("/auth/initiate", as: app)
+      }
+      try await expect("method_not_allowed", "method_not_allowed") {
+        _ = try await backend.post("/openapi.json", [:], as: app)
+      }
+      try await expect("payload_too_large", "body_too_large") {
+        let body = JSONValue.string(String(repeating: "x", count: 70_000))
+        _ = try await backend.post("/auth/initiate", body, as: app)
+      }
+      try await expect("unsupported_media_type", "not_json") {
+        _ = try await backend.send(
+          "POST", "/api/v1/auth/initiate", text: nil, assertion: try await backend.gate.assertion(for: app),
+          headers: [("Content-Type", "text/plain")])
+      }
+      try await expect("invalid_request", "missing_username") {
+        _ = try await backend.post("/auth/initiate", [:], as: app)
+      }
+      try await expect("invalid_request", "invalid_username") {
+        _ = try await backend.post("/auth/initiate", ["username": "", "deviceId": "a"], as: app)
+      }
+      try await TestSocket.with(backend, as: app) { socket in
+        try await expect("not_found", "unknown_operation") { _ = try await socket.call("nothing") }
+        try await expect("invalid_request", "malformed_json") {
+          try await socket.send("{")
+          _ = try await socket.next { $0["error"] != nil }
+        }
+        try await expect("session_required", "no_session") {
+          _ = try await socket.call("session.attach", ["token": "x"])
+        }
+      }
+    }
+  }
+
+  @Test(
+    "X-032 all of a /64 of IPv6 is one address to the limits, and each address of IPv4 is one",
+    arguments: [
+      ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true), ("2001:db8:1:2::1", "2001:db8:1:3::1", false),
+      ("192.0.2.1", "192.0.2.2", false), ("192.0.2.1", "::ffff:192.0.2.1", true), ("", "", true),
+    ])
+  func addresses(_ first: String, _ second: String, _ isOne: Bool) async throws {
+    var paces = PaceLimits.unlimited
+    paces.slowOfAddress = .init(size: 1, perSecond: 0.001)
+    var policy = Policy()
+    policy.mostMessagesOfAddress = 1
+    for (paces, policy) in [(paces, Policy()), (.unlimited, policy)] {
+      try await TestBackend.with(paces: paces, policy: policy) { backend in
+        var statuses: [Int] = []
+        for address in [first, second] {
+          var phone = TestPhone(username: "user\(statuses.count)", app: .genuine())
+          var app = phone.app
+          app.address = address
+          phone = TestPhone(username: phone.username, app: app)
+          let body: JSONValue = ["username": .string(phone.username), "phoneNumber": .string(phone.number)]
+          statuses.append(try await backend.post("/auth/request-otp", body, as: app).status)
+        }
+        #expect(statuses == [200, isOne ? 429 : 200])
+      }
     }
   }
 

@@ -35,7 +35,7 @@ struct SendTally: Sendable {
 
   init(_ caller: Caller, _ premises: Premises) {
     let vault = premises.vault
-    var names = [(Kind.address, caller.identity.clientAddress)]
+    var names = [(Kind.address, NetworkPrefix.block(of: caller.identity.clientAddress))]
     // All debug builds are one app instance.
     if caller.identity.binding != .debugBuild { names.append((.key, caller.identity.subject)) }
     origins = names.map { kind, name in

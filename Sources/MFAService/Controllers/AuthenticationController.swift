@@ -36,7 +36,7 @@ struct AuthenticationController {
       }
       let tokens = try await authentication.verify(
         signature, of: challengeID, Username(request.username), DeviceID(request.deviceId),
-        trustToken: request.trustToken, by: caller)
+        trustToken: request.trustToken.checked("trustToken"), by: caller)
       return TokenResponse(tokens)
     }
   }
@@ -62,7 +62,7 @@ struct AuthenticationController {
         throw InvalidValue(field: "otp", rule: "has 1 to 32 characters")
       }
       let tokens = try await codes.verify(
-        request.otp, for: Username(request.username), trustToken: request.trustToken, by: caller)
+        request.otp, for: Username(request.username), trustToken: request.trustToken.checked("trustToken"), by: caller)
       return TokenResponse(tokens)
     }
   }

@@ -85,7 +85,7 @@ extension Enrolment.Application {
       publicKey: request.publicKey.present.map(DevicePublicKey.init(base64:)),
       phoneNumber: request.phoneNumber.present.map { text throws(InvalidValue) in try PhoneNumber(text) },
       linkCode: request.linkCode.present.map { text throws(InvalidValue) in try CodeGuess(text) },
-      recoveryToken: request.recoveryToken.present)
+      recoveryToken: request.recoveryToken.present.checked("recoveryToken"))
   }
 }
 

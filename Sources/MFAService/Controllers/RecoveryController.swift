@@ -32,7 +32,7 @@ struct RecoveryController {
       "recovery.status", .post, "/mfa/recovery/status", "How a recovery stands that this app instance began.",
       access: .attested, refusals: [.invalidRequest, .codeInvalid]
     ) { (request: RecoveryTokenRequest, caller) in
-      let (found, state) = try await recovery.recovery(of: request.recoveryToken, for: caller)
+      let (found, state) = try await recovery.recovery(of: request.recoveryToken.checked("recoveryToken"), for: caller)
       return RecoveryStatus(state: state.rawValue, readyAt: found.readyAt.wire, expiresAt: found.expiresAt.wire)
     }
   }

@@ -12,7 +12,7 @@ struct SessionController {
       "auth.refresh", .post, "/auth/token/refresh", "New tokens for a refresh token, which is good once.",
       access: .attested, refusals: [.invalidRequest, .sessionRequired, .boundElsewhere, .accountLocked]
     ) { (request: RefreshRequest, caller) in
-      var response = TokenResponse(try await sessions.refresh(request.refreshToken, by: caller))
+      var response = TokenResponse(try await sessions.refresh(request.refreshToken.checked("refreshToken"), by: caller))
       response.message = "Token refreshed"
       return response
     }
@@ -23,7 +23,7 @@ struct SessionController {
       "auth.revoke", .post, "/auth/token/revoke", "Ends a session.", access: .attested,
       refusals: [.invalidRequest, .sessionRequired, .boundElsewhere]
     ) { (request: RevokeRequest, caller) in
-      try await sessions.end(request.refreshToken, by: caller)
+      try await sessions.end(request.refreshToken.checked("refreshToken"), by: caller)
       return RevokeResponse(message: "Session revoked")
     }
   }

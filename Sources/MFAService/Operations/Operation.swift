@@ -131,3 +131,21 @@ public enum RequestFault: Error, Sendable, Hashable {
     keys.isEmpty ? "body" : keys.map(\.stringValue).joined(separator: ".")
   }
 }
+
+extension RequestFault {
+  /// What the log says of it.
+  var cause: String {
+    switch self {
+    case .notAttested: "not_attested"
+    case .malformedJSON: "malformed_json"
+    case .fieldMissing(let field): "missing_\(field)"
+    case .fieldOfWrongType(let field): "wrong_type_\(field)"
+    case .bodyTooLarge: "body_too_large"
+    case .bodyTooSlow: "body_too_slow"
+    case .notJSON: "not_json"
+    case .unknownOperation: "unknown_operation"
+    case .methodNotAllowed: "method_not_allowed"
+    case .tooFast: "rate"
+    }
+  }
+}

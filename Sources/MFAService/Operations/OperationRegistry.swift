@@ -42,18 +42,13 @@ public struct OperationRegistry: Sendable {
     do {
       try admit(caller, to: operation)
       let answer = try await operation.perform(input, caller)
-      log(.info, "operation done", operation, caller, code: nil)
+      log(.info, "operation done", operation.name, caller.requestID, caller.identity, code: nil)
       Self.count(operation, "done", since: start)
       return .success(answer)
     } catch {
       let error = await kept(error, of: operation.name, by: caller)
       let refusal = PublicRefusal(error)
-      // That an operator has turned something off is no fault.
-      let isFault =
-        (refusal.code == .internalError || refusal.code == .unavailable) && error as? Refusal != .securityKeysOff
-      log(
-        isFault ? .error : .info, "operation refused", operation, caller, code: refusal.code,
-        reason: (error as? Refusal)?.cause ?? (isFault ? "\(error)" : nil))
+      logRefusal(error, "operation refused", of: operation.name, requestID: caller.requestID, caller.identity)
       Self.count(operation, refusal.code.rawValue, since: start)
       return .failure(refusal)
     }
@@ -85,13 +80,41 @@ public struct OperationRegistry: Sendable {
     if let wait = paces.take(operation.pace, for: caller.identity) { throw RequestFault.tooFast(retryAfter: wait) }
   }
 
-  private func log(
-    _ level: Logger.Level, _ message: Logger.Message, _ operation: Operation, _ caller: Caller, code: RefusalCode?,
-    reason: String? = nil
+  /// Tells the log of a request that came to no operation.
+  ///
+  /// - Parameters:
+  ///   - name: what it asked for, where that is known to be one of our names.
+  ///   - identity: who asked, where that is known.
+  func logUnserved(
+    _ error: any Error, of name: String? = nil, requestID: String, by identity: GateIdentity? = nil
   ) {
-    var metadata: Logger.Metadata = [
-      "request_id": "\(caller.requestID)", "operation": "\(operation.name)", "key": "\(caller.identity.subject)",
-    ]
+    logRefusal(error, "request refused", of: name, requestID: requestID, identity)
+  }
+
+  private func logRefusal(
+    _ error: any Error, _ message: Logger.Message, of name: String?, requestID: String, _ identity: GateIdentity?
+  ) {
+    let code = (error as? RPCError)?.refusal.code ?? PublicRefusal(error).code
+    // That an operator has turned something off is no fault.
+    let isFault = (code == .internalError || code == .unavailable) && error as? Refusal != .securityKeysOff
+    let reason: String? =
+      switch error {
+      case let refusal as Refusal: refusal.cause
+      case let value as InvalidValue: Refusal.invalid(value).cause
+      case let fault as RequestFault: fault.cause
+      case let error as RPCError: error.cause
+      default: isFault ? "\(error)" : nil
+      }
+    log(isFault ? .error : .info, message, name, requestID, identity, code: code, reason: reason)
+  }
+
+  private func log(
+    _ level: Logger.Level, _ message: Logger.Message, _ operation: String?, _ requestID: String,
+    _ identity: GateIdentity?, code: RefusalCode?, reason: String? = nil
+  ) {
+    var metadata: Logger.Metadata = ["request_id": "\(requestID)"]
+    if let operation { metadata["operation"] = "\(operation)" }
+    if let identity { metadata["key"] = "\(identity.subject)" }
     if let code { metadata["code"] = "\(code.rawValue)" }
     if let reason { metadata["reason"] = "\(reason)" }
     logger.log(level: level, message, metadata: metadata)

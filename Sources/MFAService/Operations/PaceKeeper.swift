@@ -52,11 +52,12 @@ final class PaceKeeper: Sendable {
 
   /// Takes one call, or says how long to wait for the next. A call that one bucket refuses is taken from none.
   func take(_ pace: Operation.Pace, for identity: GateIdentity) -> Duration? {
-    let subject = identity.binding == .debugBuild ? "debug:" + identity.clientAddress : identity.subject
+    let address = NetworkPrefix.block(of: identity.clientAddress)
+    let subject = identity.binding == .debugBuild ? "debug:" + address : identity.subject
     let keys =
       pace == .brisk
       ? [Key(subject: subject, kind: .brisk)]
-      : [Key(subject: subject, kind: .slow), Key(subject: identity.clientAddress, kind: .slowOfAddress)]
+      : [Key(subject: subject, kind: .slow), Key(subject: address, kind: .slowOfAddress)]
     let now = clock.now()
     return levels.withLock { levels in
       if levels.count >= Self.mostBuckets { Self.forgetFull(&levels, limits, at: now) }

@@ -22,7 +22,11 @@ struct RESTResponder: HTTPResponder {
     let requestID = callers.requestID(of: request.headers)
     do throws(PublicRefusal) {
       if let document = documents.document(at: request.uri.path) {
-        guard request.method == .get else { throw PublicRefusal(RequestFault.methodNotAllowed(["GET"])) }
+        guard request.method == .get else {
+          let fault = RequestFault.methodNotAllowed(["GET"])
+          registry.logUnserved(fault, requestID: requestID)
+          throw PublicRefusal(fault)
+        }
         return Self.response(.ok, document, requestID)
       }
       return Self.response(.ok, try await answer(request, requestID), requestID)
@@ -32,14 +36,27 @@ struct RESTResponder: HTTPResponder {
   }
 
   private func answer(_ request: Request, _ requestID: String) async throws(PublicRefusal) -> [UInt8] {
+    let (operation, input, caller) = try await accepted(request, requestID)
+    return try await registry.run(operation, .document(input), for: caller)
+  }
+
+  /// What is asked, by whom, and with what. What is refused here comes to no operation that could tell the log of it.
+  private func accepted(
+    _ request: Request, _ requestID: String
+  ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller) {
+    var caller: Caller?
+    var operation: Operation?
     do {
-      let caller = try await callers.caller(of: request.headers, requestID: requestID)
+      let known = try await callers.caller(of: request.headers, requestID: requestID)
+      caller = known
       let match = try routes.match(
         request.method.rawValue, request.uri.path,
         query: request.uri.queryParameters.map { (String($0.key), String($0.value)) })
+      operation = match.operation
       let input = match.operation.method == .post ? try await Self.body(of: request) : match.document
-      return try await registry.run(match.operation, .document(input), for: caller)
+      return (match.operation, input, known)
     } catch {
+      registry.logUnserved(error, of: operation?.name, requestID: requestID, by: caller?.identity)
       throw PublicRefusal(error)
     }
   }

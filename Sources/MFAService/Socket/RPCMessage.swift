@@ -78,6 +78,17 @@ enum RPCError: Error, Sendable, Hashable {
     }
   }
 
+  /// What the log says of it.
+  var cause: String {
+    switch self {
+    case .parse: "malformed_json"
+    case .invalidRequest: "no_request"
+    case .unknownMethod: "unknown_operation"
+    case .invalidParameters(let refusal), .refused(let refusal): refusal.code.rawValue
+    case .internalError: "internal_error"
+    }
+  }
+
   var code: Int {
     switch self {
     case .parse: -32700

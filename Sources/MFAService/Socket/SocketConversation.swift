@@ -75,8 +75,10 @@ final class SocketConversation: Sendable {
 
   /// Refuses a request that came while too many were unanswered.
   func refuseAsBusy(_ text: [UInt8]) throws {
+    let fault = RequestFault.tooFast(retryAfter: .seconds(1))
+    registry.logUnserved(fault, requestID: caller.requestID, by: caller.identity)
     guard let id = (try? RPCRequest(text))?.id else { return }
-    let error = RPCError.refused(PublicRefusal(RequestFault.tooFast(retryAfter: .seconds(1))))
+    let error = RPCError.refused(PublicRefusal(fault))
     try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
   }
 
@@ -86,6 +88,7 @@ final class SocketConversation: Sendable {
     do throws(RPCError) {
       request = try RPCRequest(text)
     } catch {
+      registry.logUnserved(error, requestID: caller.requestID, by: caller.identity)
       return try send(RPCAnswer.failure(error, id: .null, requestID: caller.requestID))
     }
     let outcome: Result<[UInt8], RPCError>
@@ -103,13 +106,21 @@ final class SocketConversation: Sendable {
 
   private func perform(_ request: RPCRequest, _ text: [UInt8]) async throws(RPCError) -> [UInt8] {
     let input: OperationInput = request.hasParameters ? .parameters(of: text) : .document(Array("{}".utf8))
+    if let operation = registry.operation(named: request.method) {
+      do throws(PublicRefusal) {
+        return try await registry.run(operation, input, for: caller.with(session))
+      } catch {
+        throw RPCError(error)
+      }
+    }
+    guard request.method == AttachRequest.method else {
+      registry.logUnserved(RPCError.unknownMethod, requestID: caller.requestID, by: caller.identity)
+      throw RPCError.unknownMethod
+    }
     do {
-      if request.method == AttachRequest.method { return try await attach(input) }
-      guard let operation = registry.operation(named: request.method) else { throw RPCError.unknownMethod }
-      return try await registry.run(operation, input, for: caller.with(session))
-    } catch let error as RPCError {
-      throw error
+      return try await attach(input)
     } catch {
+      registry.logUnserved(error, of: request.method, requestID: caller.requestID, by: caller.identity)
       throw RPCError(PublicRefusal(error))
     }
   }

@@ -130,6 +130,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
       if caller.session != nil { try await admit(caller) }
       return caller
     } catch {
+      service.registry.logUnserved(error, requestID: requestID)
       throw UpgradeRefusal(refusal: PublicRefusal(error), requestID: requestID)
     }
   }
