@@ -79,6 +79,7 @@ public struct BackendSettings: Sendable, Hashable {
   public let texting: Texting
   public let mail: Mail?
   public let domain: String
+  public let issuer: String
   /// `nil` where security keys are off.
   public let webAuthn: WebAuthn?
   public let policy: Policy

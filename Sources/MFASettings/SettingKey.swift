@@ -11,6 +11,8 @@ public struct SettingKey: Sendable, Hashable {
   /// What a value must be.
   enum Kind: Sendable, Hashable {
     case text
+    /// What people are shown of the service.
+    case name
     /// A path, taken from the folder of the file that names it.
     case file
     /// The same, or a URL.
@@ -65,6 +67,8 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey("email.from", .text, "The address that e-mail comes from."),
     SettingKey("domain", .text, default: "localhost", "Whom a telephone's autofill fills codes in for."),
     SettingKey(
+      "issuer", .name, default: "Sallyport", "Whom authenticator apps and security keys show: the name of the service."),
+    SettingKey(
       "webauthn.rp_id", .text, "The domain that security keys are registered for. Without it they are off."),
     SettingKey(
       "webauthn.origins", .text,
@@ -76,7 +80,10 @@ public struct SettingKey: Sendable, Hashable {
       "policy.second_factor_for", .choice(["nobody", "admins", "everyone"]), default: "nobody",
       "Who must set a second factor up."),
     SettingKey(
-      "policy.grace_period", .duration, default: "7d", "How long a user may be without one that is required."),
+      "policy.grace_period", .duration, default: "7d",
+      "How long a user may be without one that is required: from the account's first day, from the day on which the user "
+        + "became an admin where it is asked of admins, or from the first start under this `second_factor_for`, "
+        + "whichever is last."),
     SettingKey(
       "policy.recovery_wait", .wait, default: "1d",
       "How long a recovery by a backup code waits before it lets a device in; off for no such recovery."),
@@ -128,6 +135,9 @@ public struct SettingKey: Sendable, Hashable {
   func misfit(_ text: String) -> String? {
     switch kind {
     case .text, .file, .fileOrURL: text.isEmpty ? "has no value" : nil
+    case .name:
+      (1...64).contains(text.count) && !text.contains(where: { $0 == ":" || $0.isNewline })
+        ? nil : "is 1 to 64 characters on one line, without a colon: behind that comes the account"
     case .integer(let range):
       Int(text).map(range.contains) == true ? nil : "is a number from \(range.lowerBound) to \(range.upperBound)"
     case .choice(let words): words.contains(text) ? nil : "is \(words.joined(separator: " or "))"

@@ -65,7 +65,8 @@ private struct SettingsSheet {
     guard let listen, let database, let gate, let texting else { return nil }
     return BackendSettings(
       listen: listen, database: database, gate: gate, texting: texting, mail: mail, domain: value("domain"),
-      webAuthn: webAuthn, policy: policy, limits: limits, metrics: metrics, logLevel: value("log.level"),
+      issuer: value("issuer"), webAuthn: webAuthn, policy: policy, limits: limits, metrics: metrics,
+      logLevel: value("log.level"),
       logsStatements: value("log.sql") == "on")
   }
 

@@ -18,7 +18,7 @@ public struct DatabaseBrowser: Sendable {
 
   /// The columns that are shown, by table; rows stand in the order of the first ones.
   static let columns: KeyValuePairs<String, [String]> = [
-    "users": ["id", "name_key", "username", "created_at", "locked_at", "admin"],
+    "users": ["id", "name_key", "username", "created_at", "locked_at", "admin", "admin_since"],
     "devices": [
       "id", "user_id", "model", "method", "auth_method", "binding", "enrolled_at", "last_used", "removed_at",
     ],
@@ -44,6 +44,12 @@ public struct DatabaseBrowser: Sendable {
       "ended_at", "reminded_at",
     ],
     "refusal_tallies": ["actor", "account", "event", "reason", "since", "count", "last_request_id"],
+    "security_keys": [
+      "id", "user_id", "signature_count", "backup_eligible", "backed_up", "transports", "name", "created_at",
+      "last_used_at",
+    ],
+    "key_challenges": ["session_id", "ceremony", "expires_at", "used"],
+    "obligations": ["word", "since"],
     "networks": ["user_id", "binding", "network", "last_seen_at"],
   ]
 

@@ -31,7 +31,7 @@ struct Schema {
     [
       Step(accounts + sessions + codes + factors + history), Step(identities),
       Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
-      Step(recoveries + refusals + networks), Step(liveSessions),
+      Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
     ]
   }
 
@@ -190,6 +190,22 @@ struct Schema {
 
   private var liveSessions: [String] {
     ["CREATE INDEX sessions_live ON sessions (user_id, created_at) WHERE revoked_at IS NULL"]
+  }
+
+  /// Since when somebody has to have a second factor.
+  private var obligations: [String] {
+    [
+      "ALTER TABLE users ADD COLUMN admin_since BIGINT",
+      "CREATE TABLE obligations (word TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)",
+    ]
+  }
+
+  /// What the removal of each kind finds its rows by.
+  private var ages: [String] {
+    [
+      "CREATE INDEX notices_by_age ON notices (at)", "CREATE INDEX pushes_by_age ON pushes (created_at)",
+      "CREATE INDEX trusted_devices_by_end ON trusted_devices (expires_at)",
+    ]
   }
 
   private var history: [String] {

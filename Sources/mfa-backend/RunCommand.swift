@@ -103,8 +103,9 @@ struct RunCommand: AsyncParsableCommand {
     try await gate.prepare()
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
     let (outbox, carriers) = try settings.outbox(logger)
-    let premises = Premises(
-      store: store, vault: vault, outbox: outbox, tokens: tokens, policy: Policy(settings))
+    var policy = Policy(settings)
+    try await policy.dateObligation(in: store, at: WallClock.system.now())
+    let premises = Premises(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
     let server = MFAServer(
       premises: premises, registry: OperationRegistry(premises, logger: logger, paces: PaceLimits(settings.limits)),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
@@ -155,6 +156,7 @@ extension Policy {
   init(_ settings: BackendSettings) {
     self.init()
     domain = settings.domain
+    issuer = settings.issuer
     secondFactorObligation = Obligation(rawValue: settings.policy.secondFactorFor) ?? .everyone
     gracePeriod = settings.policy.gracePeriod
     allowsBiometricGate = settings.policy.allowsBiometricGate

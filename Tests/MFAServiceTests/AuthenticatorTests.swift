@@ -4,6 +4,20 @@ import Testing
 
 @Suite("Authenticators and codes on paper")
 struct AuthenticatorTests {
+  @Test("the name of the service stands in what an authenticator app shows")
+  func issuer() async throws {
+    var policy = Policy()
+    policy.issuer = "Ada & Söhne"
+    try await TestBackend.with(policy: policy) { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let offer = try await backend.post("/auth/mfa/enroll", [:], as: phone.app, token: token)
+      let uri = offer["qr_code_url"]?.text ?? ""
+      #expect(uri.hasPrefix("otpauth://totp/Ada%20%26%20S%C3%B6hne:testuser?"))
+      #expect(uri.contains("&issuer=Ada%20%26%20S%C3%B6hne&"))
+    }
+  }
+
   @Test("B-080 an offer has a secret of 160 bits, its URI and the codes on paper")
   func offer() async throws {
     try await TestBackend.with { backend in

@@ -38,6 +38,18 @@ struct DatabaseBrowserTests {
     }
   }
 
+  @Test("A-124 every table of the backend's is shown", arguments: TestDatabase.allCases)
+  func complete(_ database: TestDatabase) async throws {
+    let store = try await database.open()
+    let schema: Schema = database == .sqlite ? .sqlite : .postgres
+    let made = schema.versions.flatMap(\.statements).compactMap { statement -> String? in
+      let words = statement.split(separator: " ")
+      return words.starts(with: ["CREATE", "TABLE"]) ? String(words[2]) : nil
+    }
+    #expect(made.count >= 20)
+    #expect(try await Set(DatabaseBrowser(store).tables().map(\.name)) == Set(made))
+  }
+
   @Test("A-176 a table is shown page by page, and one that is not known not at all", arguments: TestDatabase.allCases)
   func pages(_ database: TestDatabase) async throws {
     let store = try await database.open()

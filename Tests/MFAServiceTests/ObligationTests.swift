@@ -1,3 +1,4 @@
+import ByteCoding
 import MFADomain
 import MFAFixtures
 import Testing
@@ -72,8 +73,56 @@ struct ObligationTests {
       backend.clock.advance(by: Self.week)
       #expect(try await backend.signIn(phone)["scope"] == "full")
       try await Administration(backend.premises).setAdmin(true, Username("testuser"), by: .command(name: "test"))
+      backend.clock.advance(by: Self.week)
       #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
     }
+  }
+
+  @Test("B-087 who is made an admin late has the days of grace from then on")
+  func lateAdmin() async throws {
+    try await TestBackend.with(policy: Self.policy(.admins)) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      backend.clock.advance(by: .seconds(30 * 86400))
+      let administration = Administration(backend.premises)
+      try await administration.setAdmin(true, Username("testuser"), by: .command(name: "test"))
+      let token = try await backend.signIn(phone)["token"]?.text
+      let status = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
+      #expect(status["required_at"] == "2026-01-31T00:00:00Z" && status["in_grace_period"] == true)
+      backend.clock.advance(by: .seconds(6 * 86400))
+      #expect(try await backend.signIn(phone)["scope"] == "full")
+      // To be made one again prolongs nothing.
+      try await administration.setAdmin(true, Username("testuser"), by: .command(name: "test"))
+      backend.clock.advance(by: .seconds(86400))
+      #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
+    }
+  }
+
+  @Test(
+    "B-087 accounts that are older than the policy have the days of grace from its first start on",
+    arguments: TestDatabase.allCases)
+  func latePolicy(_ database: TestDatabase) async throws {
+    let store = try await database.open()
+    let start = ManualClock().now.advanced(by: .seconds(30 * 86400))
+    var policy = Self.everyone
+    try await policy.dateObligation(in: store, at: start)
+    // Later starts under it find that.
+    try await policy.dateObligation(in: store, at: start.advanced(by: .seconds(86400)))
+    #expect(policy.obligationSince == start)
+    try await TestBackend.with(store: store, policy: policy) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      backend.clock.advance(by: .seconds(36 * 86400))
+      #expect(try await backend.signIn(phone)["scope"] == "full")
+      backend.clock.advance(by: .seconds(86400))
+      #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
+    }
+    // Under another one it is over, and begins anew.
+    var other = Policy()
+    try await other.dateObligation(in: store, at: start)
+    #expect(other.obligationSince == nil)
+    try await policy.dateObligation(in: store, at: start.advanced(by: .seconds(172_800)))
+    #expect(policy.obligationSince == start.advanced(by: .seconds(172_800)))
   }
 
   @Test("B-062 the status says whether a client may put its biometric gate in front", arguments: [true, false])

@@ -92,6 +92,23 @@ struct OlderDatabaseTests {
     }
   }
 
+  @Test("every column that rows are removed by has an index")
+  func indices() async throws {
+    try await Places.withTemporaryFolder { folder in
+      _ = try SQLiteMFAStore(path: folder + "/mfa.db")
+      let queue = try DatabaseQueue(path: folder + "/mfa.db")
+      for (table, column) in [
+        ("challenges", "expires_at"), ("codes", "created_at"), ("pushes", "created_at"),
+        ("key_challenges", "expires_at"), ("sessions", "expires_at"), ("trusted_devices", "expires_at"),
+        ("brakes", "last_use"), ("gate_identities", "expires_at"), ("notices", "at"), ("networks", "last_seen_at"),
+        ("recoveries", "expires_at"), ("refusal_tallies", "since"),
+      ] {
+        let first = try await queue.read { db in try db.indexes(on: table).compactMap(\.columns.first) }
+        #expect(first.contains(column), "\(table).\(column)")
+      }
+    }
+  }
+
   @Test("A-235 a database of every older version opens, with all tables", arguments: TestDatabase.allCases)
   func everyVersion(_ database: TestDatabase) async throws {
     for version in 1..<Schema.sqlite.versions.count {

@@ -304,6 +304,24 @@ struct TextedCodeTests {
     }
   }
 
+  @Test("no code goes out to an account that an operator has locked, and the answers are the same")
+  func locked() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone, method: "smsOTP")
+      let before = (try await backend.challenge(phone), try await request(backend, phone))
+      #expect(backend.outbox.messages.count == 1)
+      try await Administration(backend.premises).lock(Username(phone.username), by: .command(name: "test"))
+      backend.clock.advance(by: .seconds(60))
+      let after = (try await backend.challenge(phone), try await request(backend, phone))
+      #expect(after.0.status == 200 && after.0["method"] == before.0["method"])
+      #expect(after.1.status == 200 && after.1.json == before.1.json)
+      backend.clock.advance(by: .seconds(60))
+      #expect(try await request(backend, phone).json == before.1.json)
+      #expect(backend.outbox.messages.count == 1)
+    }
+  }
+
   @Test("X-051 wrong codes for unknown users get what they get for known ones, up to the lock")
   func unknownUsersLock() async throws {
     try await TestBackend.with { backend in

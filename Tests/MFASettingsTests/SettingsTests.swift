@@ -41,6 +41,7 @@ struct SettingsTests {
     #expect(settings.listen == .tcp(host: "127.0.0.1", port: 8080))
     #expect(settings.database == .ephemeral && settings.texting == .nobody && settings.mail == nil)
     #expect(settings.policy.mostDevices == 10 && settings.policy.gracePeriod == .seconds(7 * 86400))
+    #expect(settings.domain == "localhost" && settings.issuer == "Sallyport")
     #expect(settings.policy.recoveryWait == .seconds(86400))
     #expect(settings.policy.allowsBiometricGate && settings.policy.secondFactorFor == "nobody")
     #expect(settings.limits.messagesPerHour == 3000 && settings.limits.messagesPerHourOfAddress == 30)
@@ -50,6 +51,18 @@ struct SettingsTests {
     #expect(settings.limits.requestsOfKey.count == 120 && settings.limits.requestsOfKey.period == .seconds(6))
     #expect(settings.metrics == nil && settings.logLevel == "info" && !settings.logsStatements)
     #expect(settings.gate.keys.hasSuffix("/keys.json") && settings.gate.keys.hasPrefix("/"))
+  }
+
+  @Test(
+    "the name of the service is one line without a colon",
+    arguments: [("Sallyport", true), ("Ada & Söhne", true), ("a:b", false), ("", false)])
+  func issuer(_ name: String, _ isGood: Bool) throws {
+    let yaml = Self.least + "issuer: \"\(name)\"\n"
+    if isGood {
+      #expect(try read(yaml).get().issuer == name)
+    } else {
+      #expect(try faults(yaml).count == 1)
+    }
   }
 
   @Test("flags stand over variables, and those over the file")

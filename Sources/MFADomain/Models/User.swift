@@ -10,15 +10,19 @@ public struct User: Sendable, Hashable {
   public var lockedAt: Timestamp?
   /// Whether its sessions may administer accounts.
   public var isAdmin: Bool
+  /// Since when, as far as it is known: an older version did not keep it.
+  public var adminSince: Timestamp?
 
   public init(
-    id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil, isAdmin: Bool = false
+    id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil, isAdmin: Bool = false,
+    adminSince: Timestamp? = nil
   ) {
     self.id = id
     self.username = username
     self.createdAt = createdAt
     self.lockedAt = lockedAt
     self.isAdmin = isAdmin
+    self.adminSince = adminSince
   }
 }
 
@@ -28,7 +32,7 @@ public enum MFAMethod: String, Sendable, Hashable, CaseIterable {
   case smsOTP
 }
 
-/// How a person unlocks the key of a device. For display; nothing is decided by it.
+/// How a person unlocks the key of a device, as the app says. `Policy.deviceUnlock` alone decides by it.
 public enum AuthMethod: String, Sendable, Hashable, CaseIterable {
   case biometric
   case passcode

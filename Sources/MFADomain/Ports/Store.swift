@@ -6,6 +6,8 @@ public import Foundation
 /// A body runs in one transaction, alone among the writers: what it reads stays true until it has ended. It may run more
 /// than once, so it does nothing but read and write records. What it throws leaves no trace; to refuse and still keep what
 /// it wrote (a counted failure), it returns the refusal.
+///
+/// Removals of what is of no use any more (`remove…(…, atMost:)`) give how many they have removed: there may be more.
 public protocol Store: Sendable {
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
   func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
@@ -38,7 +40,7 @@ public protocol IdentityRecords {
   ///
   /// Of two callers with the same number, in whatever process, one gets `true`.
   func spend(identity id: String, until end: Timestamp) throws -> Bool
-  func removeIdentities(expiredBefore instant: Timestamp) throws
+  func removeIdentities(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol UserRecords {
@@ -49,6 +51,9 @@ public protocol UserRecords {
   /// All users after the one whose key is `key`, by key, at most `count`. The key is the one that is stored: of a name that
   /// an older version took it may be another one than the name has.
   func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)]
+  /// Since when users have the obligation that is called `word`: since `now` if it is another one than was kept. Forgets
+  /// every other; `nil` forgets all.
+  func dateObligation(_ word: String?, at now: Timestamp) throws -> Timestamp?
 }
 
 public protocol DeviceRecords {
@@ -67,7 +72,7 @@ public protocol ChallengeRecords {
   func spend(challenge id: UUID, at now: Timestamp) throws -> Bool
   func countFailure(ofChallenge id: UUID) throws
   func removeChallenges(of deviceID: DeviceID) throws
-  func removeChallenges(expiredBefore instant: Timestamp) throws
+  func removeChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol SessionRecords {
@@ -78,7 +83,7 @@ public protocol SessionRecords {
   /// Ends those of the user that live at `now`, of `deviceID` alone if it is given, but for the newest `spared`; gives how
   /// many. It is one statement, however many there are.
   func revokeSessions(of userID: UUID, on deviceID: DeviceID?, sparing spared: Int, at now: Timestamp) throws -> Int
-  func removeSessions(expiredBefore instant: Timestamp) throws
+  func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol CodeRecords {
@@ -90,7 +95,7 @@ public protocol CodeRecords {
   func countCodes(for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp)
     throws
     -> Int
-  func removeCodes(createdBefore instant: Timestamp) throws
+  func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol BrakeRecords {
@@ -98,7 +103,7 @@ public protocol BrakeRecords {
   /// - Parameter account: the key of the name of the account that the guesses were at.
   func save(_ brake: Brake, on subject: String, account: String) throws
   func removeBrakes(onAccount account: String) throws
-  func removeBrakes(idleSince instant: Timestamp) throws
+  func removeBrakes(idleSince instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol FactorRecords {
@@ -133,7 +138,7 @@ public protocol SecurityKeyRecords {
   func keyChallenge(_ ceremony: KeyChallenge.Ceremony, of sessionID: UUID) throws -> KeyChallenge?
   /// Uses it up and says whether it was there to use: open at `now`, and the newest. Of two callers, one gets `true`.
   func spend(_ challenge: KeyChallenge, at now: Timestamp) throws -> Bool
-  func removeKeyChallenges(expiredBefore instant: Timestamp) throws
+  func removeKeyChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol TrustRecords {
@@ -143,7 +148,7 @@ public protocol TrustRecords {
   func update(_ device: TrustedDevice) throws
   func removeTrustedDevice(_ id: Int64, of userID: UUID) throws -> Bool
   func removeTrustedDevices(of userID: UUID, boundTo binding: Binding?) throws
-  func removeTrustedDevices(expiredBefore instant: Timestamp) throws
+  func removeTrustedDevices(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol NoticeRecords {
@@ -152,7 +157,7 @@ public protocol NoticeRecords {
   /// The number of the user's newest; 0 if there is none.
   func lastNotice(of userID: UUID) throws -> Int64
   func notices(of userID: UUID, after sequence: Int64, atMost count: Int) throws -> [Notice]
-  func removeNotices(before instant: Timestamp) throws
+  func removeNotices(before instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol AuditRecords {
@@ -180,7 +185,7 @@ public protocol NetworkRecords {
   func isKnown(network: String, of userID: UUID, by binding: Binding?) throws -> Bool
   func saw(network: String, of userID: UUID, by binding: Binding, at now: Timestamp) throws
   func removeNetworks(of userID: UUID) throws
-  func removeNetworks(unseenSince instant: Timestamp) throws
+  func removeNetworks(unseenSince instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol RecoveryRecords {
@@ -194,7 +199,7 @@ public protocol RecoveryRecords {
   /// Those that wait, half of whose time is over at `now` and that nobody was reminded of.
   func recoveriesToRemind(at now: Timestamp, atMost count: Int) throws -> [Recovery]
   func update(_ recovery: Recovery) throws
-  func removeRecoveries(expiredBefore instant: Timestamp) throws
+  func removeRecoveries(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol KeyRecords {
@@ -208,5 +213,5 @@ public protocol PushRecords {
   /// Those of the user that began or were answered after `instant`, by age.
   func pushes(of userID: UUID, since instant: Timestamp) throws -> [PushChallenge]
   func update(_ push: PushChallenge) throws
-  func removePushes(createdBefore instant: Timestamp) throws
+  func removePushes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
 }

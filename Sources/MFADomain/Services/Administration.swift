@@ -108,8 +108,9 @@ public struct Administration: Sendable {
 
   /// Lets the account do all of this by its sessions, or no longer.
   public func setAdmin(_ isAdmin: Bool, _ username: Username, by actor: Actor) async throws {
-    try await change(username, by: actor, .roleChanged, nil) { user, records, _ in
+    try await change(username, by: actor, .roleChanged, nil) { user, records, now in
       var changed = user
+      if isAdmin != user.isAdmin { changed.adminSince = isAdmin ? now : nil }
       changed.isAdmin = isAdmin
       try records.update(changed)
     }

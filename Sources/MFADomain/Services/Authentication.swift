@@ -42,7 +42,12 @@ public struct Authentication: Sendable {
       try records.insert(challenge)
       guard let device, owner?.username == username else { return .success((.secureEnclave, nil)) }
       guard device.method == .smsOTP, premises.policy.admits(device) else { return .success((device.method, nil)) }
-      return .success((device.method, try codes.sendWithSignIn(code, to: device, in: records, at: now)))
+      return .success(
+        (
+          device.method,
+          try codes.sendWithSignIn(
+            code, to: owner?.lockedAt == nil ? device : nil, in: records, at: now)
+        ))
     }
     let (method, message) = try outcome.get()
     if let message { premises.outbox.send(message) }

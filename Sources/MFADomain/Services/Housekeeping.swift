@@ -38,34 +38,48 @@ public struct Housekeeping: Sendable {
     for message in messages { premises.outbox.send(message) }
   }
 
+  /// How many rows one transaction removes: others that write wait for that many, and not for all.
+  static let portion = 5000
+
+  /// Removes what is of no use any more, each kind by itself: one that fails keeps no other.
+  ///
+  /// - Throws: the first fault, after all kinds had their turn.
   public func clean() async throws {
     let now = premises.clock.now()
-    try await premises.store.write { records in
-      try records.removeChallenges(expiredBefore: now)
-      // The counts of an hour are made of them.
-      try records.removeCodes(createdBefore: now.advanced(by: .seconds(-7200)))
-      try records.removePushes(createdBefore: now.advanced(by: .seconds(-7200)))
-      try records.removeKeyChallenges(expiredBefore: now)
-      try records.removeSessions(expiredBefore: now)
-      try records.removeTrustedDevices(expiredBefore: now)
-      try records.removeBrakes(idleSince: now.advanced(by: Self.failuresKept * -1))
-      try records.removeIdentities(expiredBefore: now.advanced(by: Self.clockDifference * -1))
-      try records.removeNotices(before: now.advanced(by: Self.noticesKept * -1))
-      try records.removeNetworks(unseenSince: now.advanced(by: Self.networksKept * -1))
-      try records.removeRecoveries(expiredBefore: now.advanced(by: Self.recoveriesKept * -1))
-      try records.closeRefusalTallies(at: now)
+    var fault: (any Error)?
+    for removal in Self.removals {
+      do {
+        while try await premises.store.write({ try removal($0, now) }) >= Self.portion { try Task.checkCancellation() }
+      } catch {
+        fault = fault ?? error
+      }
     }
+    if let fault { throw fault }
   }
+
+  /// What removes one portion of one kind, and gives how many it has removed.
+  private static let removals: [@Sendable (any Records, Timestamp) throws -> Int] = [
+    { try $0.removeChallenges(expiredBefore: $1, atMost: portion) },
+    // The counts of an hour are made of them.
+    { try $0.removeCodes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
+    { try $0.removePushes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
+    { try $0.removeKeyChallenges(expiredBefore: $1, atMost: portion) },
+    { try $0.removeSessions(expiredBefore: $1, atMost: portion) },
+    { try $0.removeTrustedDevices(expiredBefore: $1, atMost: portion) },
+    { try $0.removeBrakes(idleSince: $1.advanced(by: failuresKept * -1), atMost: portion) },
+    { try $0.removeIdentities(expiredBefore: $1.advanced(by: clockDifference * -1), atMost: portion) },
+    { try $0.removeNotices(before: $1.advanced(by: noticesKept * -1), atMost: portion) },
+    { try $0.removeNetworks(unseenSince: $1.advanced(by: networksKept * -1), atMost: portion) },
+    { try $0.removeRecoveries(expiredBefore: $1.advanced(by: recoveriesKept * -1), atMost: portion) },
+    { try $0.closeRefusalTallies(at: $1, atMost: portion) },
+  ]
 }
 
 extension AuditRecords {
-  /// Writes down what the windows that are over have counted.
-  fileprivate func closeRefusalTallies(at now: Timestamp) throws {
-    let end = now.advanced(by: RefusalTally.window * -1)
-    while true {
-      let tallies = try refusalTallies(begunBy: end, atMost: 500)
-      for tally in tallies { try close(tally, at: now) }
-      if tallies.count < 500 { return }
-    }
+  /// Writes down what the windows that are over have counted, of `count` at most, and gives how many they were.
+  fileprivate func closeRefusalTallies(at now: Timestamp, atMost count: Int) throws -> Int {
+    let tallies = try refusalTallies(begunBy: now.advanced(by: RefusalTally.window * -1), atMost: count)
+    for tally in tallies { try close(tally, at: now) }
+    return tallies.count
   }
 }

@@ -41,13 +41,15 @@ public struct Policy: Sendable, Hashable {
   public var mostMessages = 3000
   /// Whom the text of a code names for autofill.
   public var domain = "localhost"
-  /// Whom an authenticator app shows.
+  /// Whom authenticator apps and security keys show.
   public var issuer = "Sallyport"
 
-  /// Who must set a second factor up, within `gracePeriod` of their first day.
+  /// Who must set a second factor up, within `gracePeriod` of the day on which that became their duty.
   public enum Obligation: String, Sendable, Hashable { case nobody, admins, everyone }
 
   public var secondFactorObligation = Obligation.nobody
+  /// Since when the obligation is asked for; `nil` for ever.
+  public var obligationSince: Timestamp?
   public var gracePeriod = Duration.seconds(7 * 86400)
   /// How long a recovery by a code on paper waits before it brings a device in; `nil` for no such recovery.
   public var recoveryWait: Duration? = .seconds(86400)
@@ -68,13 +70,24 @@ public struct Policy: Sendable, Hashable {
 
   /// Since when `user` must have a second factor, and until when they may be without; `nil` if none is asked for.
   func requirement(for user: User, at now: Timestamp) -> Requirement? {
+    var since = max(user.createdAt, obligationSince ?? user.createdAt)
     switch secondFactorObligation {
     case .nobody: return nil
-    case .admins: if !user.isAdmin { return nil }
+    case .admins:
+      if !user.isAdmin { return nil }
+      since = max(since, user.adminSince ?? since)
     case .everyone: break
     }
-    let end = user.createdAt.advanced(by: gracePeriod)
-    return Requirement(since: user.createdAt, graceEnds: end, isInGrace: now < end)
+    let end = since.advanced(by: gracePeriod)
+    return Requirement(since: since, graceEnds: end, isInGrace: now < end)
+  }
+
+  /// Finds out since when the obligation is asked for: from `now` on, unless an earlier start under it has kept that.
+  ///
+  /// A start under another one forgets it, so of several backends on one database all are to have the same.
+  public mutating func dateObligation(in store: any Store, at now: Timestamp) async throws {
+    let word = secondFactorObligation == .nobody ? nil : secondFactorObligation.rawValue
+    obligationSince = try await store.write { try $0.dateObligation(word, at: now) }
   }
 }
 

@@ -49,7 +49,7 @@ public struct TextedCodes: Sendable {
   /// Sends the code that a sign-in begins with, unless one went out within the last minute or too many have in the hour:
   /// a sign-in tells nothing of that.
   func sendWithSignIn(
-    _ draft: Draft, to device: Device, in records: any Records, at now: Timestamp
+    _ draft: Draft, to device: Device?, in records: any Records, at now: Timestamp
   ) throws -> OutgoingMessage? {
     switch try send(draft, to: device, isClaimed: false, in: records, at: now) {
     case .success(let message): message
@@ -73,7 +73,9 @@ public struct TextedCodes: Sendable {
         return .success(nil)
       }
       let owner = try owner(of: username, by: caller, in: records)
-      return try send(draft, to: owner?.device, isClaimed: true, in: records, at: now)
+      // Nobody can sign in by a code whom an operator has locked.
+      let device = owner?.user.lockedAt == nil ? owner?.device : nil
+      return try send(draft, to: device, isClaimed: true, in: records, at: now)
     }
     if let message = try outcome.get() { premises.outbox.send(message) }
   }

@@ -39,7 +39,7 @@ extension SQLRecords: ChallengeRecords {
     try sql.run("DELETE FROM challenges WHERE device_id = ?", [.text(deviceID.text)])
   }
 
-  func removeChallenges(expiredBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM challenges WHERE expires_at < ?", [.time(instant)])
+  func removeChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "challenges", by: "id", where: "expires_at < ?", [.time(instant)])
   }
 }

@@ -49,8 +49,8 @@ extension SQLRecords: CodeRecords {
     return try counts.first.map { max(try $0.int("by_subject"), try $0.int("by_target")) } ?? 0
   }
 
-  func removeCodes(createdBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM codes WHERE created_at < ?", [.time(instant)])
+  func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "codes", by: "id", where: "created_at < ?", [.time(instant)])
   }
 }
 
@@ -84,9 +84,9 @@ extension SQLRecords: BrakeRecords {
     try sql.run("DELETE FROM brakes WHERE account = ?", [.text(account)])
   }
 
-  func removeBrakes(idleSince instant: Timestamp) throws {
-    try sql.run(
-      "DELETE FROM brakes WHERE last_use < ? AND failures_in_a_row < ?",
+  func removeBrakes(idleSince instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(
+      count, of: "brakes", by: "subject", where: "last_use < ? AND failures_in_a_row < ?",
       [.time(instant), .integer(Brake.mostInARow)])
   }
 }

@@ -126,7 +126,7 @@ extension SQLRecords: TrustRecords {
     }
   }
 
-  func removeTrustedDevices(expiredBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM trusted_devices WHERE expires_at < ?", [.time(instant)])
+  func removeTrustedDevices(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "trusted_devices", by: "id", where: "expires_at < ?", [.time(instant)])
   }
 }

@@ -28,12 +28,13 @@ extension SQLRecords: NoticeRecords {
   }
 
   // The newest of each user stays, since the next takes its number from it.
-  func removeNotices(before instant: Timestamp) throws {
-    try sql.run(
-      """
-      DELETE FROM notices WHERE at < ? AND sequence <
-        (SELECT MAX(newest.sequence) FROM notices AS newest WHERE newest.user_id = notices.user_id)
-      """,
+  func removeNotices(before instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(
+      count, of: "notices", by: "user_id, sequence",
+      where: """
+        at < ? AND sequence <
+          (SELECT MAX(newest.sequence) FROM notices AS newest WHERE newest.user_id = notices.user_id)
+        """,
       [.time(instant)])
   }
 }

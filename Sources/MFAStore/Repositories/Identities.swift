@@ -8,7 +8,7 @@ extension SQLRecords: IdentityRecords {
     ) == 1
   }
 
-  func removeIdentities(expiredBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM gate_identities WHERE expires_at < ?", [.time(instant)])
+  func removeIdentities(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "gate_identities", by: "id", where: "expires_at < ?", [.time(instant)])
   }
 }

@@ -24,7 +24,7 @@ extension SQLRecords: NetworkRecords {
     try sql.run("DELETE FROM networks WHERE user_id = ?", [.uuid(userID)])
   }
 
-  func removeNetworks(unseenSince instant: Timestamp) throws {
-    try sql.run("DELETE FROM networks WHERE last_seen_at < ?", [.time(instant)])
+  func removeNetworks(unseenSince instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "networks", by: "user_id, binding, network", where: "last_seen_at < ?", [.time(instant)])
   }
 }

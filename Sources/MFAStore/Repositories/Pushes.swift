@@ -33,8 +33,8 @@ extension SQLRecords: PushRecords {
       [.text(push.state.rawValue), .time(push.answeredAt), .uuid(push.id)])
   }
 
-  func removePushes(createdBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM pushes WHERE created_at < ?", [.time(instant)])
+  func removePushes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "pushes", by: "id", where: "created_at < ?", [.time(instant)])
   }
 
   private static func push(_ row: SQLRow) throws -> PushChallenge {

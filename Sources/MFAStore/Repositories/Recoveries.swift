@@ -61,8 +61,8 @@ extension SQLRecords: RecoveryRecords {
       ])
   }
 
-  func removeRecoveries(expiredBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM recoveries WHERE expires_at < ?", [.time(instant)])
+  func removeRecoveries(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "recoveries", by: "id", where: "expires_at < ?", [.time(instant)])
   }
 
   private static func recovery(_ row: SQLRow) throws -> Recovery {

@@ -2,3 +2,16 @@
 struct SQLRecords {
   let sql: any SQLSession
 }
+
+extension SQLRecords {
+  /// Deletes rows of `table` that are as `condition` says, `count` at most, and gives how many.
+  ///
+  /// - Parameter key: the columns of its primary key.
+  func remove(
+    _ count: Int, of table: String, by key: String, where condition: String, _ arguments: [SQLValue]
+  ) throws -> Int {
+    try sql.run(
+      "DELETE FROM \(table) WHERE (\(key)) IN (SELECT \(key) FROM \(table) WHERE \(condition) LIMIT ?)",
+      arguments + [.integer(count)])
+  }
+}

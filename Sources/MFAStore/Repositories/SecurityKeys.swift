@@ -78,8 +78,8 @@ extension SQLRecords: SecurityKeyRecords {
       [.uuid(challenge.sessionID), .text(challenge.ceremony.rawValue), .blob(challenge.nonce), .time(now)]) == 1
   }
 
-  func removeKeyChallenges(expiredBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM key_challenges WHERE expires_at < ?", [.time(instant)])
+  func removeKeyChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "key_challenges", by: "session_id, ceremony", where: "expires_at < ?", [.time(instant)])
   }
 
   private static func securityKey(_ row: SQLRow) throws -> SecurityKey {

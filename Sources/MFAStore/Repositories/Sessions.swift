@@ -50,8 +50,8 @@ extension SQLRecords: SessionRecords {
       [.time(now)] + whose + whose + [.integer(spared)])
   }
 
-  func removeSessions(expiredBefore instant: Timestamp) throws {
-    try sql.run("DELETE FROM sessions WHERE expires_at < ?", [.time(instant)])
+  func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int {
+    try remove(count, of: "sessions", by: "id", where: "expires_at < ?", [.time(instant)])
   }
 
   private static func session(_ row: SQLRow) throws -> Session {

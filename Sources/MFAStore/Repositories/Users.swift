@@ -13,22 +13,30 @@ extension SQLRecords: UserRecords {
 
   func insert(_ user: User) throws {
     try sql.run(
-      "INSERT INTO users (id, name_key, username, created_at, locked_at, admin) VALUES (?, ?, ?, ?, ?, ?)",
+      "INSERT INTO users (id, name_key, username, created_at, locked_at, admin, admin_since) VALUES (?, ?, ?, ?, ?, ?, ?)",
       [
         .uuid(user.id), .text(user.username.key), .text(user.username.text), .time(user.createdAt),
-        .time(user.lockedAt), .truth(user.isAdmin),
+        .time(user.lockedAt), .truth(user.isAdmin), .time(user.adminSince),
       ])
   }
 
   func update(_ user: User) throws {
     try sql.run(
-      "UPDATE users SET locked_at = ?, admin = ? WHERE id = ?",
-      [.time(user.lockedAt), .truth(user.isAdmin), .uuid(user.id)])
+      "UPDATE users SET locked_at = ?, admin = ?, admin_since = ? WHERE id = ?",
+      [.time(user.lockedAt), .truth(user.isAdmin), .time(user.adminSince), .uuid(user.id)])
   }
 
   func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)] {
     try sql.rows("SELECT * FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?", [.text(key), .integer(count)])
       .map { (try $0.text("name_key"), try Self.user($0)) }
+  }
+
+  func dateObligation(_ word: String?, at now: Timestamp) throws -> Timestamp? {
+    try sql.run("DELETE FROM obligations WHERE word <> ?", [.text(word ?? "")])
+    guard let word else { return nil }
+    try sql.run(
+      "INSERT INTO obligations (word, since) VALUES (?, ?) ON CONFLICT (word) DO NOTHING", [.text(word), .time(now)])
+    return try sql.rows("SELECT since FROM obligations WHERE word = ?", [.text(word)]).first?.time("since")
   }
 
   /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one that has
@@ -42,7 +50,7 @@ extension SQLRecords: UserRecords {
         let key = try Username(row.text("username")).key
         last = try row.text("name_key")
         // By their bytes: texts that differ in composition alone are equal as such.
-        guard Array(key.utf8) != Array(last.utf8), try user(named: key) == nil else { continue }
+        guard Array(key.utf8) != Array(last.utf8), try !isAccount(key) else { continue }
         try sql.run("UPDATE users SET name_key = ? WHERE id = ?", [.text(key), .text(row.text("id"))])
       }
       if users.count < 1000 { return }
@@ -52,6 +60,7 @@ extension SQLRecords: UserRecords {
   static func user(_ row: SQLRow) throws -> User {
     User(
       id: try row.uuid("id"), username: try Username(row.text("username")), createdAt: try row.time("created_at"),
-      lockedAt: try row.optional("locked_at", row.time), isAdmin: try row.truth("admin"))
+      lockedAt: try row.optional("locked_at", row.time), isAdmin: try row.truth("admin"),
+      adminSince: try row.optional("admin_since", row.time))
   }
 }

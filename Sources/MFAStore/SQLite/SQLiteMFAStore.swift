@@ -53,6 +53,8 @@ public final class SQLiteMFAStore: Store {
     }
     if !makesTables, try writer.read({ try migrator.appliedIdentifiers($0).isEmpty }) { throw StoreFault.noTables }
     try migrator.migrate(writer)
+    // A reader that looked into the tables before knows the columns of then.
+    (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
     lane = WriteLane(writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting)
