@@ -98,7 +98,8 @@ public actor GateIdentityVerifier {
   }
 
   private func collection(holding id: String, at now: Timestamp) async throws -> JWTKeyCollection {
-    let age = fetchedAt.map { now.since($0) }
+    // After a clock was set back the age is anybody's guess: they are due.
+    let age = fetchedAt.map { now.since($0) }.flatMap { $0 < .zero ? nil : $0 }
     let isKnown = keys?.ids.contains(id) ?? false
     if !isKnown, let fetching {
       await fetching.value

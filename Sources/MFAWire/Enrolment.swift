@@ -34,7 +34,9 @@ public struct EnrollRequest: WireValue {
     .required("method", .method),
     .required("deviceId", .deviceID),
     .optional("deviceModel", .deviceModel),
-    .optional("authMethod", .authMethod, "How the person unlocks the key; shown, never decided by."),
+    .optional(
+      "authMethod", .authMethod,
+      "How the person unlocks the key, as the app says; policy.device_unlock alone decides by it."),
     .optional("linkCode", .code, "Given out by another device of the account, to let this one in."),
     .optional(
       "recoveryToken", .recoveryToken, "Of a recovery that is ready, to let this one in and take all others out."),
