@@ -40,7 +40,7 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient` and `ByteCoding` are for Apple's platforms, too; the others need OpenSSL and Linux.
+  // `AttestClient`, `ByteCoding` and `MFAWire` are for Apple's platforms, too; the others need OpenSSL and Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
@@ -266,6 +266,8 @@ let nio = ["NIOCore", "NIOPosix", "NIOHTTP1", "NIOWebSocket"].map {
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl")
 
 if !gateOnly && !fuzzing {
+  // What a client of the backend reads and writes; it needs nothing but the standard library.
+  package.products.append(.library(name: "MFAWire", targets: ["MFAWire"]))
   package.dependencies += [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),

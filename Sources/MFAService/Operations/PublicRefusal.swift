@@ -112,7 +112,9 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case let value as InvalidValue: self.init(Refusal.invalid(value))
     case let fault as RequestFault: self.init(fault)
     case let refusal as PublicRefusal: self = refusal
-    case is StoreFault: self.init(.unavailable, "Service temporarily unavailable", retryAfter: .seconds(1))
+    // Who is told this by a service that ends asks the one that follows it.
+    case is StoreFault, is CancellationError:
+      self.init(.unavailable, "Service temporarily unavailable", retryAfter: .seconds(1))
     default: self.init(.internalError, "Internal error")
     }
   }
