@@ -31,20 +31,22 @@
   private final class Handshake: NSObject, URLSessionWebSocketDelegate, @unchecked Sendable {
     private typealias Waiter = CheckedContinuation<UpgradeError?, Never>
 
-    // Both are guarded by `lock`.
+    // All are guarded by `lock`.
     private let lock = NSLock()
     private var waiter: Waiter?
     private var isOver = false
+    private var outcome: UpgradeError?
 
     /// Starts `task`, and gives what went wrong with its opening handshake; `nil` if the socket is open. Called once.
     func error(of task: URLSessionWebSocketTask) async -> UpgradeError? {
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           lock.lock()
-          waiter = continuation
+          // Who is cancelled already has the task's end before anybody waits for it.
+          let (hasEnded, outcome) = (isOver, outcome)
+          if !hasEnded { waiter = continuation }
           lock.unlock()
-          // Not before, or its end could come while nobody waits.
-          task.resume()
+          if hasEnded { continuation.resume(returning: outcome) } else { task.resume() }
         }
       } onCancel: {
         task.cancel()
@@ -55,6 +57,7 @@
     private func finish(_ error: UpgradeError?) {
       lock.lock()
       let waiter = isOver ? nil : self.waiter
+      if !isOver { outcome = error }
       isOver = true
       self.waiter = nil
       lock.unlock()

@@ -37,16 +37,16 @@ public struct Housekeeping: Sendable {
   private let clock: WallClock
   private let latest: LatestTime
 
-  /// - Parameter uptime: a clock that nobody sets; it bounds what the other one has removed.
+  /// - Parameter latest: bounds what a clock that is set ahead has removed; the same for as long as the process lives.
   public init(
     store: any KeyRegistry & KeyCatalog & GateRoster, challenges: Challenges, plan: Plan = Plan(),
-    clock: WallClock = .system, uptime: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    clock: WallClock = .system, latest: LatestTime = LatestTime()
   ) {
     self.store = store
     self.challenges = challenges
     self.plan = plan
     self.clock = clock
-    latest = LatestTime(uptime: uptime)
+    self.latest = latest
   }
 
   /// One round; `nil` if another gate is at it. A fault is not fatal: the next round does what this one left.

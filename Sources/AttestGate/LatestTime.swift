@@ -6,7 +6,9 @@ internal import Locking
 ///
 /// A clock that runs ahead cannot be told from a long silence by looking at it, and what is removed because of it is gone.
 /// The day lets a gate that rested for a while go on as before; one that rested for longer removes that much later.
-final class LatestTime: Sendable {
+///
+/// One for a process: whoever makes another one asks the store anew, which may have come under the clock that is ahead.
+public final class LatestTime: Sendable {
   private struct Anchor: Sendable {
     let time: Timestamp
     let at: ContinuousClock.Instant
@@ -18,7 +20,7 @@ final class LatestTime: Sendable {
   private let anchor = Guarded<Anchor?>(nil)
 
   /// - Parameter uptime: a clock that nobody sets.
-  init(uptime: @escaping @Sendable () -> ContinuousClock.Instant) { self.uptime = uptime }
+  public init(uptime: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.uptime = uptime }
 
   private var isAnchored: Bool { anchor.withLock { $0 != nil } }
 

@@ -11,7 +11,12 @@ final class DeliveryQueue: Sendable {
     let end: ContinuousClock.Instant
     /// How long it has to rest if it is not taken now; `nil` before the first rest.
     var rest: Duration?
+    /// How often it has rested though it may have been taken.
+    var doubts = 0
   }
+
+  /// What may have been taken is better told a few times than not at all, and not all day.
+  private static let mostDoubts = 3
 
   /// What became of a message.
   private enum Outcome: String {
@@ -90,9 +95,10 @@ final class DeliveryQueue: Sendable {
     }
   }
 
-  /// Whether `waiting` may rest: it is no code, and there is room.
-  private func restAgain(_ waiting: Waiting) -> Bool {
+  /// Whether `waiting` may rest: it is no code, has not been taken several times perhaps, and there is room.
+  private func restAgain(_ waiting: Waiting, isDoubtful: Bool) -> Bool {
     if case .code = waiting.message.content { return false }
+    if isDoubtful, waiting.doubts == Self.mostDoubts { return false }
     let isRoom = resting.withLock { count in
       guard count < pace.capacity else { return false }
       count += 1
@@ -100,6 +106,7 @@ final class DeliveryQueue: Sendable {
     }
     guard isRoom else { return false }
     var waiting = waiting
+    if isDoubtful { waiting.doubts += 1 }
     waiting.rest = waiting.rest.map { min($0 * 2, pace.longestRest) } ?? pace.rest
     bed.yield(waiting)
     return true
@@ -132,7 +139,7 @@ final class DeliveryQueue: Sendable {
       } catch {
         let metadata: Logger.Metadata = ["attempt": "\(attempt)", "reason": "\(error.reason)"]
         if !error.isTemporary { return tell(.failed, .error, metadata) }
-        if attempt == attempts, !restAgain(waiting) { return tell(.failed, .error, metadata) }
+        if attempt == attempts, !restAgain(waiting, isDoubtful: error.isDoubtful) { return tell(.failed, .error, metadata) }
         logger.notice("message not taken", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first })
         if attempt == attempts { return }
         try? await Task.sleep(for: wait)

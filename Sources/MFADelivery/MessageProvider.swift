@@ -13,10 +13,13 @@ public struct DeliveryFailure: Error, Sendable, Hashable {
   public let reason: String
   /// Whether another attempt may go better.
   public let isTemporary: Bool
+  /// Whether the provider may have taken the message all the same: it had all of it, and gave no answer.
+  public let isDoubtful: Bool
 
-  public init(reason: String, isTemporary: Bool) {
+  public init(reason: String, isTemporary: Bool, isDoubtful: Bool = false) {
     self.reason = reason
     self.isTemporary = isTemporary
+    self.isDoubtful = isDoubtful
   }
 }
 

@@ -10,6 +10,8 @@ struct SMTPDialogue {
   let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
   private var inbound: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
   private var buffer: [UInt8] = []
+  /// The server has the whole mail, and has not said whether it keeps it.
+  private var isHandedOver = false
 
   /// More than any sensible reply has.
   private static let longestReply = 1 << 14
@@ -24,6 +26,14 @@ struct SMTPDialogue {
   }
 
   mutating func hand(over mail: SMTPMail, to server: SMTPProvider.Server) async throws {
+    do {
+      try await speak(of: mail, to: server)
+    } catch where isHandedOver {
+      throw DeliveryFailure(reason: "no answer to the whole mail: \(error)", isTemporary: true, isDoubtful: true)
+    }
+  }
+
+  private mutating func speak(of mail: SMTPMail, to server: SMTPProvider.Server) async throws {
     try await expect(220)
     try await say("EHLO \(mail.domain)", 250)
     if server.usesTLS {
@@ -42,6 +52,7 @@ struct SMTPDialogue {
     try await say("DATA", 354)
     let id = UUID().uuidString.lowercased()
     try await outbound.write(ByteBuffer(string: mail.text(date: Date(), id: id)))
+    isHandedOver = true
     try await expect(250)
     // The mail is the server's now, whatever it answers.
     try? await say("QUIT", 221)
@@ -81,6 +92,7 @@ struct SMTPDialogue {
         throw DeliveryFailure(reason: "a reply that is none", isTemporary: false)
       }
       if line.dropFirst(3).first == "-" { continue }
+      isHandedOver = false
       guard expected.contains(code) else {
         let wanted = expected.map(String.init).joined(separator: " or ")
         throw DeliveryFailure(reason: "reply \(code) in place of \(wanted)", isTemporary: code / 100 == 4)

@@ -43,7 +43,9 @@ public struct TwilioProvider: MessageProvider {
       _ = try? await response.body.collect(upTo: 1 << 16)
       status = response.status
     } catch {
-      throw DeliveryFailure(reason: "\(error)", isTemporary: true)
+      let ends: [HTTPClientError] = [.deadlineExceeded, .readTimeout, .remoteConnectionClosed]
+      let isDoubtful = (error as? HTTPClientError).map(ends.contains) ?? false
+      throw DeliveryFailure(reason: "\(error)", isTemporary: true, isDoubtful: isDoubtful)
     }
     guard (200..<300).contains(status.code) else {
       throw DeliveryFailure(reason: "status \(status.code)", isTemporary: status.code == 429 || status.code >= 500)

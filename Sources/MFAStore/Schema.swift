@@ -197,6 +197,12 @@ struct Schema {
     [
       "ALTER TABLE users ADD COLUMN admin_since BIGINT",
       "CREATE TABLE obligations (word TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)",
+      // Whose grace had ended by an earlier version's count has none again. A start under another policy forgets this.
+      """
+      INSERT INTO obligations (word, since)
+      SELECT known.word, 0 FROM (SELECT 'admins' AS word UNION ALL SELECT 'everyone') AS known
+      WHERE EXISTS (SELECT 1 FROM users)
+      """,
     ]
   }
 

@@ -26,20 +26,6 @@ enum NonceStatements {
     ON CONFLICT (nonce) DO NOTHING
     """)
 
-  /// Writes what is there already: proof that the store takes writes.
-  static func rewriteWatermark(on connection: Connection) throws(StoreError) {
-    do throws(TransactionFault) {
-      _ = try connection.transaction([Call("UPDATE nonce_watermark SET issued_at = issued_at WHERE id = 1")])
-    } catch {
-      throw error.storeError
-    }
-  }
-
-  /// Proof that the store answers.
-  static func readWatermark(on connection: Connection) throws(StoreError) {
-    _ = try connection.ask(Call("SELECT issued_at FROM nonce_watermark WHERE id = 1"))
-  }
-
   /// Raises the watermark to the youngest nonce that is forgotten.
   ///
   /// It keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran ahead for a

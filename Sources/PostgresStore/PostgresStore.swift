@@ -54,18 +54,18 @@ public final class PostgresStore: Sendable {
     admissions = (0..<max(1, limits.admissionLanes)).map { [record] number in
       Lane(
         "admissions \(number)", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce,
-        probe: NonceStatements.rewriteWatermark
+        probe: ProbeStatements.write
       ) {
         (connection, uses) throws(StoreError) in try AdmissionBatch.admit(uses, on: connection)
       }
     }
     lookups = Lane(
-      "lookups", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce, probe: NonceStatements.readWatermark
+      "lookups", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce, probe: ProbeStatements.read
     ) {
       (connection, keys) throws(StoreError) in try KeyStatements.records(of: keys, on: connection)
     }
     errands = Lane(
-      "errands", dialer: dialer, health: record, mostAtOnce: 1, probe: NonceStatements.rewriteWatermark
+      "errands", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write
     ) {
       (connection, errands) throws(StoreError) in
       errands.map { errand in errand(connection).map { .failure($0) } ?? .success(true) }
@@ -84,7 +84,7 @@ public final class PostgresStore: Sendable {
   /// Connects, migrates and shows that the database takes writes, so that a fault is known before the first client comes.
   /// Calling it is not needed, and an error is not final.
   public func open() async throws(StoreError) {
-    try await run { connection throws(StoreError) in try NonceStatements.rewriteWatermark(on: connection) }
+    try await run { connection throws(StoreError) in try ProbeStatements.write(on: connection) }
   }
 
   /// Finishes the calls that wait and closes for good: later calls are refused as `closed`.

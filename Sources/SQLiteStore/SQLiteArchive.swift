@@ -90,10 +90,10 @@ public struct SQLiteArchive: WholeStore {
     unlink(draft)
     guard link(path, draft) == 0 else { return nil }
     for companion in Self.companions { unlink(kept + companion) }
-    guard rename(draft, kept) == 0 else {
-      unlink(draft)
-      return nil
-    }
+    let isKept = rename(draft, kept) == 0
+    // Of two names of one file a rename leaves both (POSIX).
+    unlink(draft)
+    guard isKept else { return nil }
     guard !isWhole else { return kept }
     return link(path + "-wal", kept + "-wal") == 0 || errno == ENOENT ? kept : nil
   }

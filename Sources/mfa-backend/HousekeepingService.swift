@@ -19,8 +19,11 @@ struct HousekeepingService: Service {
   }
 
   private func report(_ body: () async throws -> Void) async {
+    guard !Task.isCancelled else { return }
     do {
       try await body()
+    } catch is CancellationError {
+      // The backend ends.
     } catch {
       logger.error("housekeeping failed", metadata: ["reason": "\(error)"])
     }

@@ -18,6 +18,7 @@ struct GateMemory: Sendable {
   let metrics = GateMetrics()
   let rates = RateLedger()
   let gates = LiveGateCount()
+  let latest = LatestTime()
 
   init(_ settings: GateSettings) throws(CommandFailure) {
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
@@ -108,7 +109,8 @@ struct GateAssembly: Sendable {
       store: store,
       housekeeping: Housekeeping(
         store: store, challenges: challenges,
-        plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter)),
+        plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter),
+        latest: memory.latest),
       identityKeys: IdentityKeyHousekeeping(
         keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
       logger: logger)

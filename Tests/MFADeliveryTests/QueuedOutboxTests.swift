@@ -118,15 +118,19 @@ struct QueuedOutboxTests {
   private final class Broken: MessageProvider {
     let tries = Guarded<[OutgoingMessage.Content]>([])
     let failures: Int
+    let isDoubtful: Bool
 
-    init(failures: Int) { self.failures = failures }
+    init(failures: Int, isDoubtful: Bool = false) {
+      self.failures = failures
+      self.isDoubtful = isDoubtful
+    }
 
     func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure) {
       let count = tries.withLock { tries in
         tries.append(message.content)
         return tries.count { $0 == message.content }
       }
-      if count <= failures { throw DeliveryFailure(reason: "down", isTemporary: true) }
+      if count <= failures { throw DeliveryFailure(reason: "down", isTemporary: true, isDoubtful: isDoubtful) }
     }
   }
 
@@ -148,6 +152,21 @@ struct QueuedOutboxTests {
       #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } == 7)
       #expect(phone.tries.withLock { $0.count { $0 == .code("111111") } } == 3)
       #expect(log.lines(saying: "message failed") == 1)
+    }
+  }
+
+  @Test("what a provider may have taken is told a few times more, and not for as long as it is of use")
+  func doubt() async throws {
+    let phone = Broken(failures: .max, isDoubtful: true)
+    let log = CapturedLog()
+    var pace = QueuedOutbox.Pace()
+    (pace.pause, pace.rest, pace.longestRest) = (.zero, .milliseconds(10), .milliseconds(10))
+    let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
+    let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
+    try await running(outbox) {
+      outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
+      await log.line(saying: "message failed")
+      #expect(phone.tries.withLock(\.count) == 3 + 3)
     }
   }
 

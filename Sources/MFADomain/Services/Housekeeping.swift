@@ -43,11 +43,12 @@ public struct Housekeeping: Sendable {
 
   /// Removes what is of no use any more, each kind by itself: one that fails keeps no other.
   ///
-  /// - Throws: the first fault, after all kinds had their turn.
+  /// - Throws: the first fault, after all kinds had their turn, or sooner if the task is cancelled.
   public func clean() async throws {
     let now = premises.clock.now()
     var fault: (any Error)?
     for removal in Self.removals {
+      try Task.checkCancellation()
       do {
         while try await premises.store.write({ try removal($0, now) }) >= Self.portion { try Task.checkCancellation() }
       } catch {

@@ -31,8 +31,9 @@ final class PostgresConnection {
     let message: String
 
     /// Whether the server has become another one: read-only (`25006`), as a primary that was demoted is, or on its way down
-    /// (`57P01` to `57P05`). The next connection finds the one that took its place.
-    var endsConnection: Bool { code == "25006" || code.hasPrefix("57P") }
+    /// (`57P01` to `57P05`). The next connection finds the one that took its place. Or the tables have become others under
+    /// what is prepared here (`0A000`): it is prepared anew there.
+    var endsConnection: Bool { ["25006", "0A000"].contains(code) || code.hasPrefix("57P") }
 
     var description: String { code.isEmpty ? message : "\(message) (\(code))" }
   }

@@ -75,8 +75,14 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     try within("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body)
   }
 
+  /// How long a step to a new version may take: an index of a table with millions of rows takes minutes.
+  private static let patienceWithMigration = Duration.seconds(3600)
+
   /// Makes what tables there are not yet; of several servers that start at once, one does.
   func migrate(makesTables: Bool) throws {
+    connection = try PostgresConnection(url: url, patience: Self.patienceWithMigration)
+    // The next one is less patient.
+    defer { connection = nil }
     try transaction { sql in
       let isMade =
         try sql.rows("SELECT to_regclass('schema_version')::text AS name", []).first

@@ -35,7 +35,12 @@ extension SQLRecords: UserRecords {
     try sql.run("DELETE FROM obligations WHERE word <> ?", [.text(word ?? "")])
     guard let word else { return nil }
     try sql.run(
-      "INSERT INTO obligations (word, since) VALUES (?, ?) ON CONFLICT (word) DO NOTHING", [.text(word), .time(now)])
+      """
+      INSERT INTO obligations (word, since) VALUES (?, ?)
+      ON CONFLICT (word) DO UPDATE SET since = excluded.since WHERE obligations.since > excluded.since
+      """,
+      // A clock that ran ahead is made good by the first start under a right one.
+      [.text(word), .time(now)])
     return try sql.rows("SELECT since FROM obligations WHERE word = ?", [.text(word)]).first?.time("since")
   }
 

@@ -123,9 +123,10 @@ extension Link {
   /// Lets an end that a write found gone be read to its end: what the peer had said before waits in the kernel, which keeps
   /// it behind a reset. Nothing more is sent there. The failure comes back when there is nothing left to read.
   ///
-  /// - Returns: whether that is so; `false` where there is no such failure, or the end had been read already.
+  /// - Returns: whether that is so now; `false` where there is no such failure, where the end had been read already, and
+  ///   when it is asked again.
   mutating func readsOn() -> Bool {
-    guard writeError != 0, !hasEnded, !isReset, failure != nil else { return false }
+    guard writeError != 0, !hasEnded, !hasSentEnd, failure != nil else { return false }
     failure = nil
     isReset = true
     outbox.removeAll()

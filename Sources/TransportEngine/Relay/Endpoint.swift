@@ -186,6 +186,7 @@ extension EventLoop {
 
   private func endpointEnded(_ session: SessionRef, _ endpoint: Endpoint, _ end: WebSocketEndpoint.End) {
     endpoint.noteEnd(end)
+    if case .fault = end { session.pointee.isClosedByGate = true }
     if session.pointee.end == nil {
       switch end {
       case .closed(let close): session.pointee.end = .closed(by: .client, code: close.code?.rawValue)
@@ -204,9 +205,9 @@ extension EventLoop {
     guard let endpoint = session.pointee.endpoint else { return }
     // Also if it is being closed already, as in `close`.
     limitPatience(session, to: patience(with: code))
+    session.pointee.isClosedByGate = true
     guard endpoint.socket.canSend else { return }
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
-    session.pointee.isClosedByGate = true
     sendToClient(session, endpoint.socket.close(code, reason: reason))
     session.pointee.ends[1].link.sendEnd(through: window)
     settleEndpoint(session)

@@ -89,6 +89,64 @@ extension EngineTests {
       #expect(try scene.client.read(6) == FrameTrackerTests.frame(2, Array("last".utf8)))
     }
 
+    /// Writes to the client's socket until it takes no more, and gives how many of these bytes the gate's kernel has.
+    private func flood(_ socket: RawSocket) -> Int {
+      let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 65_000), mask: Self.mask)
+      var sent = 0
+      while sent < 64 << 20 {
+        var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
+        guard poll(&wanted, 1, 300) == 1 else { break }
+        let more = block.dropFirst(sent % block.count).withUnsafeBytes {
+          Glibc.send(socket.fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
+        }
+        guard more > 0 else { break }
+        sent += more
+      }
+      var queued: Int32 = 0
+      ioctl(socket.fd, UInt(TIOCOUTQ), &queued)
+      return sent - Int(queued)
+    }
+
+    @Test("what a client had sent whose reset was seen, while its service took nothing, reaches the service")
+    func resetSeen() throws {
+      let scene = try open()
+      let arrived = flood(scene.client)
+      scene.client.reset()
+      // Until the gate has seen that; then the service speaks, and takes what there is.
+      usleep(100_000)
+      try scene.service?.send(FrameTrackerTests.frame(1, [1]))
+      usleep(100_000)
+      #expect(try scene.service?.readToEnd().count ?? 0 >= arrived)
+    }
+
+    @Test("who loses his right behind his own Close is not waited for, though his service still takes what he sent")
+    func revokedBehindClose() async throws {
+      let listener = try RawListener()
+      var limits = EngineLimits()
+      (limits.closeTimeout, limits.lostRightTimeout) = (.milliseconds(600), .milliseconds(300))
+      let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port), engineLimits: limits)
+      let client = try gate.connect()
+      try client.send(TestGate.upgrade())
+      _ = try client.readHead()
+      let service = try listener.accept()
+      let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 65_000), mask: Self.mask)
+      for _ in 0..<32 { try client.send(block) }
+      try client.send(FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
+      usleep(100_000)
+      gate.record.controls[0].close(.revoked, reason: "revoked")
+      let start = ContinuousClock.now
+      let reading = Aside {
+        // A little now and then, for longer than a revocation may take.
+        for _ in 0..<40 {
+          _ = try service.readSome(16 << 10)
+          usleep(100_000)
+        }
+      }
+      _ = await gate.record.next()
+      #expect(ContinuousClock.now - start < .seconds(2))
+      try? await reading.value
+    }
+
     @Test("the last message of a client that resets reaches a service that speaks meanwhile", arguments: [true, false])
     func clientResets(isBridge: Bool) throws {
       var scene = try open(isBridge: isBridge)
