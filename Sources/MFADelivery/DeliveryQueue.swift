@@ -139,7 +139,9 @@ final class DeliveryQueue: Sendable {
       } catch {
         let metadata: Logger.Metadata = ["attempt": "\(attempt)", "reason": "\(error.reason)"]
         if !error.isTemporary { return tell(.failed, .error, metadata) }
-        if attempt == attempts, !restAgain(waiting, isDoubtful: error.isDoubtful) { return tell(.failed, .error, metadata) }
+        if attempt == attempts, !restAgain(waiting, isDoubtful: error.isDoubtful) {
+          return tell(.failed, .error, metadata)
+        }
         logger.notice("message not taken", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first })
         if attempt == attempts { return }
         try? await Task.sleep(for: wait)

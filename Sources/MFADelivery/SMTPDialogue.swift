@@ -28,7 +28,7 @@ struct SMTPDialogue {
   mutating func hand(over mail: SMTPMail, to server: SMTPProvider.Server) async throws {
     do {
       try await speak(of: mail, to: server)
-    } catch where isHandedOver {
+    } catch  where isHandedOver {
       throw DeliveryFailure(reason: "no answer to the whole mail: \(error)", isTemporary: true, isDoubtful: true)
     }
   }
