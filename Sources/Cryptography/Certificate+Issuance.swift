@@ -14,6 +14,6 @@ extension Certificate {
   /// none.
   public var isAuthority: Bool {
     guard let handle = try? X509Handle(self) else { return false }
-    return X509_check_ca(handle.pointer) != 0
+    return handle.withPointer { X509_check_ca($0) } != 0
   }
 }

@@ -66,7 +66,7 @@ private enum NameText {
     }
     defer { X509_NAME_free(name) }
     guard let name, let target = try? MemoryBIO(),
-      X509_NAME_print_ex(target.handle, name, 0, sallyport_rfc2253_flags()) >= 0
+      target.withPointer({ X509_NAME_print_ex($0, name, 0, sallyport_rfc2253_flags()) }) >= 0
     else { return nil }
     return String(decoding: target.take(), as: UTF8.self)
   }

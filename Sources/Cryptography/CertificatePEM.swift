@@ -20,7 +20,7 @@ extension Certificate {
   public var pem: String {
     get throws(CryptographyError) {
       let target = try MemoryBIO()
-      guard PEM_write_bio(target.handle, "CERTIFICATE", "", der, der.count) > 0 else {
+      guard target.withPointer({ PEM_write_bio($0, "CERTIFICATE", "", der, der.count) }) > 0 else {
         throw .operationFailed("PEM encoding", reason: OpenSSLErrors.take())
       }
       return String(decoding: target.take(), as: UTF8.self)
@@ -34,7 +34,8 @@ extension Certificate {
     var content: UnsafeMutablePointer<UInt8>?
     var count = 0
     OpenSSLErrors.clear()
-    guard PEM_read_bio(source.handle, &label, &header, &content, &count) == 1, let label else {
+    let code = source.withPointer { PEM_read_bio($0, &label, &header, &content, &count) }
+    guard code == 1, let label else {
       let isEnd = sallyport_is_no_pem_start(ERR_peek_last_error()) == 1
       let reason = OpenSSLErrors.take()
       guard isEnd else { throw .malformedPEM(reason) }

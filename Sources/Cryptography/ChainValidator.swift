@@ -82,15 +82,15 @@ public struct ChainValidator: Sendable {
   /// Issuers are authorities, the first certificate is none, and its key is for signatures.
   private static func checkAuthority(of chain: [X509Handle]) throws(ChainRejection) {
     // OpenSSL also takes issuers without basicConstraints, as they were before version 3.
-    for issuer in chain.dropFirst() where X509_check_ca(issuer.pointer) != 1 {
+    for issuer in chain.dropFirst() where issuer.withPointer({ X509_check_ca($0) }) != 1 {
       throw .issuerIsNoAuthority(subject: issuer.certificate.subject)
     }
     for leaf in chain.prefix(1) {
-      guard X509_get_extension_flags(leaf.pointer) & UInt32(EXFLAG_CA) == 0 else {
+      guard leaf.withPointer({ X509_get_extension_flags($0) }) & UInt32(EXFLAG_CA) == 0 else {
         throw .leafIsAuthority(subject: leaf.certificate.subject)
       }
       // All bits are set where the extension is absent.
-      guard X509_get_key_usage(leaf.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0 else {
+      guard leaf.withPointer({ X509_get_key_usage($0) }) & UInt32(KU_DIGITAL_SIGNATURE) != 0 else {
         throw .leafMustNotSign(subject: leaf.certificate.subject)
       }
     }

@@ -2,7 +2,7 @@ internal import COpenSSL
 
 /// A `BIO` over memory: what OpenSSL reads text from and writes text to.
 final class MemoryBIO {
-  let handle: OpaquePointer
+  private let handle: OpaquePointer
 
   /// An empty one, to write to.
   init() throws(CryptographyError) {
@@ -16,18 +16,27 @@ final class MemoryBIO {
   /// One that yields `bytes` and then the end.
   convenience init(reading bytes: [UInt8]) throws(CryptographyError) {
     try self.init()
-    guard bytes.isEmpty || BIO_write(handle, bytes, Int32(clamping: bytes.count)) == bytes.count else {
+    guard bytes.isEmpty || withPointer({ BIO_write($0, bytes, Int32(clamping: bytes.count)) }) == bytes.count else {
       throw .operationFailed("BIO_write", reason: OpenSSLErrors.take())
     }
   }
 
   deinit { BIO_free(handle) }
 
+  /// Calls `body` with the `BIO`, which is valid until `body` returns and must not leave it.
+  func withPointer<Result, Failure: Error>(
+    _ body: (OpaquePointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try withExtendedLifetime(self) { () throws(Failure) in try body(handle) }
+  }
+
   /// All that was written, which is thereby taken out.
   func take() -> [UInt8] {
-    let count = BIO_ctrl_pending(handle)
-    return [UInt8](unsafeUninitializedCapacity: count) { output, written in
-      written = Int(max(0, BIO_read(handle, output.baseAddress, Int32(clamping: count))))
+    withPointer { bio in
+      let count = BIO_ctrl_pending(bio)
+      return [UInt8](unsafeUninitializedCapacity: count) { output, written in
+        written = Int(max(0, BIO_read(bio, output.baseAddress, Int32(clamping: count))))
+      }
     }
   }
 }

@@ -70,9 +70,9 @@ public final class P256PrivateKey: Sendable {
   public var pkcs8DER: [UInt8] {
     get throws(CryptographyError) {
       let target = try MemoryBIO()
-      let info = EVP_PKEY2PKCS8(key.handle)
+      let info = key.withPointer { EVP_PKEY2PKCS8($0) }
       defer { PKCS8_PRIV_KEY_INFO_free(info) }
-      guard info != nil, i2d_PKCS8_PRIV_KEY_INFO_bio(target.handle, info) == 1 else {
+      guard info != nil, target.withPointer({ i2d_PKCS8_PRIV_KEY_INFO_bio($0, info) }) == 1 else {
         throw .operationFailed("PKCS #8 encoding", reason: OpenSSLErrors.take())
       }
       return target.take()

@@ -8,7 +8,7 @@ extension PKey {
     let noPassphrase: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
       _, _, _, _ in -1
     }
-    guard let handle = PEM_read_bio_PrivateKey(source.handle, nil, noPassphrase, nil) else {
+    guard let handle = source.withPointer({ PEM_read_bio_PrivateKey($0, nil, noPassphrase, nil) }) else {
       throw .malformedPrivateKey(OpenSSLErrors.take())
     }
     self.init(owning: handle)
@@ -17,7 +17,10 @@ extension PKey {
   /// The private key in PKCS #8 without encryption, as PEM: `-----BEGIN PRIVATE KEY-----`.
   func pkcs8PEM() throws(CryptographyError) -> String {
     let target = try MemoryBIO()
-    guard PEM_write_bio_PKCS8PrivateKey(target.handle, handle, nil, nil, 0, nil, nil) == 1 else {
+    let code = withPointer { key in
+      target.withPointer { PEM_write_bio_PKCS8PrivateKey($0, key, nil, nil, 0, nil, nil) }
+    }
+    guard code == 1 else {
       throw .operationFailed("PKCS #8 encoding", reason: OpenSSLErrors.take())
     }
     return String(decoding: target.take(), as: UTF8.self)
@@ -26,7 +29,7 @@ extension PKey {
   /// The public half as `SubjectPublicKeyInfo`.
   func spki() throws(CryptographyError) -> [UInt8] {
     let target = try MemoryBIO()
-    guard i2d_PUBKEY_bio(target.handle, handle) == 1 else {
+    guard withPointer({ key in target.withPointer { i2d_PUBKEY_bio($0, key) } }) == 1 else {
       throw .operationFailed("public key encoding", reason: OpenSSLErrors.take())
     }
     return target.take()

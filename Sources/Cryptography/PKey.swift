@@ -5,7 +5,7 @@ internal import Locking
 ///
 /// The object is never changed after it was made, and OpenSSL lets any number of threads use such a key at once.
 final class PKey: @unchecked Sendable {
-  let handle: OpaquePointer
+  private let handle: OpaquePointer
 
   /// One that nobody uses just now: to make a context takes a third as long as to verify.
   private let spare = Guarded<VerificationContext?>(nil)
@@ -42,9 +42,16 @@ final class PKey: @unchecked Sendable {
     self.init(owning: handle)
   }
 
-  var isOnEllipticCurve: Bool { EVP_PKEY_is_a(handle, "EC") == 1 }
-
   deinit { EVP_PKEY_free(handle) }
+
+  /// Calls `body` with the `EVP_PKEY`, which is valid until `body` returns and must not leave it.
+  func withPointer<Result, Failure: Error>(
+    _ body: (OpaquePointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try withExtendedLifetime(self) { () throws(Failure) in try body(handle) }
+  }
+
+  var isOnEllipticCurve: Bool { withPointer { EVP_PKEY_is_a($0, "EC") == 1 } }
 
   /// Whether `signature` is the DER of an ECDSA signature of `message` hashed with `digest`. The key has to be on an
   /// elliptic curve.
@@ -66,7 +73,7 @@ final class PKey: @unchecked Sendable {
     guard let context = EVP_MD_CTX_new() else { throw failure("signing") }
     defer { EVP_MD_CTX_free(context) }
     var size = 0
-    guard EVP_DigestSignInit(context, nil, digest.method, nil, handle) == 1,
+    guard withPointer({ EVP_DigestSignInit(context, nil, digest.method, nil, $0) }) == 1,
       EVP_DigestSign(context, nil, &size, message, message.count) == 1
     else { throw failure("signing") }
     var signature = [UInt8](repeating: 0, count: size)

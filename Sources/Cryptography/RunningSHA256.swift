@@ -16,7 +16,7 @@ public final class RunningSHA256 {
 
   public func update(_ bytes: [UInt8]) {
     // Hashing bytes in memory needs nothing that could be missing.
-    guard EVP_DigestUpdate(context, bytes, bytes.count) == 1 else {
+    guard withExtendedLifetime(self, { EVP_DigestUpdate(context, bytes, bytes.count) }) == 1 else {
       fatalError("no digest: \(OpenSSLErrors.take())")
     }
   }
@@ -25,7 +25,7 @@ public final class RunningSHA256 {
   public func finish() -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: SHA256.digestSize) { output, count in
       // As with `update`; what it fills is as long as the digest.
-      guard EVP_DigestFinal_ex(context, output.baseAddress, nil) == 1 else {
+      guard withExtendedLifetime(self, { EVP_DigestFinal_ex(context, output.baseAddress, nil) }) == 1 else {
         fatalError("no digest: \(OpenSSLErrors.take())")
       }
       count = SHA256.digestSize

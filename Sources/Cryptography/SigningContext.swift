@@ -8,7 +8,8 @@ final class SigningContext: @unchecked Sendable {
 
   /// `nil` if OpenSSL cannot make one.
   init?(of key: PKey) {
-    guard let handle = EVP_PKEY_CTX_new(key.handle, nil) else { return nil }
+    // The context has a reference of its own to the key.
+    guard let handle = key.withPointer({ EVP_PKEY_CTX_new($0, nil) }) else { return nil }
     self.handle = handle
     guard EVP_PKEY_sign_init(handle) == 1 else { return nil }
   }
@@ -20,8 +21,10 @@ final class SigningContext: @unchecked Sendable {
     // The longest DER of two integers below the order of P-256.
     let longest = 72
     var size = longest
-    let signature = [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
-      count = EVP_PKEY_sign(handle, buffer.baseAddress, &size, digest, digest.count) == 1 ? size : 0
+    let signature = withExtendedLifetime(self) {
+      [UInt8](unsafeUninitializedCapacity: longest) { buffer, count in
+        count = EVP_PKEY_sign(handle, buffer.baseAddress, &size, digest, digest.count) == 1 ? size : 0
+      }
     }
     return signature.isEmpty ? nil : signature
   }

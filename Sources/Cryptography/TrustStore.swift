@@ -25,7 +25,8 @@ final class TrustStore: @unchecked Sendable {
       // `path` holds it for as long as the context.
       return Unmanaged<SignatureStep>.fromOpaque(step).takeUnretainedValue().holds(in: context) ? 1 : 0
     }
-    for handle in handles where X509_STORE_add_cert(pointer, handle.pointer) != 1 {
+    // The store takes a reference of its own.
+    for handle in handles where handle.withPointer({ X509_STORE_add_cert(pointer, $0) }) != 1 {
       throw .operationFailed(OpenSSLErrors.take())
     }
   }
@@ -47,44 +48,23 @@ final class TrustStore: @unchecked Sendable {
     signatureFault: @escaping ([X509Handle]) -> ChainRejection?
   ) throws(ChainRejection) -> [X509Handle] {
     OpenSSLErrors.clear()
-    let untrusted = OPENSSL_sk_new_null()
-    defer { OPENSSL_sk_free(untrusted) }
-    for handle in intermediates {
-      guard OPENSSL_sk_push(untrusted, UnsafeRawPointer(handle.pointer)) > 0 else {
-        throw .operationFailed(OpenSSLErrors.take())
+    guard let untrusted = CertificateStack(intermediates), let context = X509_STORE_CTX_new() else {
+      throw .operationFailed(OpenSSLErrors.take())
+    }
+    defer { X509_STORE_CTX_free(context) }
+    let step = SignatureStep(candidates: [leaf] + intermediates + handles, fault: signatureFault)
+    // The context takes no references: the store, the certificates and the step have to outlive it.
+    try withExtendedLifetime((self, step)) { () throws(ChainRejection) in
+      try leaf.withPointer { leaf throws(ChainRejection) in
+        try untrusted.withPointer { untrusted throws(ChainRejection) in
+          guard X509_STORE_CTX_init(context, pointer, leaf, untrusted) == 1 else {
+            throw .operationFailed(OpenSSLErrors.take())
+          }
+          try step.run(in: context, at: instant)
+        }
       }
     }
-    guard let context = X509_STORE_CTX_new() else { throw .operationFailed(OpenSSLErrors.take()) }
-    defer { X509_STORE_CTX_free(context) }
-    guard X509_STORE_CTX_init(context, pointer, leaf.pointer, untrusted) == 1 else {
-      throw .operationFailed(OpenSSLErrors.take())
-    }
-    // Times are checked by `ChainValidator`; OpenSSL, whose own check went with that of the signatures, chooses by it.
-    // Level 2 asks for 112 bits: no SHA-1, no short RSA keys.
-    let parameters = X509_STORE_CTX_get0_param(context)
-    X509_VERIFY_PARAM_set_time(parameters, Int(instant.seconds))
-    X509_VERIFY_PARAM_set_auth_level(parameters, 2)
-    let candidates = [leaf] + intermediates + handles
-    let step = SignatureStep(candidates: candidates, fault: signatureFault)
-    guard X509_STORE_CTX_set_ex_data(context, SignatureStep.index, Unmanaged.passUnretained(step).toOpaque()) == 1
-    else {
-      throw .operationFailed(OpenSSLErrors.take())
-    }
-    let isGood = withExtendedLifetime(step) { X509_verify_cert(context) == 1 }
-    if let rejection = step.rejection { throw rejection }
-    guard isGood else { throw Self.rejection(of: context, leaf: leaf, among: candidates) }
     return step.path
-  }
-
-  private static func rejection(
-    of context: OpaquePointer, leaf: X509Handle, among candidates: [X509Handle]
-  ) -> ChainRejection {
-    OpenSSLErrors.clear()
-    let code = X509_STORE_CTX_get_error(context)
-    let culprit = X509_STORE_CTX_get_current_cert(context)
-    let certificate = (candidates.first { $0.pointer == culprit } ?? leaf).certificate
-    let reason = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
-    return .untrusted(subject: certificate.subject, reason: reason)
   }
 }
 
@@ -93,21 +73,47 @@ private final class SignatureStep {
   /// Where a context has it: the first place is the application's own.
   static let index: CInt = 0
 
+  /// The leaf, then all that can be above it.
   private let candidates: [X509Handle]
   private let fault: ([X509Handle]) -> ChainRejection?
   /// The path that OpenSSL has found, from the leaf to the root.
   private(set) var path: [X509Handle] = []
-  private(set) var rejection: ChainRejection?
+  private var rejection: ChainRejection?
 
+  /// `candidates` begins with the leaf.
   init(candidates: [X509Handle], fault: @escaping ([X509Handle]) -> ChainRejection?) {
     self.candidates = candidates
     self.fault = fault
   }
 
+  /// Verifies the path of `context`, which was initialized with the candidates.
+  func run(in context: OpaquePointer, at instant: Timestamp) throws(ChainRejection) {
+    // Times are checked by `ChainValidator`; OpenSSL, whose own check went with that of the signatures, chooses by it.
+    // Level 2 asks for 112 bits: no SHA-1, no short RSA keys.
+    let parameters = X509_STORE_CTX_get0_param(context)
+    X509_VERIFY_PARAM_set_time(parameters, Int(instant.seconds))
+    X509_VERIFY_PARAM_set_auth_level(parameters, 2)
+    guard X509_STORE_CTX_set_ex_data(context, Self.index, Unmanaged.passUnretained(self).toOpaque()) == 1 else {
+      throw .operationFailed(OpenSSLErrors.take())
+    }
+    let isGood = withExtendedLifetime(self) { X509_verify_cert(context) == 1 }
+    if let rejection { throw rejection }
+    guard isGood else { throw fault(of: context) }
+  }
+
+  private func fault(of context: OpaquePointer) -> ChainRejection {
+    OpenSSLErrors.clear()
+    let code = X509_STORE_CTX_get_error(context)
+    let culprit = X509_STORE_CTX_get_current_cert(context)
+    let certificate = candidates.first { $0.isSame(as: culprit) } ?? candidates.first
+    let reason = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
+    return .untrusted(subject: certificate?.certificate.subject ?? "", reason: reason)
+  }
+
   func holds(in context: OpaquePointer) -> Bool {
     let chain = X509_STORE_CTX_get0_chain(context)
     let links = (0..<max(0, OPENSSL_sk_num(chain))).map { OPENSSL_sk_value(chain, $0).map { OpaquePointer($0) } }
-    path = links.compactMap { link in candidates.first { $0.pointer == link } }
+    path = links.compactMap { link in candidates.first { $0.isSame(as: link) } }
     rejection =
       path.count == links.count ? fault(path) : .operationFailed("the chain holds a certificate from elsewhere")
     return rejection == nil

@@ -8,7 +8,8 @@ final class VerificationContext: @unchecked Sendable {
 
   /// `nil` if OpenSSL cannot make one.
   init?(of key: PKey) {
-    guard let handle = EVP_PKEY_CTX_new(key.handle, nil) else { return nil }
+    // The context has a reference of its own to the key.
+    guard let handle = key.withPointer({ EVP_PKEY_CTX_new($0, nil) }) else { return nil }
     self.handle = handle
     guard EVP_PKEY_verify_init(handle) == 1 else { return nil }
   }
@@ -17,6 +18,6 @@ final class VerificationContext: @unchecked Sendable {
 
   /// Whether `signature` is one of `digest`.
   func isValid(_ signature: [UInt8], for digest: [UInt8]) -> Bool {
-    EVP_PKEY_verify(handle, signature, signature.count, digest, digest.count) == 1
+    withExtendedLifetime(self) { EVP_PKEY_verify(handle, signature, signature.count, digest, digest.count) == 1 }
   }
 }

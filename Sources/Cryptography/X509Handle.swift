@@ -5,7 +5,7 @@ internal import COpenSSL
 /// The object is never changed after it was made; what OpenSSL caches in it, it caches under a lock of its own.
 final class X509Handle: @unchecked Sendable {
   let certificate: Certificate
-  let pointer: OpaquePointer
+  private let pointer: OpaquePointer
 
   /// - Throws: `malformedCertificate` for what OpenSSL cannot read.
   init(_ certificate: Certificate) throws(CryptographyError) {
@@ -19,16 +19,30 @@ final class X509Handle: @unchecked Sendable {
     pointer = parsed
   }
 
+  /// Calls `body` with the `X509`, which is valid until `body` returns and must not leave it.
+  func withPointer<Result, Failure: Error>(
+    _ body: (OpaquePointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try withExtendedLifetime(self) { () throws(Failure) in try body(pointer) }
+  }
+
+  /// Whether `other` is this very `X509`.
+  func isSame(as other: OpaquePointer?) -> Bool { pointer == other }
+
   /// Why `issuer` has not signed this certificate, or may not; `nil` if it has and may.
   func signatureFault(under issuer: X509Handle) -> String? {
     OpenSSLErrors.clear()
     defer { OpenSSLErrors.clear() }
-    let code = X509_check_issued(issuer.pointer, pointer)
-    guard code == X509_V_OK else { return Self.reason(code) }
-    guard let key = X509_get0_pubkey(issuer.pointer) else {
-      return Self.reason(X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY)
+    return withPointer { subject in
+      issuer.withPointer { issuer in
+        let code = X509_check_issued(issuer, subject)
+        guard code == X509_V_OK else { return Self.reason(code) }
+        guard let key = X509_get0_pubkey(issuer) else {
+          return Self.reason(X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY)
+        }
+        return X509_verify(subject, key) == 1 ? nil : Self.reason(X509_V_ERR_CERT_SIGNATURE_FAILURE)
+      }
     }
-    return X509_verify(pointer, key) == 1 ? nil : Self.reason(X509_V_ERR_CERT_SIGNATURE_FAILURE)
   }
 
   private static func reason(_ code: CInt) -> String {

@@ -24,20 +24,25 @@ final class Connection {
     }
     guard let connection else { throw .unreachable(reason: "out of memory") }
     handle = connection
-    guard PQstatus(handle) == CONNECTION_OK else { throw .unreachable(reason: Self.lastMessage(of: handle)) }
-    PQsetNoticeReceiver(handle, Notices.receive, Unmanaged.passUnretained(notices).toOpaque())
-    guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
-      throw .unreachable(reason: Self.lastMessage(of: handle))
+    guard withPointer(PQstatus) == CONNECTION_OK else { throw .unreachable(reason: lastMessage) }
+    _ = withPointer { PQsetNoticeReceiver($0, Notices.receive, Unmanaged.passUnretained(notices).toOpaque()) }
+    guard withPointer({ PQsetnonblocking($0, 1) == 0 && PQenterPipelineMode($0) == 1 }) else {
+      throw .unreachable(reason: lastMessage)
     }
   }
 
   deinit { PQfinish(handle) }
 
-  /// The number of the server's process, for logs and tests.
-  var serverProcess: Int32 { PQbackendPID(handle) }
+  /// Calls `body` with the `PGconn`, which is valid until `body` returns and must not leave it.
+  private func withPointer<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+    withExtendedLifetime(self) { body(handle) }
+  }
 
-  private static func lastMessage(of handle: OpaquePointer) -> String {
-    let message = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
+  /// The number of the server's process, for logs and tests.
+  var serverProcess: Int32 { withPointer(PQbackendPID) }
+
+  private var lastMessage: String {
+    let message = withPointer { PQerrorMessage($0).map { String(cString: $0) } } ?? ""
     let lines = message.split(whereSeparator: \.isNewline)
     return lines.isEmpty ? "the connection was lost" : lines.joined(separator: "; ")
   }
@@ -93,26 +98,26 @@ extension Connection {
   private func send<Item>(_ items: [Item], _ write: (OpaquePointer, Item) -> Int32) throws(StoreError) -> Exchange {
     guard isUsable() else { throw .unreachable(reason: fault ?? "the connection was lost") }
     notices.takeWarning()
-    for item in items where write(handle, item) != 1 { return broken([]) }
-    guard PQpipelineSync(handle) == 1 else { return broken([]) }
+    for item in items where withPointer({ write($0, item) }) != 1 { return broken([]) }
+    guard withPointer(PQpipelineSync) == 1 else { return broken([]) }
     let deadline = ContinuousClock.now + patience
     var results: [QueryResult] = []
     while true {
       guard hasAnswer(by: deadline) else { return broken(results) }
       // Between the answers to two statements there is a nil.
-      guard let answer = PQgetResult(handle) else {
-        if PQstatus(handle) == CONNECTION_BAD { return broken(results) }
+      guard let answer = withPointer(PQgetResult) else {
+        if withPointer(PQstatus) == CONNECTION_BAD { return broken(results) }
         continue
       }
       let result = QueryResult(owning: answer)
       if result.isSync { return Exchange(results: results, isComplete: true, warning: notices.takeWarning()) }
-      if PQstatus(handle) == CONNECTION_BAD && result.refusal?.code == "" { return broken(results) }
+      if withPointer(PQstatus) == CONNECTION_BAD && result.refusal?.code == "" { return broken(results) }
       results.append(result)
     }
   }
 
   private func broken(_ results: [QueryResult]) -> Exchange {
-    if fault == nil { fault = Self.lastMessage(of: handle) }
+    if fault == nil { fault = lastMessage }
     return Exchange(results: results, isComplete: false, warning: notices.takeWarning())
   }
 
@@ -123,13 +128,13 @@ extension Connection {
   func isUsable() -> Bool {
     guard fault == nil else { return false }
     while isReady(POLLIN, within: .zero) {
-      guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else {
-        fault = Self.lastMessage(of: handle)
+      guard withPointer(PQconsumeInput) == 1, withPointer(PQstatus) == CONNECTION_OK else {
+        fault = lastMessage
         return false
       }
     }
     // Reads what was received; asks the server nothing.
-    _ = PQisBusy(handle)
+    _ = withPointer(PQisBusy)
     if let farewell = notices.farewell { fault = farewell }
     return fault == nil
   }
@@ -142,15 +147,15 @@ extension Connection {
   /// Sends and receives until libpq has an answer; `false` if the deadline came first or the connection broke.
   private func hasAnswer(by deadline: ContinuousClock.Instant) -> Bool {
     while true {
-      let rest = PQflush(handle)
+      let rest = withPointer(PQflush)
       guard rest >= 0 else { return false }
-      if PQisBusy(handle) == 0 { return true }
+      if withPointer(PQisBusy) == 0 { return true }
       let left = deadline - .now
       guard left > .zero, isReady(rest == 1 ? POLLIN | POLLOUT : POLLIN, within: left) else {
         giveUp(because: "no answer within \(patience)")
         return false
       }
-      guard PQconsumeInput(handle) == 1 else { return false }
+      guard withPointer(PQconsumeInput) == 1 else { return false }
     }
   }
 
@@ -158,18 +163,21 @@ extension Connection {
   func waitForInput(within limit: Duration) -> Bool { isReady(POLLIN, within: limit) }
 
   private func isReady(_ events: Int32, within limit: Duration) -> Bool {
-    var descriptor = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
     let milliseconds = limit.components.seconds * 1000 + limit.components.attoseconds / 1_000_000_000_000_000
     let rounded = limit > .zero ? max(1, milliseconds) : 0
-    var count: Int32
-    repeat { count = poll(&descriptor, 1, Int32(clamping: rounded)) } while count < 0 && errno == EINTR
-    return count > 0
+    // The socket is the connection's.
+    return withPointer { connection in
+      var descriptor = pollfd(fd: PQsocket(connection), events: Int16(events), revents: 0)
+      var count: Int32
+      repeat { count = poll(&descriptor, 1, Int32(clamping: rounded)) } while count < 0 && errno == EINTR
+      return count > 0
+    }
   }
 
   /// Whether any notification (`NOTIFY`) has come; takes them.
   func takeNotifications() -> Bool {
     var hasAny = false
-    while let notification = PQnotifies(handle) {
+    while let notification = withPointer(PQnotifies) {
       PQfreemem(notification)
       hasAny = true
     }

@@ -10,7 +10,12 @@ final class QueryResult {
 
   deinit { PQclear(handle) }
 
-  private var status: ExecStatusType { PQresultStatus(handle) }
+  /// Calls `body` with the `PGresult`, which is valid until `body` returns and must not leave it.
+  private func withPointer<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+    withExtendedLifetime(self) { body(handle) }
+  }
+
+  private var status: ExecStatusType { withPointer(PQresultStatus) }
 
   var isSync: Bool { status == PGRES_PIPELINE_SYNC }
 
@@ -26,27 +31,31 @@ final class QueryResult {
   }
 
   /// The word for what was done: `COMMIT`, `ROLLBACK`.
-  var commandTag: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
+  var commandTag: String { withPointer { PQcmdStatus($0).map { String(cString: $0) } } ?? "" }
 
   /// How many rows a statement changed.
-  var changes: Int { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } ?? 0 }
+  var changes: Int { withPointer { PQcmdTuples($0).flatMap { Int(String(cString: $0)) } } ?? 0 }
 
-  var rows: [ResultRow] { (0..<PQntuples(handle)).map { ResultRow(result: self, number: $0) } }
+  var rows: [ResultRow] { (0..<withPointer(PQntuples)).map { ResultRow(result: self, number: $0) } }
 
-  private func field(_ code: Int32) -> String? { PQresultErrorField(handle, code).map { String(cString: $0) } }
+  private func field(_ code: Int32) -> String? {
+    withPointer { PQresultErrorField($0, code).map { String(cString: $0) } }
+  }
 
   /// The bytes of a value; `nil` for NULL.
   fileprivate func bytes(row: Int32, column: Int32) -> [UInt8]? {
-    guard column >= 0, column < PQnfields(handle), PQgetisnull(handle, row, column) == 0 else { return nil }
-    let count = Int(PQgetlength(handle, row, column))
-    guard let start = PQgetvalue(handle, row, column) else { return nil }
-    return start.withMemoryRebound(to: UInt8.self, capacity: count) {
-      Array(UnsafeBufferPointer(start: $0, count: count))
+    withPointer { result in
+      guard column >= 0, column < PQnfields(result), PQgetisnull(result, row, column) == 0 else { return nil }
+      let count = Int(PQgetlength(result, row, column))
+      guard let start = PQgetvalue(result, row, column) else { return nil }
+      return start.withMemoryRebound(to: UInt8.self, capacity: count) {
+        Array(UnsafeBufferPointer(start: $0, count: count))
+      }
     }
   }
 
-  fileprivate func type(of column: Int32) -> Oid { PQftype(handle, column) }
-  fileprivate func column(named name: String) -> Int32 { PQfnumber(handle, name) }
+  fileprivate func type(of column: Int32) -> Oid { withPointer { PQftype($0, column) } }
+  fileprivate func column(named name: String) -> Int32 { withPointer { PQfnumber($0, name) } }
 }
 
 /// An error that the server reported.

@@ -29,24 +29,24 @@ public struct PKCS12: Sendable {
   /// The file, encrypted with `password`, which may be empty and has no NUL in it.
   public func encoded(password: String, encryption: Encryption) throws(CryptographyError) -> [UInt8] {
     OpenSSLErrors.clear()
+    let handles = try authorities.map { authority throws(CryptographyError) in try X509Handle(authority) }
     let own = try X509Handle(certificate)
-    let others = try authorities.map { certificate throws(CryptographyError) in try X509Handle(certificate) }
-    let stack = OPENSSL_sk_new_null()
-    defer { OPENSSL_sk_free(stack) }
-    for other in others {
-      guard OPENSSL_sk_push(stack, UnsafeRawPointer(other.pointer)) > 0 else { throw Self.failure() }
-    }
+    guard let others = CertificateStack(handles) else { throw Self.failure() }
     let cipher = encryption == .modern ? 0 : NID_pbe_WithSHA1And3_Key_TripleDES_CBC
     // The MAC is made below, with the digest that goes with the cipher.
-    guard
-      let file = PKCS12_create(
-        password, friendlyName, key.key.handle, own.pointer, stack, cipher, cipher, Self.rounds, -1, 0)
-    else { throw Self.failure() }
+    let file = key.key.withPointer { key in
+      own.withPointer { own in
+        others.withPointer { others in
+          PKCS12_create(password, friendlyName, key, own, others, cipher, cipher, Self.rounds, -1, 0)
+        }
+      }
+    }
+    guard let file else { throw Self.failure() }
     defer { PKCS12_free(file) }
     let digest = encryption == .modern ? EVP_sha256() : EVP_sha1()
     let target = try MemoryBIO()
     guard PKCS12_set_mac(file, password, -1, nil, 0, Self.rounds, digest) == 1,
-      i2d_PKCS12_bio(target.handle, file) == 1
+      target.withPointer({ i2d_PKCS12_bio($0, file) }) == 1
     else { throw Self.failure() }
     return target.take()
   }

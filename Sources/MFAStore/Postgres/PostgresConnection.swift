@@ -51,11 +51,11 @@ final class PostgresConnection {
     }
     guard let connection else { throw Fault(code: "", message: "out of memory") }
     handle = connection
-    guard PQstatus(connection) == CONNECTION_OK else {
+    guard withPointer(PQstatus) == CONNECTION_OK else {
       let known = ["host", "hostaddr", "user", "dbname"].compactMap { options[$0] }
-      throw Fault(code: "", message: PostgresURL.discreet(Self.message(of: connection), known: known))
+      throw Fault(code: "", message: PostgresURL.discreet(lastMessage, known: known))
     }
-    guard PQsetnonblocking(handle, 1) == 0 else { throw Fault(code: "", message: Self.message(of: handle)) }
+    guard withPointer({ PQsetnonblocking($0, 1) }) == 0 else { throw Fault(code: "", message: lastMessage) }
     let limit = max(1, patience.components.seconds - 1) * 1000
     let idleness = Self.longestIdleness.components.seconds * 1000
     try execute(
@@ -67,7 +67,12 @@ final class PostgresConnection {
 
   deinit { PQfinish(handle) }
 
-  var isBroken: Bool { fault != nil || PQstatus(handle) != CONNECTION_OK }
+  /// Calls `body` with the `PGconn`, which is valid until `body` returns and must not leave it.
+  private func withPointer<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+    withExtendedLifetime(self) { body(handle) }
+  }
+
+  var isBroken: Bool { fault != nil || withPointer(PQstatus) != CONNECTION_OK }
 
   /// Runs one statement, prepared at its first use.
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> PostgresResult {
@@ -83,19 +88,22 @@ final class PostgresConnection {
         defer { offset += bytes.count }
         return memory.baseAddress.map { $0.advanced(by: offset).assumingMemoryBound(to: CChar.self) }
       }
-      return PQsendQueryPrepared(
-        handle, name, Int32(values.count), pointers, values.map { Int32($0?.count ?? 0) }, arguments.map(\.format), 1)
+      return withPointer { connection in
+        PQsendQueryPrepared(
+          connection, name, Int32(values.count), pointers, values.map { Int32($0?.count ?? 0) },
+          arguments.map(\.format), 1)
+      }
     }
     return try answer(isSent: isSent)
   }
 
   /// Runs statements without arguments, as they are.
-  func execute(_ sql: String) throws { _ = try answer(isSent: fault == nil ? PQsendQuery(handle, sql) : 0) }
+  func execute(_ sql: String) throws { _ = try answer(isSent: fault == nil ? withPointer { PQsendQuery($0, sql) } : 0) }
 
   private func statement(for sql: String) throws -> String {
     if let name = prepared[sql] { return name }
     let name = "s\(prepared.count)"
-    _ = try answer(isSent: PQsendPrepare(handle, name, Self.numbered(sql), 0, nil))
+    _ = try answer(isSent: withPointer { PQsendPrepare($0, name, Self.numbered(sql), 0, nil) })
     prepared[sql] = name
     return name
   }
@@ -104,7 +112,7 @@ final class PostgresConnection {
 
   /// Gives the connection up, because libpq has a fault in it unless one is given.
   private func lost() -> Fault {
-    let fault = self.fault ?? Fault(code: "", message: Self.message(of: handle))
+    let fault = self.fault ?? Fault(code: "", message: lastMessage)
     self.fault = fault
     return fault
   }
@@ -118,7 +126,7 @@ final class PostgresConnection {
     var refusal: Fault?
     while true {
       guard hasAnswer(by: deadline) else { throw lost() }
-      guard let answer = PQgetResult(handle) else { break }
+      guard let answer = withPointer(PQgetResult) else { break }
       let result = PostgresResult(owning: answer)
       if refusal == nil { refusal = result.fault }
       last = result
@@ -134,24 +142,27 @@ final class PostgresConnection {
   /// Sends and receives until libpq has an answer; `false` if the deadline came first or the connection broke.
   private func hasAnswer(by deadline: ContinuousClock.Instant) -> Bool {
     while true {
-      let rest = PQflush(handle)
+      let rest = withPointer(PQflush)
       guard rest >= 0 else { return false }
-      if PQisBusy(handle) == 0 { return true }
+      if withPointer(PQisBusy) == 0 { return true }
       let left = deadline - .now
       guard left > .zero, isReady(rest == 1 ? POLLIN | POLLOUT : POLLIN, within: left) else {
         fault = Fault(code: "", message: "the server did not answer within \(patience)")
         return false
       }
-      guard PQconsumeInput(handle) == 1 else { return false }
+      guard withPointer(PQconsumeInput) == 1 else { return false }
     }
   }
 
   private func isReady(_ events: Int32, within limit: Duration) -> Bool {
-    var descriptor = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
     let milliseconds = max(1, limit.components.seconds * 1000 + limit.components.attoseconds / 1_000_000_000_000_000)
-    var count: Int32
-    repeat { count = poll(&descriptor, 1, Int32(clamping: milliseconds)) } while count < 0 && errno == EINTR
-    return count > 0
+    // The socket is the connection's.
+    return withPointer { connection in
+      var descriptor = pollfd(fd: PQsocket(connection), events: Int16(events), revents: 0)
+      var count: Int32
+      repeat { count = poll(&descriptor, 1, Int32(clamping: milliseconds)) } while count < 0 && errno == EINTR
+      return count > 0
+    }
   }
 
   /// `?` becomes `$1`, `$2` and so on. No text of ours has a question mark in a literal.
@@ -164,8 +175,9 @@ final class PostgresConnection {
     }
   }
 
-  private static func message(of handle: OpaquePointer) -> String {
-    PQerrorMessage(handle).map { String(cString: $0).split(whereSeparator: \.isNewline).joined(separator: "; ") } ?? ""
+  private var lastMessage: String {
+    let message = withPointer { PQerrorMessage($0).map { String(cString: $0) } } ?? ""
+    return message.split(whereSeparator: \.isNewline).joined(separator: "; ")
   }
 }
 
@@ -188,41 +200,50 @@ final class PostgresResult {
 
   deinit { PQclear(handle) }
 
+  /// Calls `body` with the `PGresult`, which is valid until `body` returns and must not leave it.
+  private func withPointer<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+    withExtendedLifetime(self) { body(handle) }
+  }
+
   var fault: PostgresConnection.Fault? {
-    let status = PQresultStatus(handle)
+    let status = withPointer(PQresultStatus)
     guard status != PGRES_TUPLES_OK, status != PGRES_COMMAND_OK else { return nil }
     // Not the detail, which may quote values.
     return PostgresConnection.Fault(code: field("C"), message: field("M"))
   }
 
   /// `COMMIT`, or `ROLLBACK` where a commit was asked of a transaction that had failed.
-  var commandTag: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
-  var changes: Int { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } ?? 0 }
+  var commandTag: String { withPointer { PQcmdStatus($0).map { String(cString: $0) } } ?? "" }
+  var changes: Int { withPointer { PQcmdTuples($0).flatMap { Int(String(cString: $0)) } } ?? 0 }
 
   func rows() throws -> [SQLRow] {
-    let columns = try (0..<PQnfields(handle)).map { column in
-      guard let name = PQfname(handle, column) else { throw SQLRow.Unreadable(column: "\(column)") }
-      return String(cString: name)
+    let columns = try (0..<withPointer(PQnfields)).map { column in
+      guard let name = withPointer({ PQfname($0, column).map { String(cString: $0) } }) else {
+        throw SQLRow.Unreadable(column: "\(column)")
+      }
+      return name
     }
-    let types = columns.indices.map { PQftype(handle, Int32($0)) }
-    return try (0..<PQntuples(handle)).map { row in
+    let types = columns.indices.map { column in withPointer { PQftype($0, Int32(column)) } }
+    return try (0..<withPointer(PQntuples)).map { row in
       SQLRow(columns: columns, values: try columns.indices.map { try value(row, Int32($0), types[$0]) })
     }
   }
 
   private func value(_ row: Int32, _ column: Int32, _ type: Oid) throws -> SQLValue {
-    guard PQgetisnull(handle, row, column) == 0 else { return .null }
-    let count = Int(PQgetlength(handle, row, column))
-    guard let start = PQgetvalue(handle, row, column) else { return .null }
-    let bytes = start.withMemoryRebound(to: UInt8.self, capacity: count) {
-      Array(UnsafeBufferPointer(start: $0, count: count))
+    let bytes: [UInt8]? = withPointer { result in
+      guard PQgetisnull(result, row, column) == 0, let start = PQgetvalue(result, row, column) else { return nil }
+      let count = Int(PQgetlength(result, row, column))
+      return start.withMemoryRebound(to: UInt8.self, capacity: count) {
+        Array(UnsafeBufferPointer(start: $0, count: count))
+      }
     }
+    guard let bytes else { return .null }
     guard let value = SQLValue(wire: bytes, type: type) else { throw SQLRow.Unreadable(column: "\(column)") }
     return value
   }
 
   private func field(_ code: Unicode.Scalar) -> String {
-    PQresultErrorField(handle, Int32(code.value)).map { String(cString: $0) } ?? ""
+    withPointer { PQresultErrorField($0, Int32(code.value)).map { String(cString: $0) } } ?? ""
   }
 }
 

@@ -58,6 +58,8 @@ public final class ClientConnection: Sendable {
   func perform<Value: Sendable>(
     _ start: @escaping @Sendable (ClientChannel, EventLoop, @escaping ClientChannel.Callback<Value>) -> Void
   ) async throws(ClientFault) -> Value {
+    // The connection closes with this object: it has to be there until the answer is.
+    defer { withExtendedLifetime(self) {} }
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<Value, ClientFault>, Never>) in
       engine.loop.execute { [channel] loop in

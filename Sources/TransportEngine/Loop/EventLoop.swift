@@ -79,7 +79,8 @@ final class EventLoop: @unchecked Sendable {
     }
     if count == 1 {
       var one: UInt64 = 1
-      _ = write(wakeUp, &one, 8)
+      // The descriptor closes with the loop, and its number may be another file's by then.
+      _ = withExtendedLifetime(self) { write(wakeUp, &one, 8) }
     }
     return count != nil
   }

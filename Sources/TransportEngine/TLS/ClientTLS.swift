@@ -4,7 +4,7 @@ internal import Glibc
 /// The authorities and the identity with which the engine opens TLS connections of its own. Peers are always verified.
 public final class ClientTLS: Sendable {
   // As in ServerTLS: shared only after `init` has set it up.
-  nonisolated(unsafe) let context: OpaquePointer
+  private nonisolated(unsafe) let context: OpaquePointer
 
   /// - Parameters:
   ///   - authorityFile: PEM authorities to trust, instead of the system's.
@@ -29,6 +29,11 @@ public final class ClientTLS: Sendable {
 
   deinit { SSL_CTX_free(context) }
 
+  /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not leave it.
+  func withContext<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+    withExtendedLifetime(self) { body(context) }
+  }
+
   private static func trust(_ file: String?, in context: OpaquePointer) throws(ServerTLS.Fault) {
     guard let file else {
       guard SSL_CTX_set_default_verify_paths(context) == 1 else {
@@ -48,7 +53,8 @@ public final class ClientTLS: Sendable {
   /// names; `nil` when memory is out or
   /// the name is of no use.
   func makeStream(in bio: WindowBIO, verifying name: String) -> OpaquePointer? {
-    guard let ssl = SSL_new(context) else { return nil }
+    // It takes a reference of its own to the context.
+    guard let ssl = withContext(SSL_new) else { return nil }
     let parameters = SSL_get0_param(ssl)
     let isSet: Bool
     if X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 {

@@ -4,17 +4,21 @@ extension ServerTLS {
   /// What clients are shown, DER: the first certificate, then the further ones in their order. As they were read: files
   /// that have changed since say nothing about it.
   public var certificates: [[UInt8]] {
-    ([context] + CertificateChoice.further(beside: context)).map { Self.encoding(of: SSL_CTX_get0_certificate($0)) }
+    withContext { context in
+      ([context] + CertificateChoice.further(beside: context)).map { Self.encoding(of: SSL_CTX_get0_certificate($0)) }
+    }
   }
 
   /// What clients' certificates are verified with, DER, in no order.
   public var authorityCertificates: [[UInt8]] {
-    guard let store = SSL_CTX_get_cert_store(context), let objects = X509_STORE_get0_objects(store) else { return [] }
-    return (0..<OPENSSL_sk_num(objects)).compactMap { index in
-      guard let object = OPENSSL_sk_value(objects, index),
-        let certificate = X509_OBJECT_get0_X509(OpaquePointer(object))
-      else { return nil }
-      return Self.encoding(of: certificate)
+    withContext { context in
+      guard let store = SSL_CTX_get_cert_store(context), let objects = X509_STORE_get0_objects(store) else { return [] }
+      return (0..<OPENSSL_sk_num(objects)).compactMap { index in
+        guard let object = OPENSSL_sk_value(objects, index),
+          let certificate = X509_OBJECT_get0_X509(OpaquePointer(object))
+        else { return nil }
+        return Self.encoding(of: certificate)
+      }
     }
   }
 

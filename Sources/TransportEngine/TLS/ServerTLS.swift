@@ -22,7 +22,7 @@ public final class ServerTLS: Sendable {
   static let longestCertificates = 16 << 10
 
   // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
-  nonisolated(unsafe) let context: OpaquePointer
+  private nonisolated(unsafe) let context: OpaquePointer
 
   /// SHA-256 of each certificate that clients' certificates are verified with.
   let clientAuthorities: Set<[UInt8]>
@@ -68,6 +68,11 @@ public final class ServerTLS: Sendable {
   }
 
   deinit { SSL_CTX_free(context) }
+
+  /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not leave it.
+  func withContext<Result>(_ body: (OpaquePointer) -> Result) -> Result {
+    withExtendedLifetime(self) { body(context) }
+  }
 
   private static func makeContext(
     _ files: CertificateFiles, _ minimumVersion: MinimumVersion, _ clientAuthorityFile: String?
@@ -139,7 +144,8 @@ public final class ServerTLS: Sendable {
 
   /// A new connection's state, or `nil` when memory is out.
   func makeStream(in bio: WindowBIO) -> OpaquePointer? {
-    guard let ssl = SSL_new(context) else { return nil }
+    // It takes a reference of its own to the context.
+    guard let ssl = withContext(SSL_new) else { return nil }
     bio.attach(to: ssl)
     SSL_set_accept_state(ssl)
     return ssl

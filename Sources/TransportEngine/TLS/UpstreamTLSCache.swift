@@ -15,6 +15,6 @@ final class UpstreamTLSCache: Sendable {
 
   /// Whether `context` is the one that new connections begin with.
   func isCurrent(_ context: OpaquePointer?, for tls: UpstreamTLS) -> Bool {
-    contexts.withLock { $0[tls.caFile ?? ""]?.context == context }
+    contexts.withLock { $0[tls.caFile ?? ""]?.withContext { $0 == context } == true }
   }
 }

@@ -136,7 +136,7 @@ enum ClientHelloLaws {
     let settings = try ClientTLS(
       authorityFile: authority.tlsAuthorityPath, certificateFile: authority.serverCertificatePath,
       keyFile: authority.serverKeyPath)
-    _ = sallyport_SSL_CTX_set1_groups_list(settings.context, groups)
+    _ = settings.withContext { sallyport_SSL_CTX_set1_groups_list($0, groups) }
     if isOld { SSL_CTX_ctrl(settings.context, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(TLS1_2_VERSION), nil) }
     var client = Connection { settings.makeStream(in: $0, verifying: "localhost") }
     var server = Connection { Self.server.makeStream(in: $0) }

@@ -11,7 +11,7 @@ import Transport
 private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] {
   let listener = try RawListener()
   let client = try files.client()
-  if let groups { _ = sallyport_SSL_CTX_set1_groups_list(client.context, groups) }
+  if let groups { _ = client.withContext { sallyport_SSL_CTX_set1_groups_list($0, groups) } }
   let bio = WindowBIO()
   defer { bio.deallocate() }
   var link = Link()
@@ -139,7 +139,7 @@ extension EngineTests {
       let gate = try Gate(files)
       let tls = try files.client()
       // Its first key share is for a group that the gate does not have.
-      _ = sallyport_SSL_CTX_set1_groups_list(tls.context, "P-521:X25519")
+      _ = tls.withContext { sallyport_SSL_CTX_set1_groups_list($0, "P-521:X25519") }
       let client = try RawTLS(try gate.gate.connect(), tls)
       try client.handshake()
       client.send(Array("GET /retried HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
