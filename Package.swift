@@ -92,6 +92,7 @@ let package = Package(
     target("ClientAuthority", ["ByteCoding", "Cryptography"]),
     target("Systemd"),
     .target(name: "CSignals"),
+    .target(name: "CEarlySignals"),
     target("ProcessSignals", ["CSignals", "Locking"]),
     .target(name: "CSuccessor"),
     target("Succession", ["CSuccessor", "Locking"]),
@@ -100,9 +101,9 @@ let package = Package(
     executable(
       "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "ClientAuthority", "Cryptography", "GateService", "JSONLog",
-        "KeyTransfer", "Locking", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus", "SQLiteStore",
-        "Settings", "SimulatedDevice", "Succession", "Systemd", "Transport", "TransportEngine",
+        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateService",
+        "JSONLog", "KeyTransfer", "Locking", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus",
+        "SQLiteStore", "Settings", "SimulatedDevice", "Succession", "Systemd", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),

@@ -3,17 +3,19 @@ internal import Locking
 internal import ProcessSignals
 internal import Transport
 
-/// SIGINT and SIGTERM as a wish to end in order.
-final class ClosingSignals: Sendable {
-  private let state = Guarded((received: false, waiting: [CheckedContinuation<Void, Never>]()))
+/// SIGINT and SIGTERM as a wish to end in order, until `stop()`. How long the value lives plays no part.
+struct ClosingSignals: Sendable {
+  private typealias State = (received: Bool, waiting: [CheckedContinuation<Void, Never>])
+
+  private let state = Guarded<State>((received: false, waiting: []))
 
   /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
   ///
   /// - Parameter once: whether the first signal is the only one that is heard, and the next one ends the process.
   init(once: Bool = false, _ body: @escaping @Sendable () -> Void) {
-    ProcessSignals.hear(Self.numbers) { [weak self] _ in
-      self?.note()
-      if once { self?.stop() }
+    ProcessSignals.hear(Self.numbers) { [state] _ in
+      Self.note(in: state)
+      if once { ProcessSignals.obey(Self.numbers) }
       body()
     }
   }
@@ -36,7 +38,7 @@ final class ClosingSignals: Sendable {
 
   private static let numbers = [SIGINT, SIGTERM]
 
-  private func note() {
+  private static func note(in state: Guarded<State>) {
     let waiting = state.withLock { state in
       state.received = true
       defer { state.waiting = [] }
@@ -52,9 +54,9 @@ final class Deadline: Sendable {
   private let task = Guarded<Task<Void, Never>?>(nil)
 
   init(after duration: Duration, _ body: @escaping @Sendable () async -> Void) {
-    let task = Task { [weak self] in
+    let task = Task { [passed] in
       guard (try? await Task.sleep(for: duration)) != nil else { return }
-      self?.passed.withLock { $0 = true }
+      passed.withLock { $0 = true }
       await body()
     }
     self.task.withLock { $0 = task }

@@ -19,16 +19,19 @@ public final class DraftFile {
   public let place: String
   /// Where it is written.
   public let path: String
-  /// Of the draft, for reading and writing; closed with this value.
-  public let descriptor: Int32
+  private let descriptor: Int32
   private var isPlaced = false
 
   public init(for place: String) throws(Fault) {
     self.place = place
     path = "\(place)\(Self.mark)\(getpid())"
+    // Under either name a signal that ends the process removes it.
+    let unnamed = path + "~"
     UnfinishedFiles.begin(path)
+    UnfinishedFiles.begin(unnamed)
+    defer { UnfinishedFiles.forget(unnamed) }
     do throws(Fault) {
-      descriptor = try Self.claim(path, for: place)
+      descriptor = try Self.claim(path, from: unnamed, for: place)
     } catch {
       UnfinishedFiles.forget(path)
       throw error
@@ -48,14 +51,24 @@ public final class DraftFile {
   ///   - finish: is done when the new name is durable. A signal that would end the process waits for that as well: it finds
   ///     either all of it done or nothing.
   public func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
-    guard fsync(descriptor) == 0 else { throw Fault.last }
-    try UnfinishedFiles.finish(path) {
-      try prepare()
-      guard rename(path, place) == 0 else { throw Fault.last }
-      isPlaced = true
-      try Self.flushFolder(of: place)
-      try finish()
+    // The draft ends with this object, which has to be there until all of it is done.
+    try withExtendedLifetime(self) {
+      guard fsync(descriptor) == 0 else { throw Fault.last }
+      try UnfinishedFiles.finish(path) {
+        try prepare()
+        guard rename(path, place) == 0 else { throw Fault.last }
+        isPlaced = true
+        try Self.flushFolder(of: place)
+        try finish()
+      }
     }
+  }
+
+  /// Calls `body` with the draft's descriptor, for reading and writing, which is open until `body` returns.
+  public func withDescriptor<Result, Failure: Error>(
+    _ body: (Int32) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try withExtendedLifetime(self) { () throws(Failure) in try body(descriptor) }
   }
 
   // MARK: Drafts of the same place
@@ -63,9 +76,8 @@ public final class DraftFile {
   private static let mark = ".new-"
 
   /// Makes the draft, locked before it has its name: nobody finds it who could take it for abandoned.
-  private static func claim(_ path: String, for place: String) throws(Fault) -> Int32 {
+  private static func claim(_ path: String, from unnamed: String, for place: String) throws(Fault) -> Int32 {
     removeAbandoned(for: place)
-    let unnamed = path + "~"
     unlink(unnamed)
     let descriptor = open(unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw .last }

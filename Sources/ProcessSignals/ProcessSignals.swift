@@ -26,6 +26,12 @@ public enum ProcessSignals {
     bodies.withLock { bodies in for number in numbers { bodies[number] = nil } }
   }
 
+  /// From now on `numbers` do nothing to the process.
+  public static func ignore(_ numbers: [Int32]) {
+    for number in numbers { _ = signal(number, SIG_IGN) }
+    bodies.withLock { bodies in for number in numbers { bodies[number] = nil } }
+  }
+
   private static let bodies = Guarded([Int32: @Sendable (Int32) -> Void]())
 
   private static let source: (any DispatchSourceRead)? = {

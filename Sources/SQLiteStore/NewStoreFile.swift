@@ -55,6 +55,6 @@ final class NewStoreFile {
   func takeOwner(of path: String) {
     var status = stat()
     guard geteuid() == 0, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
-    _ = fchown(draft.descriptor, status.st_uid, status.st_gid)
+    _ = draft.withDescriptor { fchown($0, status.st_uid, status.st_gid) }
   }
 }

@@ -48,6 +48,7 @@ extension GateHouse {
     await memory.store.close()
     logger.info("stopped", metadata: ["cut_off": "\(cut)"])
     sink.flush()
+    signals.stop()
   }
 
   /// Says to the other gates of the store that this one takes sessions on, until it is cancelled.

@@ -126,6 +126,7 @@ actor GateHouse {
       try await house.begin(inheritance)
     } catch {
       engine.stop()
+      house.signals.stop()
       throw error
     }
     return house

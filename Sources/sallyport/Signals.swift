@@ -38,8 +38,8 @@ final class StopRequests: Sendable {
   }
 }
 
-/// The signals that a gate obeys, from the making of this value to its end.
-final class Signals: Sendable {
+/// The signals that a gate obeys, from the making of this value until `stop()`. How long the value lives plays no part.
+struct Signals: Sendable {
   /// An element for each SIGHUP; several that come at once are one.
   let reloads: AsyncStream<Void>
   /// An element for each SIGUSR2.
@@ -60,7 +60,12 @@ final class Signals: Sendable {
     }
   }
 
-  deinit { ProcessSignals.obey(Self.numbers) }
+  /// From now on SIGTERM and SIGINT end the process. SIGHUP and SIGUSR2 are ignored: there is nothing left to reload or
+  /// to upgrade.
+  func stop() {
+    ProcessSignals.obey([SIGTERM, SIGINT])
+    ProcessSignals.ignore([SIGHUP, SIGUSR2])
+  }
 
   private static let numbers = [SIGTERM, SIGINT, SIGHUP, SIGUSR2]
 }

@@ -40,9 +40,9 @@ private final class ServiceManager: @unchecked Sendable {
   /// The next message; `nil` if none comes within 20 s. On a thread of its own: it blocks.
   func next() async -> String? {
     await withCheckedContinuation { continuation in
-      Thread.detachNewThread { [descriptor] in
+      Thread.detachNewThread { [self] in
         var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = recv(descriptor, &buffer, buffer.count, 0)
+        let count = withExtendedLifetime(self) { recv(descriptor, &buffer, buffer.count, 0) }
         continuation.resume(returning: count < 0 ? nil : String(decoding: buffer.prefix(count), as: UTF8.self))
       }
     }
@@ -107,6 +107,35 @@ extension ServiceTests {
     }
   }
 
+  /// Whether the process ignores each of `signals`, as proc(5) shows it.
+  private static func ignores(_ signals: [Int32], _ id: pid_t) throws -> Bool {
+    let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("SigIgn:") })
+    let mask = try #require(UInt64(line.dropFirst("SigIgn:".count).drop { $0 == "\t" }, radix: 16))
+    return signals.allSatisfy { mask & 1 << UInt64($0 - 1) != 0 }
+  }
+
+  @Test("survives SIGHUP and SIGUSR2 that come before it has read its configuration")
+  func signalsAtTheStart() async throws {
+    try await Places.withTemporaryFolder { folder in
+      try RunningGate.prepare(folder)
+      let process = try ChildProcess(
+        Places.product("sallyport"), ["run", "-c", "/dev/stdin"], environment: .gateless, in: folder)
+      defer { process.kill() }
+      let deadline = ContinuousClock.now + .seconds(20)
+      while try !Self.ignores([SIGHUP, SIGUSR2], process.id) {
+        try #require(ContinuousClock.now < deadline, "the signals are not ignored")
+        try await Task.sleep(for: .milliseconds(1))
+      }
+      for signal in [SIGHUP, SIGUSR2] { process.send(signal) }
+      process.write(try String(contentsOfFile: folder + "/gate.yaml", encoding: .utf8))
+      process.closeInput()
+      #expect(try await GateLog(lines: process.errors).listeningPort() > 0)
+      process.send(SIGTERM)
+      #expect(try await process.exit() == .code(0))
+    }
+  }
+
   /// Does what systemd does for a socket unit: opens the socket and becomes the gate.
   private static let activator = """
     import os, socket, sys
@@ -142,6 +171,12 @@ extension ServiceTests {
 struct CACommandTests {
   private func ca(
     _ arguments: String..., in folder: String
+  ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ca(arguments, in: folder)
+  }
+
+  private func ca(
+    _ arguments: [String], in folder: String
   ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
     // setsid: without a terminal nobody can be asked.
     try await ChildProcess.run(
@@ -194,6 +229,54 @@ struct CACommandTests {
       let empty = try await ca("export", "--format", "p12", "--password-file", "/dev/null", in: folder)
       #expect(empty.exit == .code(0) && empty.output == ["config/client-ca/client.p12"])
     }
+  }
+
+  private static let password = "hunter2"
+
+  @Test(
+    "exports a client in every form, and OpenSSL opens each",
+    arguments: ["pem", "der", "p12", "mobileconfig"], [[], ["--legacy"]])
+  func exports(_ format: String, _ options: [String]) async throws {
+    try await Places.withTemporaryFolder { folder in
+      _ = try await ca("init", in: folder)
+      _ = try await ca("issue", in: folder)
+      try Data("\(Self.password)\n".utf8).write(to: URL(fileURLWithPath: folder + "/password"))
+      let (exit, output, errors) = try await ca(
+        ["export", "--format", format, "--password-file", folder + "/password"] + options, in: folder)
+      try #require(exit == .code(0), "\(exit): \(errors)")
+      let file = folder + "/" + (try #require(output.first))
+      switch format {
+      case "p12": try await expectBundle(file, options)
+      case "mobileconfig": try await expectBundle(try await identity(inProfile: file), options)
+      default:
+        let read = try await ChildProcess.run(
+          Places.tool("openssl"), ["x509", "-in", file, "-inform", format, "-noout", "-subject"])
+        #expect(read.exit == .code(0) && read.output.count == 1, "\(read.errors)")
+      }
+    }
+  }
+
+  /// The certificate, its authority's and the key are in the file, as OpenSSL reads it.
+  private func expectBundle(_ file: String, _ options: [String]) async throws {
+    let (exit, output, errors) = try await ChildProcess.run(
+      Places.tool("openssl"),
+      ["pkcs12", "-in", file, "-nodes", "-passin", "pass:" + Self.password] + options)
+    #expect(exit == .code(0), "\(errors)")
+    #expect(output.count { $0 == "-----BEGIN CERTIFICATE-----" } == 2)
+    #expect(output.count { $0 == "-----BEGIN PRIVATE KEY-----" } == 1)
+  }
+
+  /// The PKCS #12 file in a configuration profile, as a file of its own.
+  private func identity(inProfile file: String) async throws -> String {
+    let program = """
+      import plistlib, sys
+      payloads = plistlib.load(open(sys.argv[1], "rb"))["PayloadContent"]
+      open(sys.argv[2], "wb").write(payloads[1]["PayloadContent"])
+      """
+    let (exit, _, errors) = try await ChildProcess.run(
+      Places.tool("python3"), ["-c", program, file, file + ".p12"])
+    try #require(exit == .code(0), "\(errors)")
+    return file + ".p12"
   }
 
   /// Runs a command on a terminal of its own, waits for what it asks, and types.

@@ -12,12 +12,12 @@ struct DraftFileTests {
       try Data("old".utf8).write(to: URL(filePath: place))
       do {
         let draft = try DraftFile(for: place)
-        try FileHandle(fileDescriptor: draft.descriptor).write(contentsOf: Data("half".utf8))
+        try draft.withDescriptor { try FileHandle(fileDescriptor: $0).write(contentsOf: Data("half".utf8)) }
       }
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"])
       do {
         let draft = try DraftFile(for: place)
-        try FileHandle(fileDescriptor: draft.descriptor).write(contentsOf: Data("new".utf8))
+        try draft.withDescriptor { try FileHandle(fileDescriptor: $0).write(contentsOf: Data("new".utf8)) }
         #expect(try Data(contentsOf: URL(filePath: place)) == Data("old".utf8))
         try draft.place()
       }
@@ -56,8 +56,8 @@ struct DraftFileTests {
             await #expect(processExitsWith: .success) { [place = place as String, number = number as Int] in
               for _ in 0..<20 {
                 let draft = try DraftFile(for: place)
-                try FileHandle(fileDescriptor: draft.descriptor).write(
-                  contentsOf: Data(repeating: UInt8(number), count: 100_000))
+                let content = Data(repeating: UInt8(number), count: 100_000)
+                try draft.withDescriptor { try FileHandle(fileDescriptor: $0).write(contentsOf: content) }
                 try draft.place()
               }
             }

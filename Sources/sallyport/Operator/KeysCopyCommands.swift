@@ -62,33 +62,46 @@ struct KeysExportCommand: AsyncParsableCommand {
 final class OutputFile {
   /// The file itself, where the name that was given is a link to it.
   private let path: String
-  private let draft: DraftFile?
-  private let descriptor: Int32
+  private enum Target {
+    case draft(DraftFile)
+    /// Standard output, a device, a pipe with a name: open until the process ends.
+    case stream(Int32)
+  }
+
+  private let target: Target
 
   /// `-` is standard output.
   init(path: String) throws(CommandFailure) {
     guard path != "-" else {
-      (self.path, draft, descriptor) = (path, nil, STDOUT_FILENO)
+      (self.path, target) = (path, .stream(STDOUT_FILENO))
       return
     }
     var status = stat()
     let isThere = stat(path, &status) == 0
     guard !isThere || status.st_mode & S_IFMT == S_IFREG else {
-      (self.path, draft, descriptor) = (path, nil, open(path, O_WRONLY | O_CLOEXEC))
+      let descriptor = open(path, O_WRONLY | O_CLOEXEC)
       guard descriptor >= 0 else { throw Self.failure(path) }
+      (self.path, target) = (path, .stream(descriptor))
       return
     }
     let path = isThere ? Self.file(at: path) : path
     self.path = path
     do throws(DraftFile.Fault) {
-      let draft = try DraftFile(for: path)
-      (self.draft, descriptor) = (draft, draft.descriptor)
+      target = .draft(try DraftFile(for: path))
     } catch {
       throw Self.failure(path, error.number)
     }
   }
 
   func write(_ bytes: [UInt8]) throws(CommandFailure) {
+    switch target {
+    case .draft(let draft):
+      try draft.withDescriptor { descriptor throws(CommandFailure) in try write(bytes, descriptor) }
+    case .stream(let descriptor): try write(bytes, descriptor)
+    }
+  }
+
+  private func write(_ bytes: [UInt8], _ descriptor: Int32) throws(CommandFailure) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -100,8 +113,9 @@ final class OutputFile {
 
   /// Makes the file durable and gives it its name.
   func finish() throws(CommandFailure) {
+    guard case .draft(let draft) = target else { return }
     do {
-      try draft?.place()
+      try draft.place()
     } catch {
       throw Self.failure(path, (error as? DraftFile.Fault)?.number ?? errno)
     }
@@ -147,17 +161,19 @@ struct KeysImportCommand: AsyncParsableCommand {
   func run() async throws {
     do throws(CommandFailure) {
       let place = try options.places().store
-      if file != "-" { try check() }
+      if file != "-" { try await check() }
       try await OpenStore.with(place, isNew: true) { store throws(CommandFailure) in try await merge(into: store) }
     } catch {
       throw error.told()
     }
   }
 
-  private func check() throws(CommandFailure) {
+  private func check() async throws(CommandFailure) {
     let input = try ImportFile(path: file)
     do throws(ImportFault) {
-      try KeyImport.verify(LineReader(descriptor: input.descriptor))
+      try await input.withDescriptor { descriptor throws(ImportFault) in
+        try KeyImport.verify(LineReader(descriptor: descriptor))
+      }
     } catch {
       throw failure(error, of: nil)
     }
@@ -168,8 +184,10 @@ struct KeysImportCommand: AsyncParsableCommand {
     let progress = Progress(of: "keys")
     var summary = KeyImport.Summary()
     do throws(ImportFault) {
-      try await KeyImport(into: store).run(
-        LineReader(descriptor: input.descriptor), summary: &summary, progress: { progress.show($0, of: $1) })
+      try await input.withDescriptor { descriptor throws(ImportFault) in
+        try await KeyImport(into: store).run(
+          LineReader(descriptor: descriptor), summary: &summary, progress: { progress.show($0, of: $1) })
+      }
       progress.end()
     } catch {
       progress.end()
@@ -200,7 +218,7 @@ struct KeysImportCommand: AsyncParsableCommand {
 
 /// An open file, or standard input.
 final class ImportFile {
-  let descriptor: Int32
+  private let descriptor: Int32
 
   init(path: String) throws(CommandFailure) {
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
@@ -212,5 +230,13 @@ final class ImportFile {
 
   deinit {
     if descriptor > STDIN_FILENO { close(descriptor) }
+  }
+
+  /// Calls `body` with the descriptor, which is open until `body` returns.
+  func withDescriptor<Result, Failure: Error>(
+    _ body: (Int32) async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    defer { withExtendedLifetime(self) {} }
+    return try await body(descriptor)
   }
 }
