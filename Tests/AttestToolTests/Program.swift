@@ -4,16 +4,12 @@ import Locking
 import TestSupport
 import Testing
 
-/// The programs of this package, as they were built beside the tests.
+/// The programs of this package.
 enum Program: String {
   case attest
   case sallyport
 
-  var path: String {
-    // The tests run in an executable that stands in the same folder.
-    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(rawValue).path
-  }
+  var path: String { Places.products + "/" + rawValue }
 }
 
 /// What a program came to.

@@ -44,6 +44,8 @@ struct RevocationTests {
   func closes() async throws {
     let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     let orders = [try await order(of: revoked, 1), try await order(of: revoked, 2), try await order(of: other, 1)]
+    // Releasing an order ends its session. The engine keeps it while the session lives; here the test does.
+    defer { withExtendedLifetime(orders) {} }
     let ears = orders.map { _ in Ear() }
     for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
     #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
@@ -101,6 +103,7 @@ struct RevocationTests {
   func restored() async throws {
     let device = try await bench.registeredDevice()
     let (order, ear) = (try await order(of: device, 1), Ear())
+    defer { withExtendedLifetime(order) {} }
     order.opened(ear.control)
     let keyID = device.keyID
     #expect(try await bench.store.revoke(keyID, at: bench.clock.now))
@@ -113,6 +116,7 @@ struct RevocationTests {
   func everything() async throws {
     let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     let orders = [try await order(of: revoked, 1), try await order(of: other, 1)]
+    defer { withExtendedLifetime(orders) {} }
     let ears = orders.map { _ in Ear() }
     for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
     #expect(try await bench.store.revoke(revoked.keyID, at: bench.clock.now))
@@ -154,6 +158,7 @@ struct RevocationTests {
   func beginsToClose() async throws {
     let device = try await bench.registeredDevice()
     let (order, ear) = (try await order(of: device, 1), Ear())
+    defer { withExtendedLifetime(order) {} }
     order.opened(ear.control)
     let lenient = ChangeResponse(
       registry: bench.store, challenges: bench.challenges, identityKeys: bench.identityKeys,
@@ -177,6 +182,7 @@ struct RevocationTests {
       registry: keys, challenges: bench.challenges, identityKeys: bench.identityKeys, sessions: service.sessions,
       logger: service.log.logger)
     let orders = [try await order(of: device, 1), try await order(of: other, 1)]
+    defer { withExtendedLifetime(orders) {} }
     let ears = orders.map { _ in Ear() }
     for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
     keys.recordFault.withLock { $0 = .corrupt(reason: "attested_keys.counter is malformed") }
@@ -217,8 +223,7 @@ struct RevocationTests {
     let device = try await bench.registeredDevice()
     do {
       let order = try await order(of: device, 1)
-      #expect(service.sessions.records.map(\.keyID) == [device.keyID])
-      _ = order
+      withExtendedLifetime(order) { #expect(service.sessions.records.map(\.keyID) == [device.keyID]) }
     }
     #expect(service.sessions.records == [])
     let order = try await order(of: device, 2)

@@ -106,7 +106,10 @@ extension ChildProcess {
         OpenFile(input, O_RDONLY), OpenFile(output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
         OpenFile(errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND),
       ]
-      let id = try spawn([path] + arguments, [:], descriptors: files.map(\.descriptor))
+      // A file closes with its object, which an optimized build releases behind its last mention.
+      let id = try withExtendedLifetime(files) {
+        try spawn([path] + arguments, [:], descriptors: files.map(\.descriptor))
+      }
       count += 1
       return id
     }
@@ -135,7 +138,9 @@ extension ChildProcess {
       let input = try Pipe()
       let output = try Pipe()
       let errors = try Pipe()
-      let id = try spawn(command, environment, descriptors: [input.reader, output.writer, errors.writer])
+      let id = try withExtendedLifetime((input, output, errors)) {
+        try spawn(command, environment, descriptors: [input.reader, output.writer, errors.writer])
+      }
       count += 1
       return (id, input.takeWriter(), output.takeReader(), errors.takeReader())
     }
