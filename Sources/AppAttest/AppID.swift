@@ -5,8 +5,8 @@ public struct AppID: Sendable, Hashable {
   public let teamID: String
   public let bundleID: String
 
-  /// `nil` unless `teamID` is ten of `A-Z 0-9` and `bundleID` is one or more of `A-Z a-z 0-9 - .`, with at most 255
-  /// characters, as Apple assigns them.
+  /// `nil` unless `teamID` is ten of `A-Z 0-9` and `bundleID` is one or more of `A-Z a-z 0-9 - . _`, with at most
+  /// 255 characters, as in Apple's objects: the app of Apple's published sample has underscores.
   public init?(teamID: String, bundleID: String) {
     guard Self.isTeamID(teamID), Self.isBundleID(bundleID) else { return nil }
     self.teamID = teamID
@@ -32,7 +32,7 @@ public struct AppID: Sendable, Hashable {
   public static func isBundleID(_ text: String) -> Bool {
     (1...255).contains(text.utf8.count)
       && text.utf8.allSatisfy {
-        isCapital($0) || isCapital($0 & 0xDF) || isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+        isCapital($0) || isCapital($0 & 0xDF) || isDigit($0) || "-._".utf8.contains($0)
       }
   }
 

@@ -107,7 +107,11 @@ public final class DraftFile {
       defer { close(descriptor) }
       var status = stat()
       guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { continue }
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(draft) }
+      guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { continue }
+      // Its maker may have placed it since it was opened here, and begun another one under the same name.
+      var named = stat()
+      guard lstat(draft, &named) == 0, named.st_dev == status.st_dev, named.st_ino == status.st_ino else { continue }
+      unlink(draft)
     }
   }
 

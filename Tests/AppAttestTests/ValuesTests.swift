@@ -7,7 +7,11 @@ import Testing
 struct ValuesTests {
   @Test(
     "An app ID is a team identifier, a dot and a bundle identifier",
-    arguments: ["AAABBBCCC1.com.example.app", "1234567890.a", "ZZZZZZZZZZ.com.example-app.A1"])
+    arguments: [
+      "AAABBBCCC1.com.example.app", "1234567890.a", "ZZZZZZZZZZ.com.example-app.A1",
+      // The app of Apple's published sample.
+      "0352187391.com.apple.example_app_attest",
+    ])
   func readsAppIDs(_ text: String) throws {
     let app = try #require(AppID(text))
     #expect(app.text == text)
@@ -21,7 +25,7 @@ struct ValuesTests {
     arguments: [
       "", ".", "AAABBBCCC1", "AAABBBCCC1.", ".com.example.app", "AAABBBCCC.com.example.app",
       "AAABBBCCC12.com.example.app", "aaabbbccc1.com.example.app", "AAABBBCCC1.com.example app",
-      "AAABBBCCC1.com.example.app\n", "AAABBBCCC1.com.éxample.app", "AAABBBCCC1.com_example", "AAABBBCC\u{C9}1.com",
+      "AAABBBCCC1.com.example.app\n", "AAABBBCCC1.com.éxample.app", "AAABBBCCC1.com/example", "AAABBBCC\u{C9}1.com",
       "AAABBBCCC1.com.example.*", "AAABBBCCC1." + String(repeating: "a", count: 256),
     ])
   func refusesAppIDs(_ text: String) { #expect(AppID(text) == nil) }

@@ -128,7 +128,9 @@ extension ServiceTests {
         try await Task.sleep(for: .milliseconds(1))
       }
       for signal in [SIGHUP, SIGUSR2] { process.send(signal) }
-      process.write(try String(contentsOfFile: folder + "/gate.yaml", encoding: .utf8))
+      // Paths in it count from its folder, which a pipe has not.
+      let configuration = try String(contentsOfFile: folder + "/gate.yaml", encoding: .utf8)
+      process.write(configuration.replacing("_file: ", with: "_file: \(folder)/"))
       process.closeInput()
       #expect(try await GateLog(lines: process.errors).listeningPort() > 0)
       process.send(SIGTERM)

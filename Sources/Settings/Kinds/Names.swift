@@ -40,18 +40,18 @@ extension Kind where Value == String {
       }
   }
 
-  /// A bundle identifier: letters, digits, hyphens and dots, no empty part, at most 155 characters (Apple's
-  /// `CFBundleIdentifier`).
+  /// A bundle identifier: letters, digits, hyphens, dots and underscores, no empty part, at most 155 characters (Apple's
+  /// `CFBundleIdentifier`; underscores stand in identifiers that Apple has published).
   static var bundleID: Kind {
     Kind(
-      name: "bundle id", form: "letters, digits, `-` and `.`",
-      schema: .matching("^[A-Za-z0-9-]+(\\.[A-Za-z0-9-]+)*$", longest: 155), example: "com.example.app"
+      name: "bundle id", form: "letters, digits, `-`, `.` and `_`",
+      schema: .matching("^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$", longest: 155), example: "com.example.app"
     ) { text throws(Misfit) in
       let parts = text.split(separator: ".", omittingEmptySubsequences: false)
       guard
-        text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") })
+        text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || "-._".utf8.contains($0) })
       else {
-        throw Misfit("\(Misfit.quoted(text)) has characters other than letters, digits, hyphen and dot")
+        throw Misfit("\(Misfit.quoted(text)) has characters other than letters, digits, hyphen, dot and underscore")
       }
       guard parts.allSatisfy({ !$0.isEmpty }) else { throw Misfit("\(Misfit.quoted(text)) has an empty part") }
       guard text.utf8.count <= 155 else { throw Misfit("a bundle id has at most 155 characters") }
