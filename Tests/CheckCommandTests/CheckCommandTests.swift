@@ -133,6 +133,30 @@ struct CheckCommandTests {
     }
   }
 
+  @Test(
+    "refuses the URL of a store that can be read in two ways, and prints no part of its password",
+    arguments: [
+      "postgres://u:hunter@2word@127.0.0.1:1/x", "postgres://u:hunter/2word@127.0.0.1:1/x",
+      "postgres://u:hunter?2word@127.0.0.1:1/x", "host=127.0.0.1 password=hunter2word",
+    ])
+  func ambiguousStore(_ url: String) async throws {
+    try await Shell.with { shell in
+      try shell.write(sound.replacingOccurrences(of: "sqlite:///var/empty/none/state.db", with: url), to: "gate.yaml")
+      let commands = [
+        ["check", "-c", "gate.yaml"], ["check", "-c", "gate.yaml", "--json", "--effective"],
+        ["check", "-c", "gate.yaml", "--effective"], ["run", "-c", "gate.yaml"], ["store", "check", "-c", "gate.yaml"],
+        ["store", "check", "--store", url], ["keys", "list", "--store", url],
+      ]
+      for command in commands {
+        let (status, output, errors) = try await shell.sallyport(command)
+        let all = (output + errors).joined(separator: "\n")
+        #expect(status == 78 || status == 64, "\(command): \(all)")
+        for part in ["hunter", "2word"] { #expect(!all.contains(part), "\(command): \(all)") }
+        #expect(all.contains("not encoded") || all.contains("keyword string"), "\(command): \(all)")
+      }
+    }
+  }
+
   @Test("writes the settings in force, which load again to the same")
   func effective() async throws {
     try await Shell.with { shell in
