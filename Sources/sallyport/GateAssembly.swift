@@ -20,6 +20,7 @@ struct GateMemory: Sendable {
   let gates = LiveGateCount()
   let latest = LatestTime()
 
+    do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
   init(_ settings: GateSettings) throws(CommandFailure) {
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)

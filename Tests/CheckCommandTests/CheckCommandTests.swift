@@ -157,6 +157,39 @@ struct CheckCommandTests {
     }
   }
 
+  @Test("refuses a store that every user can access, as run does, and warns of one that a group can")
+  func readableStore() async throws {
+    try await Shell.with { shell in
+      try shell.write(
+        sound.replacingOccurrences(of: "/var/empty/none/state.db", with: shell.folder + "/state.db"), to: "gate.yaml")
+      let store = "sqlite://\(shell.folder)/state.db"
+      #expect(try await shell.sallyport(["store", "migrate", "--store", store]).status == 0)
+      let state = shell.folder + "/state.db"
+      #expect(chmod(state, 0o644) == 0)
+      for command in ["check", "run"] {
+        let (status, _, errors) = try await shell.sallyport([command, "-c", "gate.yaml"])
+        #expect(status == 78)
+        #expect(
+          errors.contains {
+            $0.hasPrefix("error: ")
+              && $0.hasSuffix(
+                "store.url: every user of this machine can access DIR/state.db, which holds the identity signing keys and the challenge keys"
+              )
+          }, "\(command): \(errors)")
+        #expect(errors.contains { $0.hasPrefix("hint: chmod 600 DIR/state.db, and replace the keys") }, "\(errors)")
+      }
+      #expect(try await shell.check("-c", "gate.yaml", "--offline").status == 78)
+      #expect(chmod(state, 0o640) == 0)
+      let (_, _, warned) = try await shell.check("-c", "gate.yaml")
+      #expect(
+        warned.contains { $0.hasPrefix("warning: ") && $0.contains("store.url: others than its owner have access") },
+        "\(warned)")
+      #expect(chmod(state, 0o600) == 0)
+      let (_, _, quiet) = try await shell.check("-c", "gate.yaml")
+      #expect(!quiet.contains { $0.contains("store.url") }, "\(quiet)")
+    }
+  }
+
   @Test("writes the settings in force, which load again to the same")
   func effective() async throws {
     try await Shell.with { shell in
