@@ -180,6 +180,30 @@ struct ReloadTests {
     }
   }
 
+  @Test("A store that is deleted under a running gate makes it not ready, refuses new sockets and is logged")
+  func deletedStore() async throws {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      try await GateProcess.serving(plan) { gate in
+        let bench = AdminBench(gate: gate, visitor: try Visitor(to: gate))
+        #expect(try await bench.ask("GET", "/readyz").status == 200)
+        let (path, aside) = (gate.folder.path + "/state.db", gate.folder.path + "/aside.db")
+        try FileManager.default.moveItem(atPath: path, toPath: aside)
+        _ = try await gate.process.errors.first("the line of the log") {
+          $0.contains("store unavailable: new sockets are refused") && $0.contains("was deleted or replaced")
+        }
+        let answer = try await bench.ask("GET", "/readyz?verbose")
+        #expect(answer.status == 503 && answer.text.contains("[-] store: failing since"), "\(answer.text)")
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try FileManager.default.moveItem(atPath: aside, toPath: path)
+        _ = try await gate.process.errors.first("the recovery") { $0.contains("store available again") }
+        #expect(try await bench.ask("GET", "/readyz").status == 200)
+      }
+    }
+  }
+
   @Test("A key that is not the certificate's changes nothing and is told")
   func strayKey() async throws {
     try await serving { bench in
