@@ -86,7 +86,7 @@ extension GateSettings.Store {
 
   /// The first line of the file.
   private static func password(in file: String) throws(StartFault) -> String {
-    guard let bytes = try? Data(contentsOf: URL(filePath: file)),
+    guard let bytes = try? FileContent.read(file),
       let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
     else {
       throw StartFault(
