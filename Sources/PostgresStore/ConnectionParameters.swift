@@ -23,11 +23,41 @@ public struct ConnectionParameters: Sendable, Hashable {
   ///   - url: `postgres://user@host1:5432,host2/name?sslmode=verify-full` (PostgreSQL's documentation, section 34.1.1.2).
   ///   - password: goes before one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`.
   public init(url: String, password: String? = nil) throws(Malformed) {
+    guard Self.isUnambiguous(url) else {
+      throw Malformed(
+        reason: """
+          user or password hold an @, / or ? that is not encoded, or the text is not a URL: \
+          write %40, %2F and %3F, or put the password in store.password_file
+          """)
+    }
     var values = try Self.parse(url)
+    try Self.requirePlace(values)
     if let password { values["password"] = password }
     place = Self.place(values)
     // libpq's own variables (PGSSLMODE and the like) stay in force: they stand between the URL and these.
     self.values = Self.standard.merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
+  }
+
+  /// Whether there is one way to read `url`: at most one `@`, and no `/` or `?` before it. With another `@`, libpq would
+  /// take a part of the password for a host, report it, and ask the DNS for it. A keyword string is not a URL.
+  private static func isUnambiguous(_ url: String) -> Bool {
+    guard let scheme = ["postgres://", "postgresql://"].first(where: url.hasPrefix) else { return false }
+    let body = url.dropFirst(scheme.count)
+    guard let sign = body.lastIndex(of: "@") else { return true }
+    return !body[..<sign].contains { "@/?".contains($0) }
+  }
+
+  /// Requires ports that are numbers and a database name that is a name: what else stands there may be a secret, and
+  /// both are printed.
+  private static func requirePlace(_ values: [String: String]) throws(Malformed) {
+    let ports = (values["port"] ?? "").split(separator: ",")
+    guard ports.allSatisfy({ UInt16($0).map { $0 > 0 } == true }) else {
+      throw Malformed(reason: "a port is not a number from 1 to 65535")
+    }
+    guard let name = values["dbname"] else { return }
+    guard !name.contains("="), !name.contains("://") else {
+      throw Malformed(reason: "the name of the database is a connection string: write hosts and parameters in the URL")
+    }
   }
 
   private static func parse(_ url: String) throws(Malformed) -> [String: String] {

@@ -20,6 +20,11 @@ struct StoreProbe {
       case .outdated(let count):
         report.pass("store.url", "\(store.place) can be opened; the next start makes \(count) migrations")
       }
+      // Of a database, these would need a connection as the gate's own.
+      guard case .sqlite = settings.store else { return report.results }
+      for finding in try await store.findings(isThorough: false) {
+        report.warn("store.url", finding.text, hint: finding.advice)
+      }
     } catch {
       report.fail("store.url", "\(store.place) cannot be used: \(error)", hint: error.advice)
     }

@@ -7,7 +7,7 @@ internal import Locking
 final class DatabaseFile: Sendable {
   private enum State {
     case idle
-    case open(DatabasePool)
+    case open(DatabasePool, OpenFiles)
     case closed
   }
 
@@ -15,6 +15,8 @@ final class DatabaseFile: Sendable {
   private let busyTimeout: Double
   private let state = Guarded(State.idle)
   private let use = Guarded<FileUse?>(nil)
+  /// The database that was opened first: no other one is opened in its place.
+  private let known = Guarded<FileIdentity?>(nil)
 
   init(path: String, busyTimeout: Double) {
     self.path = path
@@ -22,14 +24,20 @@ final class DatabaseFile: Sendable {
   }
 
   /// The connections, opened if they are not. Blocks while the file is opened.
+  ///
+  /// - Throws: `.unreachable` if the files were deleted or replaced since they were opened: what would be committed then
+  ///   is lost with the next start. Each batch asks, so that at most the one that runs is affected; three calls of
+  ///   `stat(2)` cost little next to its commit. Files that are put back are used again.
   func connections() throws -> DatabasePool {
     try state.withLock { state in
       switch state {
-      case .open(let pool): return pool
+      case .open(let pool, let files):
+        try files.requireInPlace()
+        return pool
       case .closed: throw StoreError.closed
       case .idle:
-        let pool = try open()
-        state = .open(pool)
+        let (pool, files) = try open()
+        state = .open(pool, files)
         return pool
       }
     }
@@ -38,7 +46,7 @@ final class DatabaseFile: Sendable {
   /// Lets go of `pool`; the next call opens the file again.
   func discard(_ pool: DatabasePool) {
     state.withLock { state in
-      if case .open(let current) = state, current === pool { state = .idle }
+      if case .open(let current, _) = state, current === pool { state = .idle }
     }
   }
 
@@ -48,8 +56,11 @@ final class DatabaseFile: Sendable {
     use.withLock { $0 = nil }
   }
 
-  private func open() throws -> DatabasePool {
+  private func open() throws -> (DatabasePool, OpenFiles) {
+    let known = known.withLock(\.self)
+    guard known == nil || known == FileIdentity(of: path) else { throw OpenFiles.displaced(path) }
     try createPrivately()
+    let identity = FileIdentity(of: path)
     // Kept until the store is closed: a fault that ends the connection must not let a restore in.
     try use.withLock { use in
       if use == nil { use = try FileUse(of: path, .shared) }
@@ -67,7 +78,10 @@ final class DatabaseFile: Sendable {
     _ = try pool.read(Schema.state)
     try Self.migrate(pool)
     try Self.makeCommitsDurable(pool)
-    return pool
+    let files = OpenFiles(of: path)
+    guard let identity, files.isDatabase(identity) else { throw OpenFiles.displaced(path) }
+    self.known.withLock { $0 = identity }
+    return (pool, files)
   }
 
   /// Brings the tables to this version. Of several processes at once one does each step, and the others find it done.

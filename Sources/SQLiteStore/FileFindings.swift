@@ -8,7 +8,8 @@ enum FileFindings {
     guard stat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return [] }
     return [
       StoreFinding(
-        .problem, in: .settings, "others than its owner have access to the file, which holds the keys of nonces",
+        .problem, in: .settings,
+        "others than its owner have access to the file, which holds the identity signing keys and the challenge keys",
         advice: "chmod 600 \(path) \(path)-wal \(path)-shm, and rotate: sallyport store rotate --now")
     ]
   }

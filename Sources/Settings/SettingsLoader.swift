@@ -65,7 +65,7 @@ public struct SettingsLoader: Sendable {
     guard let file else { return Entries() }
     var entries = Entries()
     do throws(FileFault) {
-      let bytes = try FileContent.read(FilePath.absolute(file, in: workingDirectory))
+      let bytes = try FileContent.read(FilePath.absolute(file, in: workingDirectory), acceptsPipe: true)
       guard let text = String(validating: bytes, as: UTF8.self) else {
         entries.refuseFile(Fault(.file(file, line: 1, column: 1), nil, "not UTF-8"))
         return entries

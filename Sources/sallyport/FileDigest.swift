@@ -1,12 +1,11 @@
 internal import Cryptography
-internal import FoundationEssentials
 internal import Settings
 
 /// What a file holds, to be compared and not to be known.
 enum FileDigest {
   /// The SHA-256 of the file; `nil` if it cannot be read.
   static func of(_ path: String) -> [UInt8]? {
-    (try? Data(contentsOf: URL(filePath: path))).map { SHA256.hash(Array($0)) }
+    (try? FileContent.read(path)).map { SHA256.hash($0) }
   }
 }
 

@@ -1,7 +1,6 @@
 internal import AppAttest
 internal import AttestGate
 internal import Cryptography
-internal import FoundationEssentials
 internal import GateService
 internal import Glibc
 internal import Logging
@@ -21,6 +20,7 @@ struct GateMemory: Sendable {
   let latest = LatestTime()
 
   init(_ settings: GateSettings) throws(CommandFailure) {
+    do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
   }
@@ -147,8 +147,12 @@ struct GateAssembly: Sendable {
 
   private static func ring(in file: String) throws(CommandFailure) -> ChallengeKeyRing {
     let hint = "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32"
-    guard let bytes = try? Data(contentsOf: URL(filePath: file)) else {
-      throw CommandFailure(.configuration, error: "app_attest.challenge_keys_file: \(file) cannot be read", hint: hint)
+    let bytes: [UInt8]
+    do throws(FileFault) {
+      bytes = try FileContent.read(file)
+    } catch {
+      throw CommandFailure(
+        .configuration, error: "app_attest.challenge_keys_file: cannot read \(file): \(error.reason)", hint: hint)
     }
     do throws(ChallengeKeyRing.FileFault) {
       return try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
@@ -159,7 +163,7 @@ struct GateAssembly: Sendable {
 
   private static func roots(in file: String?, otherwise: Certificate) throws(CommandFailure) -> [Certificate] {
     guard let file else { return [otherwise] }
-    guard let bytes = try? Data(contentsOf: URL(filePath: file)),
+    guard let bytes = try? FileContent.read(file),
       let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
     else {
       throw CommandFailure(

@@ -25,6 +25,7 @@ extension GateHouse {
     let tasks = [
       Task { await obeyReloads(service) }, Task { await obeyUpgrades() },
       Task { await watchCertificates() }, Task { await noteActivity() },
+      Task { [memory, logger] in await StoreHealthLog(store: memory.store, logger: logger).run() },
     ]
     let stop = await stops.next()
     isLeaving.withLock { $0 = true }

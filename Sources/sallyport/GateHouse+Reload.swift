@@ -51,23 +51,41 @@ extension GateHouse {
   }
 
   private func tryReload() async -> ReloadOutcome {
+    let current = generation.assembly.settings
     do throws(CommandFailure) {
-      var settings = try RunCommand.load(loader)
-      // A gate that is started anew would refuse it.
-      do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
-      let sections = settings.keepWhatNeedsRestart(of: generation.assembly.settings)
-      let files = secrets.keys(differingFrom: SecretFiles(of: settings))
-      let unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
-      let assembly = try GateAssembly(settings, memory: memory)
-      let certificates = CertificateFiles(of: settings)
-      let tls = try assembly.tls()
-      let next = Generation(
-        assembly: assembly, responder: try assembly.responder(logger: logger),
-        served: ServedCertificates(tls, from: certificates), certificates: certificates)
-      try await changeOver(to: next, tls)
-      return .done(needingRestart: unchanged)
+      let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(CommandFailure) in
+        try Prepared(loader, beside: current, secrets, memory, logger)
+      }
+      try await changeOver(to: prepared.generation, prepared.tls)
+      return .done(needingRestart: prepared.unchanged)
     } catch {
       return .refused(error.plainLines)
+    }
+  }
+
+  /// What a configuration that was read again makes. Its files are read here and nowhere later.
+  private struct Prepared: Sendable {
+    let generation: Generation
+    let tls: ServerTLS
+    /// The settings that need a restart.
+    let unchanged: [String]
+
+    init(
+      _ loader: SettingsLoader, beside current: GateSettings, _ secrets: SecretFiles, _ memory: GateMemory,
+      _ logger: Logger
+    ) throws(CommandFailure) {
+      var settings = try RunCommand.load(loader)
+      // A new start would refuse it.
+      do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
+      let sections = settings.keepWhatNeedsRestart(of: current)
+      let files = secrets.keys(differingFrom: SecretFiles(of: settings))
+      unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
+      let assembly = try GateAssembly(settings, memory: memory)
+      let certificates = CertificateFiles(of: settings)
+      tls = try assembly.tls()
+      generation = Generation(
+        assembly: assembly, responder: try assembly.responder(logger: logger),
+        served: ServedCertificates(tls, from: certificates), certificates: certificates)
     }
   }
 
@@ -114,29 +132,43 @@ extension GateHouse {
     var seen = generation.certificates
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(2))
-      guard !Task.isCancelled, generation.assembly.settings.tls.reload == .auto else { continue }
-      let now = CertificateFiles(of: generation.assembly.settings)
-      defer { seen = now }
-      if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
+      let settings = generation.assembly.settings
+      guard !Task.isCancelled, settings.tls.reload == .auto else { continue }
+      do throws(CommandFailure) {
+        let now = try await fileReads.run { () throws(CommandFailure) in CertificateFiles(of: settings) }
+        defer { seen = now }
+        guard settings.tls == generation.assembly.settings.tls else { continue }
+        if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
+      } catch {
+        // Logged once; files that can be read again are renewed then.
+        if seen != .unreadable { await inTurn { $0.keepCertificates(.unreadable, error) } }
+        seen = .unreadable
+      }
     }
   }
 
   private func renewCertificates(_ files: CertificateFiles) async {
-    // Whatever comes of it: what is broken is not read again until it has changed again.
-    generation.certificates = files
+    let assembly = generation.assembly
     do throws(CommandFailure) {
-      let tls = try generation.assembly.tls()
+      let tls = try await fileReads.run { () throws(CommandFailure) in try assembly.tls() }
+      generation.certificates = files
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
       logger.notice("new certificate served", metadata: ["file": "\(generation.assembly.settings.tls.certificateFile)"])
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
-      logger.error(
-        "the changed certificate cannot be used: the old one stays",
-        metadata: ["fault": "\(Self.onOneLine(error.plainLines))"])
-      memory.metrics.renewedCertificates(.refused(error.plainLines))
+      keepCertificates(files, error)
     }
+  }
+
+  /// Goes on with the certificates that are served. Files that cannot be used are not read again until they change.
+  private func keepCertificates(_ files: CertificateFiles, _ failure: CommandFailure) {
+    generation.certificates = files
+    logger.error(
+      "the changed certificate cannot be used: the old one stays",
+      metadata: ["fault": "\(Self.onOneLine(failure.plainLines))"])
+    memory.metrics.renewedCertificates(.refused(failure.plainLines))
   }
 }
 

@@ -30,6 +30,11 @@ extension GateHouse {
         isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
       },
       ReadinessCheck("enforcement") { [enforcement] in .ready(enforcement.withLock(\.self)) },
+      // Those that are served stay good, so that this alone takes no gate out of service.
+      ReadinessCheck("certificates") { [metrics = memory.metrics] in
+        metrics.reloadState.certificateFault == nil
+          ? .ready("ok") : .ready("WARNING: changed files cannot be used, the old certificates are served: see status")
+      },
     ]
   }
 
@@ -59,15 +64,19 @@ extension GateHouse {
           open: traffic.sessions, connections: traffic.connections,
           newest: memory.sessions.newest(Self.mostListed).map { SessionDescription($0, at: now) }),
         traffic: .init(bytesFromClients: traffic.bytesFromClients, bytesFromUpstreams: traffic.bytesFromUpstreams),
-        activity: activity, refusals: refusals, certificates: certificateStates(at: now),
+        activity: activity, refusals: refusals, certificates: await certificateStates(at: now),
         certificateFault: memory.metrics.reloadState.certificateFault, store: storeState,
         configuration: configurationState)
     }
   }
 
-  private func certificateStates(at now: Timestamp) -> [GateStatus.CertificateState] {
+  private func certificateStates(at now: Timestamp) async -> [GateStatus.CertificateState] {
     let (served, settings) = (generation.served, generation.assembly.settings)
-    let replaced = CertificateFiles(of: settings).names(differingFrom: served.files)
+    // Files that cannot be read in time are not those that are served.
+    let files = try? await fileReads.run(within: .seconds(1)) { () throws(CommandFailure) in
+      CertificateFiles(of: settings)
+    }
+    let replaced = (files ?? .unreadable).names(differingFrom: served.files)
     return served.certificates.map { name, certificate in
       GateStatus.CertificateState(
         name: name, subject: certificate.subject, endsAt: certificate.notAfter.description,

@@ -34,6 +34,8 @@ actor GateHouse {
   /// Heard before anybody is told that the gate serves: who then sends one is not to end it by that.
   nonisolated let signals: Signals
   nonisolated let changes: ChangeFollower
+  /// Reads files after the start, off the actor.
+  nonisolated let fileReads = FileReads()
   /// The end of the last reload that was begun.
   var lastTurn: Task<Void, Never>?
   var admin: Engine?
@@ -48,7 +50,7 @@ actor GateHouse {
   var candidate: Successor?
 
   /// What was made from one state of the settings.
-  struct Generation {
+  struct Generation: Sendable {
     let assembly: GateAssembly
     let responder: GateResponder
     /// What TLS was set up from.

@@ -45,6 +45,11 @@ struct CertificateFiles: Sendable, Hashable {
   /// By the name of the certificate: digests of its files, `nil` for one that cannot be read.
   private var digests: [String: [[UInt8]?]] = [:]
 
+  private init() {}
+
+  /// Files that did not answer: different from all that can be read.
+  static let unreadable = CertificateFiles()
+
   /// - Parameter settings: whose certificates, keys and client authority are read; some kilobytes. Their contents and not
   ///   their dates: those say nothing where a folder is swapped as a whole.
   init(of settings: GateSettings) {

@@ -16,10 +16,25 @@ extension GateSettings.Store {
     }
   }
 
-  /// Finds what libpq has against a URL. Nothing is reached for.
+  /// Finds what a gate does not start with: a URL that libpq does not accept, or a file that every user can access. The
+  /// store is not opened.
   func judge() throws(StartFault) {
-    guard case .postgres(let url, let passwordFile) = self else { return }
-    _ = try Self.judgedParameters(url, passwordFile: passwordFile)
+    switch self {
+    case .sqlite(let path): try Self.requirePrivate(path)
+    case .postgres(let url, let passwordFile): _ = try Self.judgedParameters(url, passwordFile: passwordFile)
+    }
+  }
+
+  /// The file and its write-ahead log hold the identity signing keys and the challenge keys.
+  private static func requirePrivate(_ path: String) throws(StartFault) {
+    for file in [path, path + "-wal"] {
+      guard let permissions = FileContent.permissions(of: file), permissions & 0o006 != 0 else { continue }
+      let files = file == path ? path : "\(path) \(file)"
+      throw StartFault(
+        "store.url",
+        "every user of this machine can access \(file), which holds the identity signing keys and the challenge keys",
+        hint: "chmod 600 \(files), and replace the keys: sallyport store rotate --now")
+    }
   }
 
   /// The store that the settings name; it is not opened yet.
@@ -71,7 +86,7 @@ extension GateSettings.Store {
 
   /// The first line of the file.
   private static func password(in file: String) throws(StartFault) -> String {
-    guard let bytes = try? Data(contentsOf: URL(filePath: file)),
+    guard let bytes = try? FileContent.read(file),
       let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
     else {
       throw StartFault(

@@ -133,6 +133,63 @@ struct CheckCommandTests {
     }
   }
 
+  @Test(
+    "refuses the URL of a store that can be read in two ways, and prints no part of its password",
+    arguments: [
+      "postgres://u:hunter@2word@127.0.0.1:1/x", "postgres://u:hunter/2word@127.0.0.1:1/x",
+      "postgres://u:hunter?2word@127.0.0.1:1/x", "host=127.0.0.1 password=hunter2word",
+    ])
+  func ambiguousStore(_ url: String) async throws {
+    try await Shell.with { shell in
+      try shell.write(sound.replacingOccurrences(of: "sqlite:///var/empty/none/state.db", with: url), to: "gate.yaml")
+      let commands = [
+        ["check", "-c", "gate.yaml"], ["check", "-c", "gate.yaml", "--json", "--effective"],
+        ["check", "-c", "gate.yaml", "--effective"], ["run", "-c", "gate.yaml"], ["store", "check", "-c", "gate.yaml"],
+        ["store", "check", "--store", url], ["keys", "list", "--store", url],
+      ]
+      for command in commands {
+        let (status, output, errors) = try await shell.sallyport(command)
+        let all = (output + errors).joined(separator: "\n")
+        #expect(status == 78 || status == 64, "\(command): \(all)")
+        for part in ["hunter", "2word"] { #expect(!all.contains(part), "\(command): \(all)") }
+        #expect(all.contains("not encoded") || all.contains("keyword string"), "\(command): \(all)")
+      }
+    }
+  }
+
+  @Test("refuses a store that every user can access, as run does, and warns of one that a group can")
+  func readableStore() async throws {
+    try await Shell.with { shell in
+      try shell.write(
+        sound.replacingOccurrences(of: "/var/empty/none/state.db", with: shell.folder + "/state.db"), to: "gate.yaml")
+      let store = "sqlite://\(shell.folder)/state.db"
+      #expect(try await shell.sallyport(["store", "migrate", "--store", store]).status == 0)
+      let state = shell.folder + "/state.db"
+      #expect(chmod(state, 0o644) == 0)
+      for command in ["check", "run"] {
+        let (status, _, errors) = try await shell.sallyport([command, "-c", "gate.yaml"])
+        #expect(status == 78)
+        #expect(
+          errors.contains {
+            $0.hasPrefix("error: ")
+              && $0.hasSuffix(
+                "store.url: every user of this machine can access DIR/state.db, which holds the identity signing keys and the challenge keys"
+              )
+          }, "\(command): \(errors)")
+        #expect(errors.contains { $0.hasPrefix("hint: chmod 600 DIR/state.db, and replace the keys") }, "\(errors)")
+      }
+      #expect(try await shell.check("-c", "gate.yaml", "--offline").status == 78)
+      #expect(chmod(state, 0o640) == 0)
+      let (_, _, warned) = try await shell.check("-c", "gate.yaml")
+      #expect(
+        warned.contains { $0.hasPrefix("warning: ") && $0.contains("store.url: others than its owner have access") },
+        "\(warned)")
+      #expect(chmod(state, 0o600) == 0)
+      let (_, _, quiet) = try await shell.check("-c", "gate.yaml")
+      #expect(!quiet.contains { $0.contains("store.url") }, "\(quiet)")
+    }
+  }
+
   @Test("writes the settings in force, which load again to the same")
   func effective() async throws {
     try await Shell.with { shell in

@@ -36,13 +36,14 @@ struct AdminServerTests {
       #expect(try await bench.ask("GET", "/livez").text == "ok\n")
       let ready = try await bench.ask("GET", "/readyz?verbose")
       #expect(ready.status == 200)
-      #expect(ready.text == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\nready\n")
+      #expect(ready.text == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\n[+] certificates: ok\nready\n")
       let json = try await bench.ask("GET", "/readyz?verbose", accept: "application/json")
       #expect(json.headers.first("Content-Type") == "application/json")
       #expect(
         json.text == #"{"checks":[{"detail":"ok","name":"store","ready":true},"#
           + #"{"detail":"ok","name":"listener","ready":true},"#
-          + #"{"detail":"enforce","name":"enforcement","ready":true}],"ready":true}"# + "\n")
+          + #"{"detail":"enforce","name":"enforcement","ready":true},"#
+          + #"{"detail":"ok","name":"certificates","ready":true}],"ready":true}"# + "\n")
       bench.gate.process.send(SIGTERM)
       #expect(try await bench.gate.process.exit() == .code(0))
       #expect(!FileManager.default.fileExists(atPath: bench.socket))

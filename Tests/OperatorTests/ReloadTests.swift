@@ -180,6 +180,59 @@ struct ReloadTests {
     }
   }
 
+  @Test("A pipe in the place of a certificate blocks nothing, and a good file that is put back is served")
+  func pipe() async throws {
+    try await serving { bench in
+      let (before, path) = (try await fingerprint(of: bench), bench.gate.folder.serverCertificatePath)
+      try FileManager.default.removeItem(atPath: path)
+      try #require(mkfifo(path, 0o600) == 0)
+      _ = try await bench.gate.process.errors.first("the refusal") {
+        $0.contains("the changed certificate cannot be used") && $0.contains("is not a regular file")
+      }
+      let ready = try await bench.ask("GET", "/readyz?verbose")
+      #expect(ready.status == 200 && ready.text.contains("[+] certificates: WARNING: "), "\(ready.text)")
+      #expect(try await bench.ask("GET", "/metrics").status == 200)
+      #expect(try await sallyport(["status"] + bench.config).status == 0)
+      let refused = try await reload(bench)
+      #expect(refused.status == 78 && refused.errors.joined().contains("it is not a regular file"), "\(refused)")
+      #expect(try await fingerprint(of: bench) == before)
+      try FileManager.default.removeItem(atPath: path)
+      try await renew(bench)
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      #expect(try await fingerprint(of: bench) != before)
+      #expect(try await bench.ask("GET", "/readyz?verbose").text.contains("[+] certificates: ok"))
+
+      try FileManager.default.removeItem(atPath: path)
+      try #require(mkfifo(path, 0o600) == 0)
+      bench.gate.process.send(SIGTERM)
+      #expect(try await bench.gate.process.exit(within: .seconds(20)) == .code(0))
+    }
+  }
+
+  @Test("A store that is deleted under a running gate makes it not ready, refuses new sockets and is logged")
+  func deletedStore() async throws {
+    try await EchoProcess.serving { upstream in
+      var plan = GatePlan()
+      plan.routes = [("/", upstream)]
+      plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
+      try await GateProcess.serving(plan) { gate in
+        let bench = AdminBench(gate: gate, visitor: try Visitor(to: gate))
+        #expect(try await bench.ask("GET", "/readyz").status == 200)
+        let (path, aside) = (gate.folder.path + "/state.db", gate.folder.path + "/aside.db")
+        try FileManager.default.moveItem(atPath: path, toPath: aside)
+        _ = try await gate.process.errors.first("the line of the log") {
+          $0.contains("store unavailable: new sockets are refused") && $0.contains("was deleted or replaced")
+        }
+        let answer = try await bench.ask("GET", "/readyz?verbose")
+        #expect(answer.status == 503 && answer.text.contains("[-] store: failing since"), "\(answer.text)")
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try FileManager.default.moveItem(atPath: aside, toPath: path)
+        _ = try await gate.process.errors.first("the recovery") { $0.contains("store available again") }
+        #expect(try await bench.ask("GET", "/readyz").status == 200)
+      }
+    }
+  }
+
   @Test("A key that is not the certificate's changes nothing and is told")
   func strayKey() async throws {
     try await serving { bench in

@@ -30,4 +30,43 @@ struct ParameterTests {
       #expect(!error.reason.contains("sec") && !error.reason.isEmpty)
     }
   }
+
+  @Test(
+    "A URL that can be read in two ways does not reach libpq",
+    arguments: [
+      "postgres://u:sec@ret@host/x", "postgres://u:sec/ret@host/x", "postgres://u:sec?ret@host/x",
+      "postgresql://u:sec/ret@@host/x", "postgres://u@sec@host/x", "postgres://host/x?application_name=sec@ret",
+      "host=a password=secret", "password=secret", " postgres://u:secret@host/x",
+    ])
+  func ambiguous(_ url: String) {
+    do throws(ConnectionParameters.Malformed) {
+      _ = try ConnectionParameters(url: url)
+      Issue.record("accepted: \(url)")
+    } catch {
+      #expect(error.reason.contains("not encoded") && error.reason.contains("store.password_file"))
+      #expect(!error.reason.contains("sec"))
+    }
+  }
+
+  @Test(
+    "Neither a port nor the name of a database can hold a secret, since both are printed",
+    arguments: [
+      "postgres://u:secret/x", "postgres://h:0/x", "postgres://h:65536/x", "postgres://h/x?port=secret",
+      "postgres://h/host=a%20password=secret", "postgres://h/x?dbname=postgres://u:secret",
+    ])
+  func place(without url: String) {
+    do throws(ConnectionParameters.Malformed) {
+      _ = try ConnectionParameters(url: url)
+      Issue.record("accepted: \(url)")
+    } catch {
+      #expect(!error.reason.contains("sec") && !error.reason.isEmpty)
+    }
+  }
+
+  @Test(
+    "A password that is encoded is accepted, whatever it holds",
+    arguments: ["postgres://u:s%40e%2Fc%3Fr@h/x", "postgres://u:s:e#c@h/x", "postgres://u%40d:p@h/x"])
+  func encoded(_ url: String) throws {
+    #expect(try ConnectionParameters(url: url).place == "h/x")
+  }
 }

@@ -123,7 +123,7 @@ struct MetricsListenerTests {
       #expect(try await metrics.ask("GET", "/livez").text == "ok\n")
       #expect(
         try await metrics.ask("GET", "/readyz?verbose").text
-          == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\nready\n")
+          == "[+] store: ok\n[+] listener: ok\n[+] enforcement: enforce\n[+] certificates: ok\nready\n")
       #expect(try await metrics.ask("GET", "/metrics").status == 200)
       for target in ["/v1/keys", "/v1/sessions", "/v1/status", "/status", "/attest/challenge", "/"] {
         #expect(try await metrics.ask("GET", target).status == 404, "\(target)")

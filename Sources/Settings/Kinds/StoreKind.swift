@@ -8,25 +8,55 @@ public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomRefle
   public var description: String { Self.masked(text) }
   public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 
-  /// `text` with three dots in the place of passwords. It errs on the side of hiding too much, since a URL that is not
-  /// well-formed is shown as well.
+  /// `text` with three dots in the place of passwords. It hides too much rather than too little, since a text that is not
+  /// a well-formed URL is shown as well.
   static func masked(_ text: String) -> String {
-    let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-    let start = maskedUser(String(parts[0]))
-    guard parts.count == 2 else { return start }
-    let parameters = parts[1].split(separator: "&", omittingEmptySubsequences: false).map { parameter in
-      let name = parameter.prefix { $0 != "=" }
-      return name.lowercased().contains("password") ? "\(name)=…" : maskedUser(String(parameter))
-    }
-    return start + "?" + parameters.joined(separator: "&")
+    if let keyword = leadingKeyword(of: text) { return "\(keyword)=…" }
+    let start = maskedUser(text).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let place = maskedPorts(String(start[0]))
+    guard start.count == 2 else { return place }
+    let parameters = start[1].split(separator: "&", omittingEmptySubsequences: false).map(maskedParameter)
+    return place + "?" + parameters.joined(separator: "&")
   }
 
-  /// From the first colon behind `scheme://` to the last `@`: a password may hold every other character.
+  /// Whether `text` is a keyword string (`host=db password=…`, PostgreSQL's documentation, section 34.1.1.1).
+  static func isKeywordString(_ text: String) -> Bool { leadingKeyword(of: text) != nil }
+
+  private static func leadingKeyword(of text: String) -> Substring? {
+    let keyword = text.prefix { $0.isLetter || $0 == "_" || $0 == "-" }
+    let isAssigned = text[keyword.endIndex...].drop(while: \.isWhitespace).first == "="
+    return isAssigned && !keyword.isEmpty ? keyword : nil
+  }
+
+  /// Hides everything between the user's name, which ends at the first reserved character, and the last `@`.
   private static func maskedUser(_ text: String) -> String {
-    guard let end = text.lastIndex(of: "@") else { return text }
     let start = text.firstRange(of: "://")?.upperBound ?? text.startIndex
-    guard start <= end, let colon = text[start..<end].firstIndex(of: ":") else { return text }
-    return text[...colon] + "…" + text[end...]
+    guard let end = text.lastIndex(of: "@"), start <= end else { return text }
+    let user = text[start..<end].prefix { !":/?#@".contains($0) }
+    return user.endIndex == end ? text : text[..<user.endIndex] + ":…" + text[end...]
+  }
+
+  /// Hides what stands in the place of a port and is no number: the password of a URL whose host is missing.
+  private static func maskedPorts(_ text: String) -> String {
+    guard let start = text.firstRange(of: "://")?.upperBound else { return text }
+    let hostsStart = text[start...].lastIndex(of: "@").map { text.index(after: $0) } ?? start
+    let hosts = text[hostsStart...].prefix { $0 != "/" }
+    let shown = hosts.split(separator: ",", omittingEmptySubsequences: false).map { host in
+      guard !host.hasPrefix("["), let colon = host.firstIndex(of: ":") else { return String(host) }
+      let isNumber = host[host.index(after: colon)...].utf8.allSatisfy { (0x30...0x39).contains($0) }
+      return isNumber ? String(host) : host[...colon] + "…"
+    }
+    return text[..<hostsStart] + shown.joined(separator: ",") + text[hosts.endIndex...]
+  }
+
+  /// libpq decodes the names of parameters too, so a name with an escape may be any name.
+  private static func maskedParameter(_ parameter: Substring) -> String {
+    guard let sign = parameter.firstIndex(of: "=") else { return parameter.isEmpty ? "" : "…" }
+    let name = parameter[..<sign].lowercased()
+    guard name.utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == 0x5F }) else { return "…" }
+    // libpq reads a URL or a keyword string in the place of the database's name.
+    let hides = ["password", "secret"].contains(where: name.contains) || parameter.contains("@") || name == "dbname"
+    return hides ? "\(parameter[..<sign])=…" : String(parameter)
   }
 }
 
@@ -45,6 +75,9 @@ extension Kind where Value == StoreAddress {
     ) { text throws(Misfit) in
       for scheme in ["postgres://", "postgresql://"] where text.hasPrefix(scheme) {
         return try postgres(text, behind: scheme)
+      }
+      guard !StoreURL.isKeywordString(text) else {
+        throw Misfit("a keyword string is not accepted: write postgres://user@host/database")
       }
       guard text.hasPrefix("sqlite://") else {
         throw Misfit(
@@ -75,7 +108,9 @@ extension Kind where Value == StoreAddress {
     let place = text.dropFirst(scheme.count).prefix { $0 != "?" }
     let database = place.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first
     let hasParameter = text.contains("dbname=")
-    guard hasParameter || database.map({ !$0.isEmpty }) == true else {
+    // With an @ behind it, the ? may be a part of the password: that is refused with what libpq does not accept.
+    let isCut = text[place.endIndex...].contains("@")
+    guard hasParameter || isCut || database.map({ !$0.isEmpty }) == true else {
       throw Misfit("the URL names no database: \(scheme)user@host/database")
     }
     return .postgres(StoreURL(text))

@@ -41,9 +41,7 @@ public final class ClientTLS: Sendable {
       }
       return
     }
-    guard access(file, R_OK) == 0 else {
-      throw ServerTLS.Fault(file: file, reason: "cannot be read: \(SystemCallError.text(of: errno))")
-    }
+    try ReadableFile.require(file)
     guard SSL_CTX_load_verify_locations(context, file, nil) == 1 else {
       throw ServerTLS.Fault(file: file, reason: OpenSSLError("holds no PEM certificate").description)
     }

@@ -96,11 +96,7 @@ public final class ServerTLS: Sendable {
 
   /// The certificate that `context` presents, with its chain, and its key, which must not be encrypted.
   static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
-    for file in [certificateFile, keyFile] {
-      guard access(file, R_OK) == 0 else {
-        throw Fault(file: file, reason: "cannot be read: \(SystemCallError.text(of: errno))")
-      }
-    }
+    for file in [certificateFile, keyFile] { try ReadableFile.require(file) }
     guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
       throw Fault(file: certificateFile, reason: OpenSSLError("holds no usable PEM certificate").description)
     }
@@ -116,9 +112,7 @@ public final class ServerTLS: Sendable {
   }
 
   private static func askForCertificates(of file: String, in context: OpaquePointer) throws(Fault) {
-    guard access(file, R_OK) == 0 else {
-      throw Fault(file: file, reason: "cannot be read: \(SystemCallError.text(of: errno))")
-    }
+    try ReadableFile.require(file)
     guard let names = SSL_load_client_CA_file(file), OPENSSL_sk_num(names) > 0,
       SSL_CTX_load_verify_locations(context, file, nil) == 1
     else {

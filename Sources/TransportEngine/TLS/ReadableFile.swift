@@ -1,0 +1,18 @@
+internal import Glibc
+
+/// Finds files that OpenSSL could not read, or would wait for.
+enum ReadableFile {
+  /// Requires that `path` is a regular file that this process may read: to open a pipe waits for a writer, and to read a
+  /// terminal waits for a user.
+  static func require(_ path: String) throws(ServerTLS.Fault) {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard descriptor >= 0 else {
+      throw ServerTLS.Fault(file: path, reason: "cannot be read: \(SystemCallError.text(of: errno))")
+    }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw ServerTLS.Fault(file: path, reason: "cannot be read: it is not a regular file")
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import AttestGate
+import Foundation
+import GRDB
+import GateFixtures
+import StoreConformance
+import Testing
+
+@testable import SQLiteStore
+
+@Suite("An SQLite store whose files are deleted or replaced while it is open")
+struct DisplacedFileTests {
+  private let folder: TemporaryFolder
+  private let store: SQLiteStore
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = SQLiteStore(path: folder.file("state.db"))
+  }
+
+  private func expectRefusal() async throws {
+    let known = Specimen.registration()
+    for call in ["write", "read"] {
+      do throws(StoreError) {
+        if call == "write" { _ = try await store.register(known) } else { _ = try await store.count() }
+        Issue.record("\(call) accepted")
+      } catch {
+        guard case .unreachable(let reason) = error else {
+          Issue.record("\(error)")
+          return
+        }
+        #expect(
+          reason.hasPrefix("\(store.path) was deleted or replaced") || reason.contains("-wal was deleted")
+            || reason.contains("-shm was deleted"))
+      }
+    }
+    guard case .failing = store.health else {
+      Issue.record("healthy: \(store.health)")
+      return
+    }
+  }
+
+  @Test("refuses every call, and works again when the files are put back", arguments: ["", "-wal", "-shm"])
+  func moved(_ suffix: String) async throws {
+    let registration = Specimen.registration()
+    #expect(try await store.register(registration) == .inserted)
+    let (path, aside) = (store.path + suffix, store.path + suffix + ".aside")
+    try FileManager.default.moveItem(atPath: path, toPath: aside)
+    try await expectRefusal()
+    try FileManager.default.moveItem(atPath: aside, toPath: path)
+    #expect(try await store.register(Specimen.registration()) == .inserted)
+    #expect(try await store.count() == 2)
+    #expect(store.health == .healthy)
+  }
+
+  @Test("refuses every call when another database stands in its place")
+  func replaced() async throws {
+    #expect(try await store.register(Specimen.registration()) == .inserted)
+    let other = SQLiteStore(path: folder.file("other.db"))
+    try await other.open()
+    await other.close()
+    #expect(rename(folder.file("other.db"), store.path) == 0)
+    try await expectRefusal()
+  }
+
+  @Test("opens no other database after a fault that ended its connection")
+  func reopened() async throws {
+    #expect(try await store.register(Specimen.registration()) == .inserted)
+    try await store.writes.run { try $0.execute(sql: "PRAGMA query_only = ON") }
+    // Gives up the connection, so that the next call opens the file.
+    await #expect(throws: StoreError.readOnly) { try await store.register(Specimen.registration()) }
+    for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: store.path + suffix) }
+    try await expectRefusal()
+    #expect(!FileManager.default.fileExists(atPath: store.path))
+  }
+}

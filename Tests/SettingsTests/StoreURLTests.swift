@@ -1,0 +1,42 @@
+import Testing
+
+@testable import Settings
+
+@Suite("The URL of a store, as it is printed")
+struct StoreURLTests {
+  @Test(
+    "shows no part of a password, whatever is wrong with the URL",
+    arguments: [
+      ("postgres://u:s3cret@h:5432/d", "postgres://u:…@h:5432/d"),
+      ("postgres://u:s3@cret@h/d", "postgres://u:…@h/d"),
+      ("postgres://u:s3/cret@h/d", "postgres://u:…@h/d"),
+      ("postgres://u:s3?cret@h/d", "postgres://u:…@h/d"),
+      ("postgres://u:s3#cret@h/d", "postgres://u:…@h/d"),
+      ("postgres://u/s3cret@h/d", "postgres://u:…@h/d"),
+      ("postgres://u@s3cret@h/d", "postgres://u:…@h/d"),
+      ("postgres:/u:s3cret@h/d", "postgres:…@h/d"),
+      ("u:s3cret@h/d", "u:…@h/d"),
+      ("postgres://u:s3cret/d", "postgres://u:…/d"),
+      ("postgres://u:s3cret", "postgres://u:…"),
+      ("postgres://[::1]:5432,b:5433/d", "postgres://[::1]:5432,b:5433/d"),
+      ("postgres://h/d?password=s3cret&sslmode=require", "postgres://h/d?password=…&sslmode=require"),
+      ("postgres://h/d?%70assword=s3cret", "postgres://h/d?…"),
+      ("postgres://h/d?oauth_client_secret=s3cret", "postgres://h/d?oauth_client_secret=…"),
+      ("postgres://h/d?s3cret", "postgres://h/d?…"),
+      ("postgres://h/d?dbname=postgres://u:s3cret", "postgres://h/d?dbname=…"),
+      ("host=h password=s3cret dbname=d", "host=…"),
+      ("password = 's3cret' host = h", "password=…"),
+    ])
+  func masked(_ text: String, _ shown: String) {
+    #expect(StoreURL.masked(text) == shown)
+    #expect(!StoreURL.masked(text).replacing("secret=", with: "").contains("cret"))
+  }
+
+  @Test("A keyword string is refused with the form to write instead")
+  func keywordString() {
+    #expect(
+      throws: GateSettings.Store.Malformed(
+        reason: "a keyword string is not accepted: write postgres://user@host/database")
+    ) { try GateSettings.Store(url: "host=h password=s3cret") }
+  }
+}
