@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import Glibc
 internal import JSONLog
 internal import Logging
 internal import MFADelivery
@@ -10,6 +11,7 @@ internal import MFASettings
 internal import MFAStore
 internal import MFATokens
 internal import Metrics
+internal import ProcessSignals
 internal import ServiceLifecycle
 internal import UnixSignals
 
@@ -19,6 +21,8 @@ struct RunCommand: AsyncParsableCommand {
     commandName: "run",
     abstract: "Serves until SIGTERM or SIGINT.",
     discussion: """
+      SIGHUP is ignored: there is no reload. Restart the backend to read its settings again.
+
       Flags stand over variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and those over the file.
 
       Examples:
@@ -81,6 +85,10 @@ struct RunCommand: AsyncParsableCommand {
     defer { sink.flush() }
     var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
     logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
+    // Ignored since before main (CHangup). From here on the log says so.
+    ProcessSignals.hear([SIGHUP]) { [logger] _ in
+      logger.notice("signal ignored", metadata: ["signal": "SIGHUP", "hint": "restart to read the settings again"])
+    }
     try await Self.serve(settings, logger)
   }
 
