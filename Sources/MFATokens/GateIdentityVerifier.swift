@@ -59,7 +59,9 @@ public actor GateIdentityVerifier {
   /// - Throws: `Rejection`; `StoreFault` if it cannot be known whether it was seen before, or whether its key is the
   ///   gate's.
   public func identity(in token: String) async throws -> GateIdentity {
-    guard token.utf8.count <= 4096, let id = Self.keyID(of: token) else { throw Rejection(reason: "no JWT with a kid") }
+    guard token.utf8.count <= 4096, CompactToken.isCanonical(token), let id = Self.keyID(of: token) else {
+      throw Rejection(reason: "no JWT with a kid, in base64url without padding")
+    }
     let now = clock.now()
     let collection = try await collection(holding: id, at: now)
     let claims: Claims
