@@ -21,12 +21,14 @@ final class WriteLane: Sendable {
   private let writer: any SQLWriter
   private let mostWaiting: Int
   private let mostInBatch = 256
+  private let historyKeys: HistoryKeyPlace
   private let queue = DispatchQueue(label: "mfa.store.write")
   private let waiting = Guarded(Waiting())
 
-  init(writer: any SQLWriter, mostWaiting: Int) {
+  init(writer: any SQLWriter, mostWaiting: Int, historyKeys: HistoryKeyPlace) {
     self.writer = writer
     self.mostWaiting = mostWaiting
+    self.historyKeys = historyKeys
   }
 
   /// Answers once what `body` wrote is committed.
@@ -50,7 +52,8 @@ final class WriteLane: Sendable {
     while let batch = next() {
       do {
         try writer.transaction { sql in
-          for job in batch { try sql.savepoint { job.perform(sql) } }
+          let keys = historyKeys.withLock { $0 }
+          for job in batch { try sql.savepoint { job.perform(SQLRecords(sql: sql, historyKeys: keys)) } }
         }
         for job in batch { job.finish(nil) }
       } catch {
@@ -82,7 +85,7 @@ extension SQLSession {
 
 private protocol WriteJob: Sendable {
   /// Whether what it wrote is to stay.
-  func perform(_ sql: any SQLSession) -> Bool
+  func perform(_ records: SQLRecords) -> Bool
   /// Answers, with `fault` if the batch came to nothing.
   func finish(_ fault: StoreFault?)
 }
@@ -99,8 +102,8 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
     self.continuation = continuation
   }
 
-  func perform(_ sql: any SQLSession) -> Bool {
-    let outcome = Result { try body(SQLRecords(sql: sql)) }
+  func perform(_ records: SQLRecords) -> Bool {
+    let outcome = Result { try body(records) }
     result.withLock { $0 = outcome }
     if case .success = outcome { return true }
     return false

@@ -105,6 +105,11 @@ struct RunCommand: AsyncParsableCommand {
     if settings.metrics != nil { MetricsSystem.bootstrap(exposition) }
     let store = try settings.database.open(logger: settings.logsStatements ? logger : nil)
     let vault = try await Vault.open(in: store, with: try settings.database.keys(), entropy: .system)
+    if let began = vault.historyBegan, settings.database != .ephemeral {
+      // Expected at the first start, and at the first of a version with such a key. At any other one the key was removed.
+      logger.warning(
+        "history key made", metadata: ["entry": "\(began)", "key": "\(vault.historyKeys.newest)"])
+    }
     let gate = GateIdentityVerifier(
       source: GateKeySource(settings.gate.keys, authority: settings.gate.authorityFile), issuer: settings.gate.issuer,
       audience: settings.gate.audience, store: store, logger: logger)
@@ -120,6 +125,8 @@ struct RunCommand: AsyncParsableCommand {
       tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
     var services = carriers
+    // Before the server, which therefore stops first.
+    services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
     services.append(HousekeepingService(housekeeping: Housekeeping(premises), logger: logger))
     services.append(server)
     if let place = settings.metrics {

@@ -62,6 +62,9 @@ public struct TestBackend: Sendable {
   }
 
   struct NotStarted: Error {}
+
+  /// The history, with the keys that it is verified with.
+  public var trail: AuditTrail { AuditTrail(premises.store, premises.vault.historyKeys) }
 }
 
 extension PaceLimits {
