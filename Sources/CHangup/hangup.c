@@ -2,7 +2,7 @@
 //
 // `main` is too late, because the dynamic linker and the constructors of shared libraries run for milliseconds before it.
 // The functions of .preinit_array run before all constructors (System V ABI, "Initialization and Termination Functions"),
-// and glibc calls them with the arguments of main. Other commands keep what a hangup does: a terminal that closes ends
+// and glibc calls them with the arguments of main. Before them only the linker itself runs. Other commands keep what a hangup does: a terminal that closes ends
 // them.
 
 #include "CHangup.h"

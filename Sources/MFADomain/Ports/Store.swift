@@ -29,6 +29,8 @@ public struct StoreFault: Error, Sendable, Hashable {
 
   /// The database is there, and nobody has made the backend's tables in it.
   public static let noTables = StoreFault(reason: "it has no tables of the backend's")
+  /// The deadline of the call has passed (`StoreDeadline`).
+  public static let late = StoreFault(reason: "it did not answer in time", isOverload: true)
 }
 
 /// All records, within a transaction.

@@ -54,7 +54,8 @@ struct RESTResponder: HTTPResponder {
     var caller: Caller?
     var operation: Operation?
     do {
-      let known = try await callers.caller(of: request.headers, requestID: requestID)
+      let known = try await callers.caller(
+        of: request.headers, requestID: requestID, changesNothing: [.get, .head].contains(request.method))
       caller = known
       let match = try routes.match(
         request.method.rawValue, request.uri.path,

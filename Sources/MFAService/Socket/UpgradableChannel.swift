@@ -129,7 +129,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     do {
       // RFC 6455, section 4.1. NIO upgrades whatever the method is.
       guard head.method == .GET else { throw RequestFault.methodNotAllowed(["GET"]) }
-      let caller = try await service.callers.caller(of: fields, requestID: requestID)
+      let caller = try await service.callers.caller(of: fields, requestID: requestID, changesNothing: true)
       guard Self.paths.contains(String(path)) else { throw RequestFault.unknownOperation }
       if caller.session != nil { try await admit(caller) }
       return caller

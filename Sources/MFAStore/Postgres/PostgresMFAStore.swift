@@ -32,10 +32,12 @@ public final class PostgresMFAStore: Store {
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
+    let deadline = StoreDeadline.current
+    return try await withCheckedThrowingContinuation { continuation in
       reader.queue.async { [reader, historyKeys] in
         continuation.resume(
           with: Result {
+            if StoreDeadline.hasPassed(deadline) { throw StoreFault.late }
             do {
               return try reader.readTransaction {
                 try body(SQLRecords(sql: $0, historyKeys: historyKeys.withLock { $0 }))

@@ -66,9 +66,12 @@ public final class SQLiteMFAStore: Store {
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
+    let deadline = StoreDeadline.current
     do {
       return try await writer.read { [trace, historyKeys] db in
-        try body(SQLRecords(sql: SQLiteSession(db: db).traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
+        if StoreDeadline.hasPassed(deadline) { throw StoreFault.late }
+        return try body(
+          SQLRecords(sql: SQLiteSession(db: db).traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
       }
     } catch {
       throw StoreFault.translated(error)
