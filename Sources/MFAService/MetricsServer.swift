@@ -19,14 +19,21 @@ public struct MetricsServer: Service {
   }
 
   public func run() async throws {
-    let router = Router()
-    router.get("metrics") { [render] _, _ in
-      Response(
+    let responder = CallbackResponder<BasicRequestContext> { [render] request, _ in
+      guard request.uri.path == "/metrics" else { return Response(status: .notFound) }
+      guard request.method == .get || request.method == .head else {
+        return Response(status: .methodNotAllowed, headers: [.allow: "GET, HEAD"])
+      }
+      let response = Response(
         status: .ok, headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
         body: ResponseBody(byteBuffer: ByteBuffer(bytes: await render())))
+      return request.method == .head ? response.createHeadResponse() : response
     }
     let application = Application(
-      router: router, configuration: ApplicationConfiguration(address: address.bind),
+      responder: responder,
+      server: .http1(
+        configuration: .init(additionalChannelHandlers: [MalformedHeadHandler(isAnswered: false)])),
+      configuration: ApplicationConfiguration(address: address.bind),
       onServerRunning: { [logger] channel in
         logger.info("metrics listening", metadata: ["port": "\(channel.localAddress?.port ?? 0)"])
       },

@@ -36,7 +36,7 @@ public struct DatabaseBrowser: Sendable {
     "trusted_devices": ["id", "user_id", "binding", "name", "address", "created_at", "last_used_at", "expires_at"],
     "pushes": ["id", "user_id", "session_id", "address", "created_at", "expires_at", "state", "answered_at"],
     "notices": ["user_id", "sequence", "kind", "at", "concerning"],
-    "audit": ["sequence", "at", "request_id", "actor", "account", "event", "detail"],
+    "audit": ["sequence", "at", "request_id", "actor", "account", "event", "detail", "key_number"],
     "data_keys": ["number", "purpose", "wrapped_by"],
     "gate_identities": ["id", "expires_at"],
     "recoveries": [

@@ -32,6 +32,7 @@ struct Schema {
       Step(accounts + sessions + codes + factors + history), Step(identities),
       Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
+      Step(historyKeys),
     ]
   }
 
@@ -213,6 +214,9 @@ struct Schema {
       "CREATE INDEX trusted_devices_by_end ON trusted_devices (expires_at)",
     ]
   }
+
+  /// The data key that an entry's hash has; those of older versions have none.
+  private var historyKeys: [String] { ["ALTER TABLE audit ADD COLUMN key_number BIGINT"] }
 
   private var history: [String] {
     [

@@ -16,17 +16,26 @@ final class WriteLane: Sendable {
   private struct Waiting {
     var jobs: [any WriteJob] = []
     var isDraining = false
+
+    /// Removes the jobs whose deadline has passed.
+    mutating func removeLate() -> [any WriteJob] {
+      let start = jobs.partition(by: \.isLate)
+      defer { jobs.removeSubrange(start...) }
+      return Array(jobs[start...])
+    }
   }
 
   private let writer: any SQLWriter
   private let mostWaiting: Int
   private let mostInBatch = 256
+  private let historyKeys: HistoryKeyPlace
   private let queue = DispatchQueue(label: "mfa.store.write")
   private let waiting = Guarded(Waiting())
 
-  init(writer: any SQLWriter, mostWaiting: Int) {
+  init(writer: any SQLWriter, mostWaiting: Int, historyKeys: HistoryKeyPlace) {
     self.writer = writer
     self.mostWaiting = mostWaiting
+    self.historyKeys = historyKeys
   }
 
   /// Answers once what `body` wrote is committed.
@@ -34,13 +43,15 @@ final class WriteLane: Sendable {
   /// - Throws: what `body` throws; `StoreFault` for the database's own errors, and at once if too many wait.
   func run<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
-      let job = PendingWrite(body: body, continuation: continuation)
-      let (isTaken, starts) = waiting.withLock { waiting in
-        guard waiting.jobs.count < mostWaiting else { return (false, false) }
+      let job = PendingWrite(body: body, deadline: StoreDeadline.current, continuation: continuation)
+      let (isTaken, starts, late) = waiting.withLock { waiting in
+        let late = waiting.jobs.count < mostWaiting ? [] : waiting.removeLate()
+        guard waiting.jobs.count < mostWaiting else { return (false, false, late) }
         waiting.jobs.append(job)
         defer { waiting.isDraining = true }
-        return (true, !waiting.isDraining)
+        return (true, !waiting.isDraining, late)
       }
+      for job in late { job.finish(.late) }
       if !isTaken { job.finish(StoreFault(reason: "too many writes wait", isOverload: true)) }
       if starts { queue.async { self.drain() } }
     }
@@ -50,7 +61,8 @@ final class WriteLane: Sendable {
     while let batch = next() {
       do {
         try writer.transaction { sql in
-          for job in batch { try sql.savepoint { job.perform(sql) } }
+          let keys = historyKeys.withLock { $0 }
+          for job in batch { try sql.savepoint { job.perform(SQLRecords(sql: sql, historyKeys: keys)) } }
         }
         for job in batch { job.finish(nil) }
       } catch {
@@ -81,8 +93,10 @@ extension SQLSession {
 }
 
 private protocol WriteJob: Sendable {
+  /// Whether its deadline has passed: it is not to begin any more.
+  var isLate: Bool { get }
   /// Whether what it wrote is to stay.
-  func perform(_ sql: any SQLSession) -> Bool
+  func perform(_ records: SQLRecords) -> Bool
   /// Answers, with `fault` if the batch came to nothing.
   func finish(_ fault: StoreFault?)
 }
@@ -90,21 +104,29 @@ private protocol WriteJob: Sendable {
 private final class PendingWrite<Value: Sendable>: WriteJob {
   private let body: @Sendable (any Records) throws -> Value
   private let continuation: CheckedContinuation<Value, any Error>
+  private let deadline: ContinuousClock.Instant?
   private let result = Guarded<Result<Value, any Error>?>(nil)
 
   init(
-    body: @escaping @Sendable (any Records) throws -> Value, continuation: CheckedContinuation<Value, any Error>
+    body: @escaping @Sendable (any Records) throws -> Value, deadline: ContinuousClock.Instant?,
+    continuation: CheckedContinuation<Value, any Error>
   ) {
     self.body = body
+    self.deadline = deadline
     self.continuation = continuation
   }
 
-  func perform(_ sql: any SQLSession) -> Bool {
-    let outcome = Result { try body(SQLRecords(sql: sql)) }
+  func perform(_ records: SQLRecords) -> Bool {
+    let outcome = Result {
+      if isLate { throw StoreFault.late }
+      return try body(records)
+    }
     result.withLock { $0 = outcome }
     if case .success = outcome { return true }
     return false
   }
+
+  var isLate: Bool { StoreDeadline.hasPassed(deadline) }
 
   func finish(_ fault: StoreFault?) {
     switch (fault, result.withLock { $0 }) {

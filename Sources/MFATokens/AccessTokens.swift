@@ -44,7 +44,8 @@ public struct AccessTokens: AccessTokenIssuer {
 
   /// What `token` proves at `now`; `nil` if it is not one of ours, or has expired.
   public func proof(in token: String, at now: Timestamp) async -> SessionProof? {
-    guard token.utf8.count <= 4096, let claims = try? await collection.verify(token, as: AccessClaims.self),
+    guard token.utf8.count <= 4096, CompactToken.isCanonical(token),
+      let claims = try? await collection.verify(token, as: AccessClaims.self),
       claims.iss == issuer, claims.aud == audience, now.seconds < claims.exp,
       let session = UUID(uuidString: claims.sid),
       let user = UUID(uuidString: claims.sub)

@@ -56,10 +56,13 @@ public actor GateIdentityVerifier {
 
   /// The identity that `token` states: signed by the gate, for us, living, and not seen before.
   ///
+  /// - Parameter patience: how long to wait for the store; `nil` for as long as it takes.
   /// - Throws: `Rejection`; `StoreFault` if it cannot be known whether it was seen before, or whether its key is the
   ///   gate's.
-  public func identity(in token: String) async throws -> GateIdentity {
-    guard token.utf8.count <= 4096, let id = Self.keyID(of: token) else { throw Rejection(reason: "no JWT with a kid") }
+  public func identity(in token: String, patience: Duration? = nil) async throws -> GateIdentity {
+    guard token.utf8.count <= 4096, CompactToken.isCanonical(token), let id = Self.keyID(of: token) else {
+      throw Rejection(reason: "no JWT with a kid, in base64url without padding")
+    }
     let now = clock.now()
     let collection = try await collection(holding: id, at: now)
     let claims: Claims
@@ -75,7 +78,7 @@ public actor GateIdentityVerifier {
     guard let subject = claims.subject, (1...256).contains(subject.utf8.count) else {
       throw Rejection(reason: "it names neither a key (sub) nor a certificate (cnf)")
     }
-    try await spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway))
+    try await spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway), patience)
     return GateIdentity(
       subject: subject, environment: environment, app: claims.app ?? "", sessionID: claims.sid ?? "",
       clientAddress: claims.client_ip ?? "", issuedAt: Self.instant(claims.iat))
@@ -92,8 +95,9 @@ public actor GateIdentityVerifier {
   }
 
   /// Each identity is good for one request.
-  private func spend(_ id: String, until end: Timestamp) async throws {
-    let isFirst = try await store.write { try $0.spend(identity: id, until: end) }
+  private func spend(_ id: String, until end: Timestamp, _ patience: Duration?) async throws {
+    let spend = { @Sendable [store] in try await store.write { try $0.spend(identity: id, until: end) } }
+    let isFirst = if let patience { try await StoreDeadline.within(patience, spend) } else { try await spend() }
     guard isFirst else { throw Rejection(reason: "jti was used before") }
   }
 

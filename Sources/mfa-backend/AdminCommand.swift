@@ -149,6 +149,9 @@ extension DatabaseOptions {
     try await CommandFault.telling {
       let (store, keys) = try open()
       let vault = try await Vault.open(in: store, with: keys, entropy: .system)
+      if let began = vault.historyBegan {
+        Console.error("note: the history had no key; it has one from entry \(began) on")
+      }
       let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
       let premises = Premises(store: store, vault: vault, outbox: Silence(), tokens: tokens)
       try await body(Administration(premises), .command(name: "uid \(getuid())"))

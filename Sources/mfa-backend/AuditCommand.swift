@@ -11,45 +11,57 @@ struct AuditCommand: AsyncParsableCommand {
     discussion: """
       Example:
 
-        mfa-backend audit verify --database sqlite:///var/lib/mfa/mfa.db
+        mfa-backend audit verify --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
       """,
     subcommands: [Verify.self, Export.self])
-
-  struct Database: ParsableArguments {
-    @OptionGroup var options: DatabaseOptions
-
-    func trail() throws -> AuditTrail {
-      // The history is no secret of the database's, so its keys are not asked for.
-      AuditTrail(try options.reader().readDatabase(needsKeys: false).openExisting())
-    }
-  }
 
   struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Checks that nothing was changed, taken out or moved. Prints the number and hash of the last entry.",
-      discussion:
-        "Keep what it prints elsewhere, and give it with --known the next time: that nothing was cut off the end shows by that alone. Exits 1 if the chain is broken."
-    )
-    @OptionGroup var database: Database
+      discussion: """
+        Exits 1 if the chain is broken. Entries cut off the end show only by what was known before: give with --head what \
+        the log has as \"head\" in its lines \"history head\", or with --known what an earlier run has printed.
+
+        It needs the keys file, since the hashes have a key. It changes no entry and makes no key.
+        """)
+    @OptionGroup var database: DatabaseOptions
+    @Option(
+      name: .customLong("head"),
+      help: "A signed head from the log, whose entry must still be there. Can be given several times.")
+    var heads: [String] = []
     @Option(help: "NUMBER:HASH, as an earlier run printed it.") var known: String?
 
     func run() async throws { try await CommandFault.telling(verify) }
 
     private func verify() async throws {
-      let verdict = try await database.trail().verify(known: try knownEntry())
-      guard let fault = verdict.fault else {
-        return try Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
+      let known = try knownEntry()
+      let heads = try heads.map { text in
+        guard let head = HistoryHead(text) else {
+          throw ValidationError("--head \(text): write it as the log has it, NUMBER:HASH:MILLISECONDS:KEY:MAC")
+        }
+        return head
       }
-      switch fault {
-      case .changed(let sequence): Console.error("error: entry \(sequence) was changed")
-      case .broken(let sequence): Console.error("error: entry \(sequence) does not follow the one before it")
-      case .cutOff(let last, let expected):
-        Console.error("error: the history ends with entry \(last), and had \(expected)")
+      let (store, wrapping) = try database.open()
+      let keys = try await Vault.historyKeys(in: store, with: wrapping)
+      for head in heads where keys?.verifies(head) != true {
+        Console.error("error: no key of this database has signed the head \(head)")
+        throw ExitCode(1)
       }
-      throw ExitCode(1)
+      let verdict = try await AuditTrail(store, keys).verify(
+        known: heads.map { ($0.sequence, $0.hash) } + (known.map { [$0] } ?? []))
+      if let fault = verdict.fault {
+        Console.error(AuditCommand.lines(of: fault))
+        throw ExitCode(1)
+      }
+      if verdict.unkeyed > 0 {
+        Console.error(
+          "note: entries 1 to \(verdict.unkeyed) are of an older version and have no key; entry \(verdict.unkeyed + 1) "
+            + "covers them as they were when it was written")
+      }
+      try Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
     }
 
-    private func knownEntry() throws -> (sequence: Int64, hash: [UInt8])? {
+    private func knownEntry() throws -> AuditTrail.KnownEntry? {
       guard let known else { return nil }
       let parts = known.split(separator: ":")
       guard parts.count == 2, let sequence = Int64(parts[0]), let hash = Hex.decode(parts[1]) else {
@@ -59,20 +71,39 @@ struct AuditCommand: AsyncParsableCommand {
     }
   }
 
+  private static func lines(of fault: AuditTrail.Fault) -> String {
+    switch fault {
+    case .changed(let sequence): "error: entry \(sequence) was changed"
+    case .broken(let sequence): "error: entry \(sequence) does not follow the one before it"
+    case .cutOff(let last, let expected): "error: the history ends with entry \(last), and had \(expected)"
+    case .olderKey(let sequence):
+      "error: entry \(sequence) has no key, or an older one than the entry before it\n"
+        + "hint: a backend of an older version, or one that ran during keys reseal, may have written it"
+    case .unknownKey(let sequence, let key):
+      "error: entry \(sequence) has the key \(key), which the database does not have"
+    case .keyWithoutEntries(let key): "error: no entry at the end has the newest key, \(key): entries were taken out"
+    case .noKey:
+      "error: the database has no key for its history\n"
+        + "hint: mfa-backend run makes it at its first start; if it ran before, the key was taken out"
+    }
+  }
+
   struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints every entry as one line of JSON.")
-    @OptionGroup var database: Database
+    @OptionGroup var database: DatabaseOptions
 
     func run() async throws { try await CommandFault.telling(export) }
 
     private func export() async throws {
-      try await database.trail().forEach { entry, hash in
+      // The history is no secret of the database's, so its keys are not asked for.
+      let store = try database.reader().readDatabase(needsKeys: false).openExisting()
+      try await AuditTrail(store, nil).forEach { entry, hash in
         try Console.print(
           "{\"sequence\":\(entry.sequence),"
             + JSONText.object([
               "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,
               "requestId": entry.requestID, "detail": entry.detail, "previous": Hex.encode(entry.previous),
-              "hash": Hex.encode(hash),
+              "hash": Hex.encode(hash), "key": entry.keyNumber.map { "\($0)" } ?? "",
             ]).dropFirst())
       }
     }

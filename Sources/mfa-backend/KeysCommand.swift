@@ -35,7 +35,10 @@ struct KeysCommand: AsyncParsableCommand {
   struct Reseal: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Makes a new data key, and seals every number, address and shared secret under it.",
-      discussion: "Stop the servers first: they read the data keys when they start, and would not know this one.")
+      discussion: """
+        The history goes on under a new key as well; its older entries keep theirs. Stop the servers first: they read the \
+        data keys when they start, and would not know these.
+        """)
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import Glibc
 internal import JSONLog
 internal import Logging
 internal import MFADelivery
@@ -10,6 +11,7 @@ internal import MFASettings
 internal import MFAStore
 internal import MFATokens
 internal import Metrics
+internal import ProcessSignals
 internal import ServiceLifecycle
 internal import UnixSignals
 
@@ -19,6 +21,8 @@ struct RunCommand: AsyncParsableCommand {
     commandName: "run",
     abstract: "Serves until SIGTERM or SIGINT.",
     discussion: """
+      SIGHUP is ignored: there is no reload. Restart the backend to read its settings again.
+
       Flags stand over variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and those over the file.
 
       Examples:
@@ -81,6 +85,10 @@ struct RunCommand: AsyncParsableCommand {
     defer { sink.flush() }
     var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
     logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
+    // Ignored since before main (CHangup). From here on the log says so.
+    ProcessSignals.hear([SIGHUP]) { [logger] _ in
+      logger.notice("signal ignored", metadata: ["signal": "SIGHUP", "hint": "restart to read the settings again"])
+    }
     try await Self.serve(settings, logger)
   }
 
@@ -97,6 +105,11 @@ struct RunCommand: AsyncParsableCommand {
     if settings.metrics != nil { MetricsSystem.bootstrap(exposition) }
     let store = try settings.database.open(logger: settings.logsStatements ? logger : nil)
     let vault = try await Vault.open(in: store, with: try settings.database.keys(), entropy: .system)
+    if let began = vault.historyBegan, settings.database != .ephemeral {
+      // Expected at the first start, and at the first of a version with such a key. At any other one the key was removed.
+      logger.warning(
+        "history key made", metadata: ["entry": "\(began)", "key": "\(vault.historyKeys.newest)"])
+    }
     let gate = GateIdentityVerifier(
       source: GateKeySource(settings.gate.keys, authority: settings.gate.authorityFile), issuer: settings.gate.issuer,
       audience: settings.gate.audience, store: store, logger: logger)
@@ -112,6 +125,8 @@ struct RunCommand: AsyncParsableCommand {
       tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
     var services = carriers
+    // Before the server, which therefore stops first.
+    services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
     services.append(HousekeepingService(housekeeping: Housekeeping(premises), logger: logger))
     services.append(server)
     if let place = settings.metrics {

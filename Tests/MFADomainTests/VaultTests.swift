@@ -32,7 +32,7 @@ struct VaultTests {
     let store = try SQLiteMFAStore.ephemeral()
     let before = try await Vault.open(in: store, with: Self.keys("old"), entropy: .system)
     let sealed = try before.seal("secret", for: "here")
-    #expect(try await Vault.rewrap(in: store, with: Self.keys("new", "old"), entropy: .system) == 4)
+    #expect(try await Vault.rewrap(in: store, with: Self.keys("new", "old"), entropy: .system) == 5)
     let after = try await Vault.open(in: store, with: Self.keys("new"), entropy: .system)
     #expect(try after.openText(sealed, for: "here") == "secret")
     await #expect(throws: Vault.Unopenable.self) {

@@ -292,7 +292,7 @@ struct CommandTests {
     try await Places.withTemporaryFolder { folder in
       try await withKept(in: folder) { _ async throws in }
       let program = try Places.product("mfa-backend")
-      for command in [["keys", "make"], ["audit", "verify", "--database", "sqlite://\(folder)/mfa.db"]] {
+      for command in [["keys", "make"], ["audit", "verify"] + Self.database(folder)] {
         // The reader is away before the command starts.
         let script = "exec 3> >(exit); wait $!; \"$@\" >&3; echo $?"
         let run = try await ChildProcess.run(Places.tool("bash"), ["-c", script, "bash", program] + command)
@@ -381,32 +381,56 @@ struct CommandTests {
   func history() async throws {
     try await Places.withTemporaryFolder { folder in
       let phone = TestPhone()
+      var log: LineLog?
       try await withKept(in: folder) { backend async throws in
+        log = backend.process.errors
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
         _ = try await ask(backend, "POST", "/mfa/downgrade", phone.naming, as: phone.app)
       }
+      let logged = try await log?.all() ?? []
+      #expect(logged.contains { $0.contains(#""message":"history key made""#) })
+      let heads = try logged.filter { $0.contains(#""message":"history head""#) }
+        .compactMap { try JSONValue(Data($0.utf8))["head"]?.text }
       let newest = try await mfa(["admin", "history", "testuser", "--last", "1"] + Self.database(folder)).output
       #expect(newest.count == 1 && newest.first?.contains(" device.downgraded device=") == true, "\(newest)")
-      let older = try await mfa(["admin", "history", "testuser", "--before", "2"] + Self.database(folder)).output
-      #expect(older.count == 1 && older.first?.hasPrefix("1 ") == true, "\(older)")
+      let older = try await mfa(["admin", "history", "testuser", "--before", "3"] + Self.database(folder)).output
+      #expect(older.count == 1 && older.first?.hasPrefix("2 ") == true, "\(older)")
       #expect(try await mfa(["admin", "history", "testuser", "--last", "0"] + Self.database(folder)).exit == .code(64))
-      let database = ["--database", "sqlite://\(folder)/mfa.db"]
+      let database = Self.database(folder)
+      #expect(try await mfa(["audit", "verify"] + database.prefix(2)).exit == .code(78))
       let verified = try await mfa(["audit", "verify"] + database)
       #expect(verified.exit == .code(0), "\(verified.errors)")
       let known = try #require(verified.output.first)
-      #expect(known.hasPrefix("2:"))
+      // The first entry begins the key.
+      #expect(known.hasPrefix("3:"))
       #expect(try await mfa(["audit", "verify", "--known", known] + database).exit == .code(0))
-      let lines = try await mfa(["audit", "export"] + database).output
-      #expect(lines.count == 2)
-      #expect(try JSONValue(Data(lines[1].utf8))["event"] == "device.downgraded")
+      for head in heads { #expect(try await mfa(["audit", "verify", "--head", head] + database).exit == .code(0)) }
+      #expect(heads.count == 2 && heads.last?.hasPrefix(known + ":") == true, "\(heads)")
+      let foreign = try #require(heads.last).dropLast() + (heads.last?.last == "0" ? "1" : "0")
+      let unsigned = try await mfa(["audit", "verify", "--head", String(foreign)] + database)
+      #expect(unsigned.exit == .code(1) && unsigned.errors.first?.contains("has signed the head") == true)
+      #expect(try await mfa(["audit", "verify", "--head", "3:00"] + database).exit == .code(64))
+      let lines = try await mfa(["audit", "export"] + database.prefix(2)).output
+      #expect(lines.count == 3)
+      #expect(try JSONValue(Data(lines[2].utf8))["event"] == "device.downgraded")
       let changed = try await ChildProcess.run(
         Places.tool("python3"),
         [
           "-c",
-          "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(\"UPDATE audit SET actor = 'x'\"); db.commit()",
-          folder + "/mfa.db",
+          "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()",
+          folder + "/mfa.db", "DELETE FROM audit WHERE sequence = 3",
         ])
       #expect(changed.exit == .code(0), "\(changed.errors)")
+      #expect(try await mfa(["audit", "verify"] + database).exit == .code(0))
+      let cut = try await mfa(["audit", "verify", "--head", try #require(heads.last)] + database)
+      #expect(cut.exit == .code(1) && cut.errors == ["error: the history ends with entry 2, and had 3"])
+      _ = try await ChildProcess.run(
+        Places.tool("python3"),
+        [
+          "-c",
+          "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()",
+          folder + "/mfa.db", "UPDATE audit SET actor = 'x'",
+        ])
       let broken = try await mfa(["audit", "verify"] + database)
       #expect(broken.exit == .code(1))
       #expect(broken.errors == ["error: entry 1 was changed"])
@@ -425,7 +449,7 @@ struct CommandTests {
       let fresh = try await mfa(["keys", "make"]).output.joined()
       let old = try String(contentsOfFile: folder + "/keys.json", encoding: .utf8)
       try Self.write(fresh.dropLast() + "," + old.dropFirst(), toPrivate: folder + "/keys.json")
-      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["5 data keys sealed anew"])
+      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["7 data keys sealed anew"])
       #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["0 data keys sealed anew"])
       try Self.write(fresh, toPrivate: folder + "/keys.json")
       try await withKept(in: folder) { backend async throws in

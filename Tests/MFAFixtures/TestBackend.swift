@@ -20,7 +20,7 @@ public struct TestBackend: Sendable {
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
     store: (any Store)? = nil, paces: PaceLimits = .unlimited, limits: SocketLimits = SocketLimits(),
-    bodyTime: Duration = .seconds(10), policy: Policy = Policy(),
+    bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
   ) async throws -> R {
@@ -35,11 +35,12 @@ public struct TestBackend: Sendable {
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store,
       clock: clock.wall, logger: logger)
-    let registry = OperationRegistry(premises, logger: logger, paces: paces)
+    let registry = OperationRegistry(premises, logger: logger, paces: paces, patience: patience)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let server = MFAServer(
       premises: premises, registry: registry,
-      callers: CallerReader(gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, logger: logger),
+      callers: CallerReader(
+        gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, patience: patience, logger: logger),
       tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, bodyTime: bodyTime, logger: logger,
       didBind: { portFound.yield($0 ?? 0) })
     let running = Task {
@@ -62,6 +63,9 @@ public struct TestBackend: Sendable {
   }
 
   struct NotStarted: Error {}
+
+  /// The history, with the keys that it is verified with.
+  public var trail: AuditTrail { AuditTrail(premises.store, premises.vault.historyKeys) }
 }
 
 extension PaceLimits {

@@ -18,8 +18,8 @@ struct AuditTests {
         let phone = TestPhone()
         _ = try await backend.setUp(phone)
         _ = try await backend.signIn(phone)
+        try await body(path, backend.trail)
       }
-      try await body(path, AuditTrail(store))
     }
   }
 
@@ -29,7 +29,7 @@ struct AuditTests {
       let verdict = try await trail.verify()
       #expect(verdict.fault == nil)
       #expect(verdict.entries >= 5)
-      #expect(try await trail.verify(known: (verdict.entries, verdict.lastHash)).fault == nil)
+      #expect(try await trail.verify(known: [(verdict.entries, verdict.lastHash)]).fault == nil)
     }
   }
 
@@ -61,7 +61,7 @@ struct AuditTests {
       }
       #expect(try await trail.verify().fault == nil)
       #expect(
-        try await trail.verify(known: (known.entries, known.lastHash)).fault
+        try await trail.verify(known: [(known.entries, known.lastHash)]).fault
           == .cutOff(at: known.entries - 1, expected: known.entries))
     }
   }

@@ -193,7 +193,7 @@ struct HistoryTests {
       #expect(
         new.contains { $0.event == deed.event && $0.detail.contains(deed.detail) },
         "\(new.map { "\($0.event) \($0.detail)" })")
-      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+      #expect(try await scene.backend.trail.verify().fault == nil)
       if let reason = deed.reason { #expect(log.lines.last?.metadata["reason"] == reason) }
     }
   }
@@ -224,7 +224,7 @@ struct HistoryTests {
           try records.append(
             AuditEntry(
               sequence: last.sequence + 1, at: now, requestID: "test", actor: "test", account: "ada", event: "test",
-              detail: "", previous: last.hash))
+              detail: "", previous: last.hash, keyNumber: last.keyNumber), hash: last.hash)
         }
       }
       let path = "/admin/users/ADA/history"

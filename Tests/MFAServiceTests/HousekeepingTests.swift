@@ -60,5 +60,7 @@ struct HousekeepingTests {
       if fails { throw StoreFault(reason: "test") }
       return try await store.write(body)
     }
+
+    func authenticateHistory(with keys: HistoryKeys) { store.authenticateHistory(with: keys) }
   }
 }

@@ -540,7 +540,7 @@ struct RecoveryTests {
       let names = events.map { String($0.prefix { $0 != " " }) }.filter { order.contains($0) }
       #expect(Array(names.prefix(3)) == order)
       #expect(events.contains { $0.hasPrefix("recovery.started") && $0.hasSuffix("sms=1 email=0") })
-      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+      #expect(try await scene.backend.trail.verify().fault == nil)
       let kinds = try await scene.backend.premises.store.read { records in
         try records.user(named: "ada").map { try records.notices(of: $0.id, after: 0, atMost: 100).map(\.kind) } ?? []
       }

@@ -25,7 +25,7 @@ struct RefusalFloodTests {
       }
     }
 
-    func isWhole() async throws -> Bool { try await AuditTrail(backend.premises.store).verify().fault == nil }
+    func isWhole() async throws -> Bool { try await backend.trail.verify().fault == nil }
   }
 
   private func withFlood(_ database: TestDatabase, _ body: (Flood) async throws -> Void) async throws {

@@ -194,7 +194,7 @@ struct ScenarioTests {
       let phone = TestPhone()
       _ = try await backend.setUp(phone)
       try await Housekeeping(backend.premises).clean()
-      let verdict = try await AuditTrail(store).verify()
+      let verdict = try await backend.trail.verify()
       #expect(verdict.fault == nil)
       #expect(verdict.entries >= 4)
     }

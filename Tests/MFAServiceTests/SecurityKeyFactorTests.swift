@@ -198,7 +198,7 @@ struct SecurityKeyFactorTests {
           "security_key.removed \(number)", "security_key.renamed \(number)", "security_key.accepted \(number)",
           "security_key.registered \(number)",
         ])
-      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+      #expect(try await scene.backend.trail.verify().fault == nil)
     }
   }
 

@@ -94,7 +94,7 @@ struct SecurityKeyTests {
         #expect(try await scene.client.call("webauthn.keys", token: full)["keys"] == [])
         #expect(try await scene.backend.signIn(scene.phone)["scope"] == "full")
       }
-      #expect(try await AuditTrail(scene.backend.premises.store).verify().fault == nil)
+      #expect(try await scene.backend.trail.verify().fault == nil)
     }
   }
 

@@ -16,6 +16,8 @@ public struct DataKey: Sendable, Hashable {
     case refresh
     /// Signs access tokens.
     case tokens
+    /// Authenticates the entries of the history.
+    case history
   }
 
   public let number: UInt32

@@ -11,6 +11,8 @@ public import Foundation
 public protocol Store: Sendable {
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
   func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
+  /// From now on entries of the history are made with these keys. `Vault.open` calls it.
+  func authenticateHistory(with keys: HistoryKeys)
 }
 
 /// Why a store did not do what was asked. Nothing was changed, unless the commit itself is in doubt.
@@ -27,6 +29,8 @@ public struct StoreFault: Error, Sendable, Hashable {
 
   /// The database is there, and nobody has made the backend's tables in it.
   public static let noTables = StoreFault(reason: "it has no tables of the backend's")
+  /// The deadline of the call has passed (`StoreDeadline`).
+  public static let late = StoreFault(reason: "it did not answer in time", isOverload: true)
 }
 
 /// All records, within a transaction.
@@ -161,8 +165,10 @@ public protocol NoticeRecords {
 }
 
 public protocol AuditRecords {
-  func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8])?
-  func append(_ entry: AuditEntry) throws
+  /// What new entries are authenticated with; `nil` until the vault is open.
+  var historyKeys: HistoryKeys? { get }
+  func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8], keyNumber: UInt32?)?
+  func append(_ entry: AuditEntry, hash: [UInt8]) throws
   /// Entries with their stored hashes, by number.
   func auditEntries(after sequence: Int64, atMost count: Int) throws -> [(entry: AuditEntry, hash: [UInt8])]
   /// Those of an account, or of all, the newest first.

@@ -131,11 +131,12 @@ struct RecoveryToken: Sendable, Hashable {
 
   init(recovery: UUID) { self.recovery = recovery }
 
-  /// The token that `text` is, if this server made it.
+  /// The token that `text` is, if this server made it, written as the server writes it.
   init?(_ text: String, in vault: Vault) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count <= 128, parts.count == 2, let id = UUID(uuidString: String(parts[0])),
-      let mac = Base64URL.decode(parts[1]), constantTimeEqual(mac, Self.mac(id, vault))
+      let mac = Base64URL.decode(parts[1]), constantTimeEqual(mac, Self.mac(id, vault)),
+      parts[0] == id.uuidString.lowercased()
     else { return nil }
     recovery = id
   }

@@ -61,6 +61,8 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case recoveryCompleted = "recovery.completed"
   /// Refusals of one kind that do not stand in the history one by one: see `RefusalTally`.
   case refusalsRepeated = "refusals.repeated"
+  /// The first entry under a new key of the history.
+  case historyKeyed = "history.keyed"
 }
 
 extension AuditRecords {
@@ -110,12 +112,38 @@ extension AuditRecords {
   private func write(
     _ event: AuditEvent, actor: String, requestID: String, account: String?, _ detail: [String], at now: Timestamp
   ) throws {
+    guard let keys = historyKeys else { throw StoreFault(reason: "the key of the history is not open") }
     let last = try lastAuditEntry()
+    // Under the older key the chain would not verify any more.
+    guard (last?.keyNumber ?? 0) <= keys.newest else {
+      throw StoreFault(reason: "the history has a newer key than this process: restart it")
+    }
     try append(
       AuditEntry(
         sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds), requestID: requestID,
         actor: actor, account: account, event: event.rawValue, detail: detail.joined(separator: " "),
-        previous: last?.hash ?? AuditEntry.origin))
+        previous: last?.hash ?? AuditEntry.origin, keyNumber: keys.newest),
+      with: keys)
+  }
+
+  fileprivate func append(_ entry: AuditEntry, with keys: HistoryKeys) throws {
+    guard let hash = keys.hash(of: entry) else { throw StoreFault(reason: "no key of the history has its number") }
+    try append(entry, hash: hash)
+  }
+
+  /// Begins the newest of `keys` by an entry that says so, and gives its number.
+  ///
+  /// It is written in the transaction that makes the key. Its hash covers the hash of the entry before it, and with that
+  /// the whole history so far, whether that has a key or not.
+  func beginHistoryKey(_ keys: HistoryKeys, at now: Timestamp) throws -> Int64 {
+    let last = try lastAuditEntry()
+    let entry = AuditEntry(
+      sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds), requestID: "",
+      actor: "mfa-backend", account: nil, event: AuditEvent.historyKeyed.rawValue,
+      detail: "key=\(keys.newest) before=\(last?.sequence ?? 0)", previous: last?.hash ?? AuditEntry.origin,
+      keyNumber: keys.newest)
+    try append(entry, with: keys)
+    return entry.sequence
   }
 }
 
@@ -132,7 +160,8 @@ extension AuditEvent {
       .backupCodesMade, .backupCodeSpent, .deviceTrusted, .trustRevoked, .trustUsed, .trustSteppedUp, .sessionRefreshed,
       .sessionRevoked, .refreshReused, .pushStarted, .pushApproved, .pushDenied, .userLocked, .userUnlocked,
       .roleChanged, .factorReset, .recoveryStarted, .recoveryCancelled, .recoveryCompleted, .refusalsRepeated,
-      .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted, .securityKeyCloned:
+      .historyKeyed, .securityKeyRegistered, .securityKeyRenamed, .securityKeyRemoved, .securityKeyAccepted,
+      .securityKeyCloned:
       false
     }
   }

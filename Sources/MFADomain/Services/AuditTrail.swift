@@ -3,51 +3,102 @@ internal import ByteCoding
 /// Checks and hands out the history.
 public struct AuditTrail: Sendable {
   private let store: any Store
+  private let keys: HistoryKeys?
   private static let batch = 500
 
-  public init(_ store: any Store) { self.store = store }
+  /// - Parameter keys: those of `Vault.historyKeys(in:with:)`. Without them nothing that has a key can be verified.
+  public init(_ store: any Store, _ keys: HistoryKeys?) {
+    self.store = store
+    self.keys = keys
+  }
 
   /// Where the chain is broken, and how.
-  public enum Fault: Sendable, Hashable {
+  public enum Fault: Error, Sendable, Hashable {
     /// An entry is not the one that its hash was made of.
     case changed(sequence: Int64)
     /// An entry does not follow the one before it: something was taken out, put in or moved.
     case broken(sequence: Int64)
     /// The chain ends before an entry that is known to have been there.
     case cutOff(at: Int64, expected: Int64)
+    /// An entry has no key, or an older one than the entry before it.
+    case olderKey(sequence: Int64)
+    /// An entry has a key that the database has not.
+    case unknownKey(sequence: Int64, key: UInt32)
+    /// There is no entry under the newest key, though one was made with it: the end was taken out, or all of it.
+    case keyWithoutEntries(key: UInt32)
+    /// The database has no key for its history.
+    case noKey
   }
 
   public struct Verdict: Sendable, Hashable {
     public let entries: Int64
     /// The hash of the last entry. Kept elsewhere, it shows later that nothing was cut off the end.
     public let lastHash: [UInt8]
+    /// Entries at the beginning that an older version wrote without a key. The first entry with one covers them as they
+    /// were then.
+    public let unkeyed: Int64
     /// The first fault.
     public let fault: Fault?
   }
 
-  /// Checks every entry against its hash and its predecessor's.
+  /// What was read so far.
+  private struct Position {
+    var sequence: Int64 = 0
+    var hash = AuditEntry.origin
+    var key: UInt32?
+    var unkeyed: Int64 = 0
+  }
+
+  /// An entry that is known to have been there.
+  public typealias KnownEntry = (sequence: Int64, hash: [UInt8])
+
+  /// Checks every entry against its hash, its key and its predecessor. Writes nothing.
   ///
-  /// - Parameter known: number and hash of an entry seen earlier, which must still be there.
-  public func verify(known: (sequence: Int64, hash: [UInt8])? = nil) async throws -> Verdict {
-    var (sequence, previous): (Int64, [UInt8]) = (0, AuditEntry.origin)
-    while true {
-      let after = sequence
-      let batch = try await store.read { try $0.auditEntries(after: after, atMost: Self.batch) }
-      for (entry, hash) in batch {
-        if entry.hash != hash || (known?.sequence == entry.sequence && known?.hash != hash) {
-          return Verdict(entries: sequence, lastHash: previous, fault: .changed(sequence: entry.sequence))
-        }
-        if entry.sequence != sequence + 1 || entry.previous != previous {
-          return Verdict(entries: sequence, lastHash: previous, fault: .broken(sequence: entry.sequence))
-        }
-        (sequence, previous) = (entry.sequence, hash)
+  /// - Parameter known: entries seen earlier, which must still be there.
+  public func verify(known: [KnownEntry] = []) async throws -> Verdict {
+    var position = Position()
+    do {
+      while true {
+        let after = position.sequence
+        let batch = try await store.read { try $0.auditEntries(after: after, atMost: Self.batch) }
+        for (entry, hash) in batch { try check(entry, hash, known, &position) }
+        if batch.count < Self.batch { break }
       }
-      if batch.count < Self.batch { break }
+      try checkEnd(position, known)
+    } catch let fault as Fault {
+      return Verdict(entries: position.sequence, lastHash: position.hash, unkeyed: position.unkeyed, fault: fault)
     }
-    let isCutOff = (known?.sequence ?? 0) > sequence
-    return Verdict(
-      entries: sequence, lastHash: previous,
-      fault: isCutOff ? .cutOff(at: sequence, expected: known?.sequence ?? 0) : nil)
+    return Verdict(entries: position.sequence, lastHash: position.hash, unkeyed: position.unkeyed, fault: nil)
+  }
+
+  private func check(
+    _ entry: AuditEntry, _ hash: [UInt8], _ known: [KnownEntry], _ position: inout Position
+  ) throws(Fault) {
+    if let number = entry.keyNumber {
+      guard number >= position.key ?? 0 else { throw .olderKey(sequence: entry.sequence) }
+    } else if position.key != nil {
+      throw .olderKey(sequence: entry.sequence)
+    }
+    let expected = entry.keyNumber == nil ? entry.unkeyedHash : keys?.hash(of: entry)
+    guard let expected else { throw .unknownKey(sequence: entry.sequence, key: entry.keyNumber ?? 0) }
+    guard constantTimeEqual(expected, hash),
+      known.allSatisfy({ $0.sequence != entry.sequence || constantTimeEqual($0.hash, hash) })
+    else { throw .changed(sequence: entry.sequence) }
+    guard entry.sequence == position.sequence + 1, entry.previous == position.hash else {
+      throw .broken(sequence: entry.sequence)
+    }
+    position.sequence = entry.sequence
+    position.hash = hash
+    position.key = entry.keyNumber
+    if entry.keyNumber == nil { position.unkeyed = entry.sequence }
+  }
+
+  private func checkEnd(_ position: Position, _ known: [KnownEntry]) throws(Fault) {
+    if let last = known.map(\.sequence).max(), last > position.sequence {
+      throw .cutOff(at: position.sequence, expected: last)
+    }
+    guard let keys else { throw .noKey }
+    guard position.key == keys.newest else { throw .keyWithoutEntries(key: keys.newest) }
   }
 
   /// Calls `body` with each entry and its hash, in order.

@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 internal import Crypto
 internal import Foundation
 
@@ -59,19 +59,30 @@ public struct KeyEncryptionKeys: Sendable {
 
 extension Vault {
   /// Opens the data keys of `store`, and makes those that are missing. Of two servers that start at once, both end with
-  /// the same keys.
-  public static func open(in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy) async throws -> Vault {
-    let stored = try await store.write { records in
+  /// the same keys. From then on `store` authenticates the history with them.
+  ///
+  /// With the key of the history its first entry is made, in the same transaction: a key without an entry is a sign that
+  /// entries were taken out.
+  public static func open(
+    in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy, at now: Timestamp = WallClock.system.now()
+  ) async throws -> Vault {
+    let (stored, began) = try await store.write { records in
       var stored = try records.dataKeys()
+      let hadHistoryKey = stored.contains { $0.purpose == .history }
       for purpose in DataKey.Purpose.allCases where !stored.contains(where: { $0.purpose == purpose }) {
-        let number = (stored.map(\.number).max() ?? 0) + 1
-        let key = try keys.wrap(entropy.bytes(32), number: number, purpose: purpose, entropy: entropy)
-        try records.save(key)
-        stored.append(key)
+        stored.append(try records.makeDataKey(purpose, with: keys, entropy: entropy))
       }
-      return stored
+      return (stored, hadHistoryKey ? nil : try records.beginHistory(with: keys, at: now))
     }
-    return try Vault(keys: try stored.map { ($0, try keys.unwrap($0)) }, entropy: entropy)
+    var vault = try Vault(keys: try stored.map { ($0, try keys.unwrap($0)) }, entropy: entropy)
+    vault.historyBegan = began
+    store.authenticateHistory(with: vault.historyKeys)
+    return vault
+  }
+
+  /// The keys that the history of `store` can be verified with; `nil` if there is none. Writes nothing.
+  public static func historyKeys(in store: any Store, with keys: KeyEncryptionKeys) async throws -> HistoryKeys? {
+    HistoryKeys(try await store.read { try $0.historySecrets(with: keys) })
   }
 
   /// Seals every data key anew under the current key-encryption key, and says how many were sealed under another.
@@ -89,5 +100,31 @@ extension Vault {
       }
       return old.count
     }
+  }
+}
+
+extension KeyRecords {
+  /// Makes a data key with the next number.
+  func makeDataKey(
+    _ purpose: DataKey.Purpose, with keys: KeyEncryptionKeys, entropy: Entropy
+  ) throws -> DataKey {
+    let number = (try dataKeys().map(\.number).max() ?? 0) + 1
+    let key = try keys.wrap(entropy.bytes(32), number: number, purpose: purpose, entropy: entropy)
+    try save(key)
+    return key
+  }
+
+  fileprivate func historySecrets(with keys: KeyEncryptionKeys) throws -> [(number: UInt32, secret: [UInt8])] {
+    try dataKeys().filter { $0.purpose == .history }.map { ($0.number, try keys.unwrap($0)) }
+  }
+}
+
+extension KeyRecords where Self: AuditRecords {
+  /// Begins the newest key of the history, and gives the number of the entry that says so.
+  func beginHistory(with keys: KeyEncryptionKeys, at now: Timestamp) throws -> Int64 {
+    guard let history = HistoryKeys(try historySecrets(with: keys)) else {
+      throw Vault.Unopenable(reason: "a data key is missing")
+    }
+    return try beginHistoryKey(history, at: now)
   }
 }

@@ -3,23 +3,30 @@ public struct Resealing: Sendable {
   private let store: any Store
   private let keys: KeyEncryptionKeys
   private let entropy: Entropy
+  private let clock: WallClock
 
-  public init(_ store: any Store, _ keys: KeyEncryptionKeys, _ entropy: Entropy = .system) {
+  public init(
+    _ store: any Store, _ keys: KeyEncryptionKeys, _ entropy: Entropy = .system, clock: WallClock = .system
+  ) {
     self.store = store
     self.keys = keys
     self.entropy = entropy
+    self.clock = clock
   }
 
-  /// Makes a data key, and seals every number, address and shared secret under it. Says how many there were.
+  /// Makes a data key, and seals every number, address and shared secret under it. Says how many there were. Makes a key
+  /// for the history as well, which goes on under it; what stands there stays under its own.
   ///
   /// One transaction: it is done wholly or not at all. A server that runs meanwhile does not know the key, and has to be
   /// started again before it can read what was sealed.
   public func run() async throws -> Int {
     // Opens what there is, and makes what is missing.
     _ = try await Vault.open(in: store, with: keys, entropy: entropy)
-    return try await store.write { [keys, entropy] records in
-      let number = (try records.dataKeys().map(\.number).max() ?? 0) + 1
-      try records.save(keys.wrap(entropy.bytes(32), number: number, purpose: .fields, entropy: entropy))
+    let now = clock.now()
+    let count = try await store.write { [keys, entropy] records in
+      _ = try records.makeDataKey(.fields, with: keys, entropy: entropy)
+      _ = try records.makeDataKey(.history, with: keys, entropy: entropy)
+      _ = try records.beginHistory(with: keys, at: now)
       let vault = try Vault(keys: records.dataKeys().map { ($0, try keys.unwrap($0)) }, entropy: entropy)
       var (count, last) = (0, "")
       while true {
@@ -29,6 +36,9 @@ public struct Resealing: Sendable {
         last = key
       }
     }
+    // With the new keys for what this process does from here on.
+    _ = try await Vault.open(in: store, with: keys, entropy: entropy)
+    return count
   }
 
   private static func reseal(_ user: User, in records: any Records, _ vault: Vault) throws -> Int {

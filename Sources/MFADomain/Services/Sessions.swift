@@ -44,15 +44,17 @@ struct RefreshToken: Sendable, Hashable {
     return "\(id).\(generation).\(Base64URL.encode(vault.refreshMAC(session: id, generation: generation)))"
   }
 
-  /// The token that `text` is, if this server made it.
+  /// The token that `text` is, if this server made it, written as the server writes it.
   init?(_ text: String, in vault: Vault) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count < 128, parts.count == 3, let session = UUID(uuidString: String(parts[0])),
       let generation = Int(parts[1]), generation >= 0, let mac = Base64URL.decode(parts[2])
     else { return nil }
     self.init(session: session, generation: generation)
-    let own = vault.refreshMAC(session: session.uuidString.lowercased(), generation: generation)
-    guard constantTimeEqual(mac, own) else { return nil }
+    let id = session.uuidString.lowercased()
+    guard constantTimeEqual(mac, vault.refreshMAC(session: id, generation: generation)),
+      parts[0] == id, parts[1] == String(generation)
+    else { return nil }
   }
 
   init(session: UUID, generation: Int) {

@@ -17,13 +17,18 @@ public struct Vault: Sendable {
   private let entropy: Entropy
   /// 32 bytes that the key for access tokens is made of, by the number of the data key.
   public let tokenSecrets: [(number: UInt32, secret: [UInt8])]
+  public let historyKeys: HistoryKeys
+  /// The number of the entry that begins the newest key of the history, if opening the vault has made that key.
+  public internal(set) var historyBegan: Int64?
 
   /// - Parameter keys: at least one for each purpose, in the clear, oldest first.
   init(keys: [(key: DataKey, secret: [UInt8])], entropy: Entropy) throws(Unopenable) {
     func all(_ purpose: DataKey.Purpose) -> [(number: UInt32, secret: [UInt8])] {
       keys.filter { $0.key.purpose == purpose }.map { ($0.key.number, $0.secret) }.sorted { $0.number < $1.number }
     }
-    guard let field = all(.fields).last, let code = all(.codes).first, let refresh = all(.refresh).first else {
+    guard let field = all(.fields).last, let code = all(.codes).first, let refresh = all(.refresh).first,
+      let history = HistoryKeys(all(.history))
+    else {
       throw Unopenable(reason: "a data key is missing")
     }
     fieldKeys = Dictionary(
@@ -32,6 +37,7 @@ public struct Vault: Sendable {
     codeKey = SymmetricKey(data: code.secret)
     refreshKey = SymmetricKey(data: refresh.secret)
     tokenSecrets = all(.tokens)
+    historyKeys = history
     self.entropy = entropy
   }
 

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Foundation
 internal import MFADomain
 public import MFAWire
@@ -91,7 +92,10 @@ enum WireCoding {
     return Array(try encoder.encode(value))
   }
 
+  /// Reads `bytes`, which must be what `JSONGrammar` accepts: the decoder itself passes over trailing commas and takes
+  /// one of two members of one name.
   static func decode<Value: Decodable>(_ bytes: [UInt8]) throws(RequestFault) -> Value {
+    guard JSONGrammar.accepts(bytes) else { throw .malformedJSON }
     do {
       return try JSONDecoder().decode(Value.self, from: Data(bytes))
     } catch let error as DecodingError {
@@ -108,6 +112,8 @@ public enum RequestFault: Error, Sendable, Hashable {
   case malformedJSON
   case fieldMissing(String)
   case fieldOfWrongType(String)
+  /// A value of the query that stands there twice, or in the path as well.
+  case fieldGivenTwice(String)
   case bodyTooLarge
   case bodyTooSlow
   case notJSON
@@ -140,6 +146,7 @@ extension RequestFault {
     case .malformedJSON: "malformed_json"
     case .fieldMissing(let field): "missing_\(field)"
     case .fieldOfWrongType(let field): "wrong_type_\(field)"
+    case .fieldGivenTwice(let field): "given_twice_\(field)"
     case .bodyTooLarge: "body_too_large"
     case .bodyTooSlow: "body_too_slow"
     case .notJSON: "not_json"

@@ -3,7 +3,9 @@ public import MFADomain
 
 extension OperationRegistry {
   /// Every operation that the backend has.
-  public init(_ premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits()) {
+  public init(
+    _ premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits(), patience: Duration = Self.patience
+  ) {
     self.init(
       EnrolmentController(enrolment: Enrolment(premises), linking: Linking(premises)).operations
         + AuthenticationController(
@@ -22,6 +24,6 @@ extension OperationRegistry {
           recovery: AccountRecovery(premises), administration: Administration(premises)
         ).operations
         + AdministrationController(administration: Administration(premises)).operations,
-      premises: premises, logger: logger, paces: paces)
+      premises: premises, logger: logger, paces: paces, patience: patience)
   }
 }

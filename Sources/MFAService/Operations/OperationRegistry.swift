@@ -11,14 +11,23 @@ public struct OperationRegistry: Sendable {
   private let paces: PaceKeeper
   private let clock: WallClock
   private let refusals: RefusedAccess
+  private let patience: Duration
   private let logger: Logger
 
-  public init(_ operations: [Operation], premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits()) {
+  /// How long a request without effects waits for the store before it is answered 503. Writes of all backends take turns:
+  /// one that stops in the middle of its own holds the others up for seconds.
+  public static let patience = Duration.milliseconds(500)
+
+  public init(
+    _ operations: [Operation], premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits(),
+    patience: Duration = Self.patience
+  ) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     clock = premises.clock
     self.paces = PaceKeeper(limits: paces, clock: premises.clock)
     refusals = RefusedAccess(premises)
+    self.patience = patience
     self.logger = logger
   }
 
@@ -41,17 +50,30 @@ public struct OperationRegistry: Sendable {
   ) async -> Result<[UInt8], PublicRefusal> {
     do {
       try admit(caller, to: operation)
-      let answer = try await operation.perform(input, caller)
+      let answer = try await perform(operation, input, for: caller)
       log(.info, "operation done", operation.name, caller.requestID, caller.identity, code: nil)
       Self.count(operation, "done", since: start)
       return .success(answer)
     } catch {
-      let error = await kept(error, of: operation.name, by: caller)
       let refusal = PublicRefusal(error)
       logRefusal(error, "operation refused", of: operation.name, requestID: caller.requestID, caller.identity)
       Self.count(operation, refusal.code.rawValue, since: start)
       return .failure(refusal)
     }
+  }
+
+  /// What `operation` answers. What it throws is in the history by then, as far as it belongs there.
+  private func perform(
+    _ operation: Operation, _ input: OperationInput, for caller: Caller
+  ) async throws -> [UInt8] {
+    let body = { @Sendable in
+      do {
+        return try await operation.perform(input, caller)
+      } catch {
+        throw await kept(error, of: operation.name, by: caller)
+      }
+    }
+    return operation.method == .get ? try await StoreDeadline.within(patience, body) : try await body()
   }
 
   /// `error`, once the history has what it is to have of it; else why it has not.

@@ -188,9 +188,10 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   init(_ fault: RequestFault) {
     switch fault {
     case .notAttested: self.init(.notAttested, "The gate's identity is missing or not valid")
-    case .malformedJSON: self.init(.invalidRequest, "The body is not JSON")
+    case .malformedJSON: self.init(.invalidRequest, "The body is not JSON in UTF-8 with each name once in an object")
     case .fieldMissing(let field): self.init(.invalidRequest, "\(field) is required")
     case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has another type")
+    case .fieldGivenTwice(let field): self.init(.invalidRequest, "\(field) is given twice")
     case .bodyTooSlow: self.init(.requestTimeout, "The body took too long")
     case .bodyTooLarge: self.init(.payloadTooLarge, "The body is too large")
     case .notJSON: self.init(.unsupportedMediaType, "The body must be application/json")

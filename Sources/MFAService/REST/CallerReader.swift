@@ -10,15 +10,19 @@ public struct CallerReader: Sendable {
   private let tokens: AccessTokens
   private let clock: WallClock
   private let entropy: Entropy
+  private let patience: Duration
   private let logger: Logger
 
+  /// - Parameter patience: how long requests without effects wait for the store.
   public init(
-    gate: GateIdentityVerifier, tokens: AccessTokens, clock: WallClock, entropy: Entropy, logger: Logger
+    gate: GateIdentityVerifier, tokens: AccessTokens, clock: WallClock, entropy: Entropy,
+    patience: Duration = OperationRegistry.patience, logger: Logger
   ) {
     self.gate = gate
     self.tokens = tokens
     self.clock = clock
     self.entropy = entropy
+    self.patience = patience
     self.logger = logger
   }
 
@@ -34,11 +38,13 @@ public struct CallerReader: Sendable {
 
   /// - Throws: `.notAttested` unless exactly one identity came and it is the gate's; `StoreFault` if it cannot be known
   ///   whether it was used before.
-  func caller(of headers: HTTPFields, requestID: String) async throws -> Caller {
+  ///
+  /// - Parameter changesNothing: whether the request has no effects, so that it need not wait for long.
+  func caller(of headers: HTTPFields, requestID: String, changesNothing: Bool) async throws -> Caller {
     let assertions = headers[values: .attestAssertion]
     guard assertions.count == 1, let assertion = assertions.first else { throw RequestFault.notAttested }
     do {
-      let identity = try await gate.identity(in: assertion)
+      let identity = try await gate.identity(in: assertion, patience: changesNothing ? patience : nil)
       return Caller(
         identity: identity, session: await proof(in: headers[.authorization]), requestID: requestID,
         userAgent: String((headers[.userAgent] ?? "").prefix(256)))

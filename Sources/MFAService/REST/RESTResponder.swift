@@ -18,7 +18,14 @@ struct RESTResponder: HTTPResponder {
   let callers: CallerReader
   let documents: PublicDocuments
 
+  /// An answer to HEAD has no body, only its length (RFC 9110, section 9.3.2): a client that keeps the connection would
+  /// take a body for the next answer.
   func respond(to request: Request, context: Context) async throws -> Response {
+    let response = await self.response(to: request)
+    return request.method == .head ? response.createHeadResponse() : response
+  }
+
+  private func response(to request: Request) async -> Response {
     let requestID = callers.requestID(of: request.headers)
     do throws(PublicRefusal) {
       if let document = documents.document(at: request.uri.path) {
@@ -47,7 +54,8 @@ struct RESTResponder: HTTPResponder {
     var caller: Caller?
     var operation: Operation?
     do {
-      let known = try await callers.caller(of: request.headers, requestID: requestID)
+      let known = try await callers.caller(
+        of: request.headers, requestID: requestID, changesNothing: [.get, .head].contains(request.method))
       caller = known
       let match = try routes.match(
         request.method.rawValue, request.uri.path,

@@ -33,9 +33,10 @@ struct RouteTable: Sendable {
     let fields: [(name: String, value: String)]
   }
 
-  /// - Throws: `.unknownOperation` if no operation has the path, `.methodNotAllowed` if only others have.
+  /// - Throws: `.unknownOperation` if no operation has the path, `.methodNotAllowed` if only others have,
+  ///   `.fieldGivenTwice` if the query has a value of the request twice, or one that the path has.
   ///
-  /// - Parameter query: values that may be the request's as well; the path's own come first.
+  /// - Parameter query: values that may be the request's as well.
   func match(
     _ method: String, _ path: String, query: [(name: String, value: String)] = []
   ) throws(RequestFault) -> Match {
@@ -46,7 +47,9 @@ struct RouteTable: Sendable {
     // A path that is written out stands before one with a field in its place (OpenAPI 3.1, "Path Templating Matching").
     let least = all.map(\.fields.count).min()
     let candidates = all.filter { $0.fields.count == least }
-    if let match = candidates.first(where: { $0.operation.method.rawValue == method }) { return match.adding(query) }
+    if let match = candidates.first(where: { $0.operation.method.rawValue == method }) {
+      return try match.adding(query)
+    }
     throw candidates.isEmpty ? .unknownOperation : .methodNotAllowed(candidates.map(\.operation.method.rawValue))
   }
 
@@ -77,12 +80,13 @@ struct RouteTable: Sendable {
 }
 
 extension RouteTable.Match {
-  /// With those of `query` that the request has a field for, each name once.
-  fileprivate func adding(_ query: [(name: String, value: String)]) -> RouteTable.Match {
+  /// With those of `query` that the request has a field for.
+  fileprivate func adding(_ query: [(name: String, value: String)]) throws(RequestFault) -> RouteTable.Match {
     guard case .object(let properties) = operation.requestSchema else { return self }
     var all = fields
     for item in query where properties.contains(where: { $0.name == item.name }) {
-      if !all.contains(where: { $0.name == item.name }) { all.append(item) }
+      if all.contains(where: { $0.name == item.name }) { throw .fieldGivenTwice(item.name) }
+      all.append(item)
     }
     return RouteTable.Match(operation: operation, fields: all)
   }

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Foundation
 internal import MFAWire
 
@@ -24,6 +25,7 @@ struct RPCRequest: Decodable {
   ///
   /// - Throws: what is to be answered, with the id `null`.
   init(_ text: [UInt8]) throws(RPCError) {
+    guard JSONGrammar.accepts(text) else { throw .parse }
     do {
       self = try JSONDecoder().decode(RPCRequest.self, from: Data(text))
     } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {

@@ -53,6 +53,8 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
         ))
       let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
         configuration: configuration)
+      // NIO's handler has written the refusal.
+      try channel.pipeline.syncOperations.addHandler(MalformedHeadHandler(isAnswered: true))
       return Value(channel: channel, upgrade: upgrade)
     }
   }
@@ -125,13 +127,15 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     let requestID = service.callers.requestID(of: fields)
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
     do {
-      let caller = try await service.callers.caller(of: fields, requestID: requestID)
+      // RFC 6455, section 4.1. NIO upgrades whatever the method is.
+      guard head.method == .GET else { throw RequestFault.methodNotAllowed(["GET"]) }
+      let caller = try await service.callers.caller(of: fields, requestID: requestID, changesNothing: true)
       guard Self.paths.contains(String(path)) else { throw RequestFault.unknownOperation }
       if caller.session != nil { try await admit(caller) }
       return caller
     } catch {
       service.registry.logUnserved(error, requestID: requestID)
-      throw UpgradeRefusal(refusal: PublicRefusal(error), requestID: requestID)
+      throw UpgradeRefusal(refusal: PublicRefusal(error), requestID: requestID, isHead: head.method == .HEAD)
     }
   }
 

@@ -5,6 +5,8 @@ internal import NIOHTTP1
 struct UpgradeRefusal: Error {
   let refusal: PublicRefusal
   let requestID: String
+  /// An answer to HEAD has no body.
+  let isHead: Bool
 
   /// Writes status, fields and body, and closes.
   func answer(on channel: any Channel) async throws {
@@ -17,7 +19,7 @@ struct UpgradeRefusal: Error {
     let head = HTTPResponseHead(
       version: .http1_1, status: HTTPResponseStatus(statusCode: refusal.code.status), headers: fields)
     channel.write(HTTPServerResponsePart.head(head), promise: nil)
-    channel.write(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil)
+    if !isHead { channel.write(HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil) }
     try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
     try await channel.close()
   }

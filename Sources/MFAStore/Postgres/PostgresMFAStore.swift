@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import Locking
 public import MFADomain
 
 /// The backend's memory in a PostgreSQL database, for several machines.
@@ -8,6 +9,7 @@ public import MFADomain
 public final class PostgresMFAStore: Store {
   private let lane: WriteLane
   private let reader: PostgresDatabase
+  private let historyKeys = HistoryKeyPlace(nil)
 
   /// Connects to what `url` names (`postgres://…`, as libpq takes it), and brings its tables up to date.
   ///
@@ -23,19 +25,23 @@ public final class PostgresMFAStore: Store {
     } catch {
       throw StoreFault(error)
     }
-    lane = WriteLane(writer: database, mostWaiting: mostWaiting)
+    lane = WriteLane(writer: database, mostWaiting: mostWaiting, historyKeys: historyKeys)
     reader = PostgresDatabase(url: url, trace: trace)
   }
 
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-      reader.queue.async { [reader] in
+    let deadline = StoreDeadline.current
+    return try await withCheckedThrowingContinuation { continuation in
+      reader.queue.async { [reader, historyKeys] in
         continuation.resume(
           with: Result {
+            if StoreDeadline.hasPassed(deadline) { throw StoreFault.late }
             do {
-              return try reader.readTransaction { try body(SQLRecords(sql: $0)) }
+              return try reader.readTransaction {
+                try body(SQLRecords(sql: $0, historyKeys: historyKeys.withLock { $0 }))
+              }
             } catch {
               throw StoreFault.translated(error)
             }
@@ -49,6 +55,8 @@ public final class PostgresMFAStore: Store {
   ) async throws -> Value {
     try await lane.run(body)
   }
+
+  public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
 }
 
 /// A database and one connection to it, made when it is needed and anew after it broke.

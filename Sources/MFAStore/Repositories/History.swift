@@ -40,21 +40,22 @@ extension SQLRecords: NoticeRecords {
 }
 
 extension SQLRecords: AuditRecords {
-  func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8])? {
-    try sql.rows("SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1", []).first.map {
-      (try $0.integer("sequence"), try $0.blob("hash"))
+  func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8], keyNumber: UInt32?)? {
+    try sql.rows("SELECT sequence, hash, key_number FROM audit ORDER BY sequence DESC LIMIT 1", []).first.map {
+      (try $0.integer("sequence"), try $0.blob("hash"), try Self.keyNumber($0))
     }
   }
 
-  func append(_ entry: AuditEntry) throws {
+  func append(_ entry: AuditEntry, hash: [UInt8]) throws {
     try sql.run(
       """
-      INSERT INTO audit (sequence, at, request_id, actor, account, event, detail, previous, hash)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO audit (sequence, at, request_id, actor, account, event, detail, previous, hash, key_number)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         .integer(entry.sequence), .time(entry.at), .text(entry.requestID), .text(entry.actor), .text(entry.account),
-        .text(entry.event), .text(entry.detail), .blob(entry.previous), .blob(entry.hash),
+        .text(entry.event), .text(entry.detail), .blob(entry.previous), .blob(hash),
+        entry.keyNumber.map { .integer(Int64($0)) } ?? .null,
       ])
   }
 
@@ -131,7 +132,14 @@ extension SQLRecords: AuditRecords {
     AuditEntry(
       sequence: try row.integer("sequence"), at: try row.time("at"), requestID: try row.text("request_id"),
       actor: try row.text("actor"), account: try row.optional("account", row.text), event: try row.text("event"),
-      detail: try row.text("detail"), previous: try row.blob("previous"))
+      detail: try row.text("detail"), previous: try row.blob("previous"), keyNumber: try keyNumber(row))
+  }
+
+  private static func keyNumber(_ row: SQLRow) throws -> UInt32? {
+    try row.optional("key_number", row.integer).map { number in
+      guard let number = UInt32(exactly: number) else { throw SQLRow.Unreadable(column: "key_number") }
+      return number
+    }
   }
 }
 

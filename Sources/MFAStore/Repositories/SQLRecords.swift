@@ -1,7 +1,14 @@
+internal import Locking
+internal import MFADomain
+
 /// All records, read and written through one transaction. Its repositories are extensions, a file each.
 struct SQLRecords {
   let sql: any SQLSession
+  var historyKeys: HistoryKeys?
 }
+
+/// What all transactions of a store authenticate the history with, once its vault is open.
+typealias HistoryKeyPlace = Guarded<HistoryKeys?>
 
 extension SQLRecords {
   /// Deletes rows of `table` that are as `condition` says, `count` at most, and gives how many.

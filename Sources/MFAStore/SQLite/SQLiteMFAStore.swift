@@ -1,5 +1,6 @@
 internal import GRDB
 internal import Glibc
+internal import Locking
 public import MFADomain
 
 /// The backend's memory in one SQLite file, or in the process alone.
@@ -9,6 +10,7 @@ public final class SQLiteMFAStore: Store {
   private let writer: any DatabaseWriter
   private let lane: WriteLane
   private let trace: StatementTrace?
+  private let historyKeys = HistoryKeyPlace(nil)
 
   /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
   ///
@@ -57,15 +59,19 @@ public final class SQLiteMFAStore: Store {
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
-    lane = WriteLane(writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting)
+    lane = WriteLane(
+      writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
   }
 
   public func read<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
+    let deadline = StoreDeadline.current
     do {
-      return try await writer.read { [trace] db in
-        try body(SQLRecords(sql: SQLiteSession(db: db).traced(by: trace)))
+      return try await writer.read { [trace, historyKeys] db in
+        if StoreDeadline.hasPassed(deadline) { throw StoreFault.late }
+        return try body(
+          SQLRecords(sql: SQLiteSession(db: db).traced(by: trace), historyKeys: historyKeys.withLock { $0 }))
       }
     } catch {
       throw StoreFault.translated(error)
@@ -77,6 +83,8 @@ public final class SQLiteMFAStore: Store {
   ) async throws -> Value {
     try await lane.run(body)
   }
+
+  public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
 
   // Not one that is there: closing a descriptor of it would lift the locks of this process's other connections.
   private static func createPrivately(_ path: String) throws(StoreFault) {

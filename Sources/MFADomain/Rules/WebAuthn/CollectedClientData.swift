@@ -24,7 +24,7 @@ struct CollectedClientData: Sendable, Hashable {
   init(json: [UInt8]) throws(WebAuthnFault) {
     // Decoding strips a byte order mark and repairs what is not UTF-8; what was signed is the JSON as it came.
     let text = json.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(json.dropFirst(3)) : json
-    guard let members = try? JSONDecoder().decode(Members.self, from: Data(text)),
+    guard JSONGrammar.accepts(text), let members = try? JSONDecoder().decode(Members.self, from: Data(text)),
       let challenge = Base64URL.decode(members.challenge)
     else { throw .clientData }
     type = members.type

@@ -1,0 +1,51 @@
+internal import Locking
+
+/// Until when the store's answer is of use to a task.
+///
+/// Requests that change nothing have one: whether such a request was carried out does not matter to its client, so it can
+/// be told to come again while the call still waits, for a lock or for a server. Requests with effects have none: a client
+/// that gets no answer does not know whether they were carried out.
+public enum StoreDeadline {
+  /// The deadline of the task's calls; `nil` for none. A store does not begin a call whose deadline has passed, and throws
+  /// `StoreFault.late` for it.
+  @TaskLocal public static var current: ContinuousClock.Instant?
+
+  /// Whether a call with this deadline is of no use any more.
+  public static func hasPassed(_ deadline: ContinuousClock.Instant?) -> Bool {
+    deadline.map { $0 <= .now } ?? false
+  }
+
+  /// Runs `body`, and gives up waiting for it after `limit`.
+  ///
+  /// `body` goes on by itself then: a call of the store that has begun may still take effect.
+  ///
+  /// - Throws: `StoreFault.late` after `limit`; what `body` throws.
+  public static func within<Value: Sendable>(
+    _ limit: Duration, _ body: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value {
+    let deadline = ContinuousClock.now + limit
+    return try await withCheckedThrowingContinuation { continuation in
+      let waiting = Guarded<CheckedContinuation<Value, any Error>?>(continuation)
+      let answer = { @Sendable (result: Result<Value, any Error>) in
+        let first = waiting.withLock { waiting in
+          defer { waiting = nil }
+          return waiting
+        }
+        first?.resume(with: result)
+      }
+      let timer = Task {
+        try? await Task.sleep(until: deadline, clock: .continuous)
+        answer(.failure(StoreFault.late))
+      }
+      Task {
+        do {
+          let value = try await $current.withValue(deadline) { try await body() }
+          answer(.success(value))
+        } catch {
+          answer(.failure(error))
+        }
+        timer.cancel()
+      }
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import Glibc
+import MFADomain
+import MFAFixtures
+import TestSupport
+import Testing
+
+@Suite("The backend and SIGHUP", .timeLimit(.minutes(2)))
+struct HangupTests {
+  /// Whether the process `id` ignores SIGHUP, as proc(5) says.
+  private static func ignoresHangup(_ id: pid_t) -> Bool {
+    guard let status = try? String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8) else { return false }
+    return status.split(separator: "\n").contains { line in
+      guard line.hasPrefix("SigIgn:") else { return false }
+      let mask = line.split(whereSeparator: \.isWhitespace).last.flatMap { UInt64($0, radix: 16) } ?? 0
+      return mask & 1 == 1
+    }
+  }
+
+  @Test("it goes on through SIGHUP while it starts and while it serves, and the log says that it ignored one")
+  func survives() async throws {
+    let gate = try TestGate(clock: .system)
+    let backend = try ChildProcess(
+      Places.product("mfa-backend"),
+      ["run", "--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+    defer { backend.kill() }
+    while !Self.ignoresHangup(backend.id), !backend.hasEnded {}
+    let hangups = Task {
+      while !Task.isCancelled {
+        backend.send(SIGHUP)
+        await Task.yield()
+      }
+    }
+    _ = try await backend.errors.first("the port") { $0.contains(#""message":"listening""#) }
+    hangups.cancel()
+    await hangups.value
+    backend.send(SIGHUP)
+    _ = try await backend.errors.first("the ignored signal") { $0.contains(#""message":"signal ignored""#) }
+    backend.send(SIGTERM)
+    #expect(try await backend.exit(within: .seconds(20)) == .code(0))
+    // The file with its keys goes with it.
+    withExtendedLifetime(gate) {}
+  }
+
+  @Test("run ignores SIGHUP before it reads its arguments, and other commands keep what a hangup does to them")
+  func runAlone() async throws {
+    // What this process ignores, its children do.
+    try #require(!Self.ignoresHangup(getpid()))
+    for (command, isIgnored) in [("run", true), ("audit", false)] {
+      let process = try ChildProcess(Places.product("mfa-backend"), [command, "--help"])
+      var wasIgnored = false
+      while !process.hasEnded { wasIgnored = wasIgnored || Self.ignoresHangup(process.id) }
+      #expect(wasIgnored == isIgnored, "\(command)")
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import ByteCoding
+import Foundation
+import Locking
+@testable import MFADomain
+import MFAFixtures
+@testable import MFAStore
+import PostgresServers
+import Testing
+
+@Suite("How long requests wait for a database that is held up", .serialized, .timeLimit(.minutes(2)))
+struct StoreDeadlineTests {
+  /// Another process that holds the lock of all writers.
+  private final class Holder {
+    private let connection: PostgresConnection
+
+    init(_ url: String) throws {
+      connection = try PostgresConnection(url: url)
+      try connection.execute("SET idle_in_transaction_session_timeout = 0")
+      try connection.execute("BEGIN; SELECT pg_advisory_xact_lock(\(0x6D6661))")
+    }
+
+    func release() throws { try connection.execute("COMMIT") }
+  }
+
+  @Test("while the lock of all writers is held, what changes nothing gets 503 with Retry-After within a second")
+  func heldLock() async throws {
+    let url = try await PostgresServer.shared().newURL()
+    let store = try PostgresMFAStore(url: url)
+    try await TestBackend.with(store: store, patience: .milliseconds(500)) { backend in
+      let phone = TestPhone()
+      try await backend.enrol(phone)
+      let token = try #require(try await backend.signIn(phone)["token"]?.text)
+      let path = "/devices/\(phone.username)"
+      #expect(try await backend.get(path, as: phone.app, token: token).status == 200)
+      try await TestSocket.with(backend, as: phone.app, token: token) { socket in
+        let before = try await Self.identities(store)
+        let holder = try Holder(url)
+        async let later = backend.post("/auth/initiate", phone.naming, as: phone.app)
+        for _ in 1...3 {
+          let start = ContinuousClock.now
+          let answer = try await backend.get(path, as: phone.app, token: token)
+          #expect(ContinuousClock.now - start < .seconds(2))
+          #expect(answer.status == 503 && answer["code"] == "unavailable" && answer.headers["retry-after"] == "1")
+        }
+        await #expect(throws: (any Error).self) {
+          try await TestSocket.with(backend, as: phone.app) { _ in }
+        }
+        try holder.release()
+        // What has effects waits, and is done.
+        #expect(try await later.status == 200)
+        #expect(try await backend.get(path, as: phone.app, token: token).status == 200)
+        // Of those that were given up nothing was written: one identity of each of the two that were served.
+        #expect(try await Self.identities(store) == before + 2)
+        #expect(try await socket.call("devices.list", ["username": .string(phone.username)])["result"] != nil)
+      }
+    }
+  }
+
+  private static func identities(_ store: any Store) async throws -> Int {
+    try await store.read { records in
+      try (records as? SQLRecords)?.sql.rows("SELECT COUNT(*) AS count FROM gate_identities", []).first?.int("count")
+        ?? 0
+    }
+  }
+
+  @Test("a call whose deadline has passed is not begun, on both databases", arguments: TestDatabase.allCases)
+  func late(_ database: TestDatabase) async throws {
+    let store = try await database.open()
+    let past = ContinuousClock.now
+    await StoreDeadline.$current.withValue(past) {
+      await #expect(throws: StoreFault.late) {
+        try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) }
+      }
+      await #expect(throws: StoreFault.late) { try await store.read { try $0.dataKeys() } }
+    }
+    #expect(try await store.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
+  }
+
+  @Test("what answers in time is answered, and what does not is given up and goes on")
+  func within() async throws {
+    #expect(try await StoreDeadline.within(.seconds(30)) { 7 } == 7)
+    await #expect(throws: CancellationError.self) {
+      try await StoreDeadline.within(.seconds(30)) { throw CancellationError() }
+    }
+    let (gate, opens) = AsyncStream.makeStream(of: Void.self)
+    let (ends, end) = AsyncStream.makeStream(of: Void.self)
+    await #expect(throws: StoreFault.late) {
+      try await StoreDeadline.within(.milliseconds(20)) {
+        for await _ in gate { break }
+        end.yield()
+      }
+    }
+    opens.yield()
+    for await _ in ends { break }
+  }
+
+  @Test("calls whose deadline has passed make room for others")
+  func room() async throws {
+    let lane = try SQLiteMFAStore.ephemeral(mostWaiting: 2)
+    let (inside, entered) = AsyncStream.makeStream(of: Void.self)
+    let hold = DispatchSemaphore(value: 0)
+    let holding = Task {
+      try await lane.write { _ in
+        entered.yield()
+        hold.wait()
+      }
+    }
+    for await _ in inside { break }
+    for id in ["a", "b"] {
+      await #expect(throws: StoreFault.late) {
+        try await StoreDeadline.within(.milliseconds(20)) {
+          try await lane.write { try $0.spend(identity: id, until: Timestamp(milliseconds: 1)) }
+        }
+      }
+    }
+    let third = Task { try await lane.write { try $0.spend(identity: "c", until: Timestamp(milliseconds: 1)) } }
+    try await Task.sleep(for: .milliseconds(50))
+    hold.signal()
+    #expect(try await third.value)
+    try await holding.value
+    #expect(try await lane.write { try $0.spend(identity: "a", until: Timestamp(milliseconds: 1)) })
+  }
+}
