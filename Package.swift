@@ -298,13 +298,12 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
     target("MFASettings", ["MFADomain", "YAMLSource"]),
-    .target(name: "CHangup"),
     target("MFAMetrics", ["Locking", "Prometheus", metrics]),
     executable(
       "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", "CHangup", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
+        "ByteCoding", "CEarlySignals", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(

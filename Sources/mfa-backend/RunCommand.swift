@@ -85,7 +85,7 @@ struct RunCommand: AsyncParsableCommand {
     defer { sink.flush() }
     var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
     logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
-    // Ignored since before main (CHangup). From here on the log says so.
+    // Ignored since before main (CEarlySignals). From here on the log says so.
     ProcessSignals.hear([SIGHUP]) { [logger] _ in
       logger.notice("signal ignored", metadata: ["signal": "SIGHUP", "hint": "restart to read the settings again"])
     }
