@@ -9,7 +9,7 @@ public struct AssertionRule: AdmissionRule {
   private let registry: any KeyRegistry
   private let window: CounterWindow
   private let known: KnownKeys
-  private let stranger: KnownKeys.Key?
+  private let decoy: AttestedKey?
   private let stopwatch: Stopwatch
 
   /// - Parameters:
@@ -26,7 +26,7 @@ public struct AssertionRule: AdmissionRule {
     self.window = window
     self.stopwatch = stopwatch
     known = KnownKeys(registry: registry, capacity: recentKeys)
-    stranger = try .stranger()
+    decoy = try KnownKeys.Key.decoy()
   }
 
   /// Forgets what is remembered of a key that the registry may no longer have.
@@ -64,11 +64,9 @@ public struct AssertionRule: AdmissionRule {
   private func verified(
     _ assertion: Assertion, of keyID: KeyID, over nonce: Nonce
   ) async throws(Denial) -> DevicePrincipal {
-    let found = try await Denial.onStoreError { () throws(StoreError) in
-      try await known.find(keyID, timedBy: stopwatch)
-    }
-    // A stranger costs the same work as a known key: the time of the answer must not tell which keys there are.
-    guard let key = found ?? stranger else { throw .unknownKey }
+    let remembered = known.recall(keyID)
+    let (key, isRegistered) =
+      if let remembered { (remembered, true) } else { try await read(keyID) }
     do throws(AssertionRejection) {
       // The last counter is the registry's to compare, in the step that moves it.
       try stopwatch.time(.assertion) { () throws(AssertionRejection) in
@@ -76,10 +74,21 @@ public struct AssertionRule: AdmissionRule {
           assertion, by: key.attested, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
       }
     } catch {
-      throw found == nil ? .unknownKey : .assertionRefused(error, key.attested.appID)
+      // The time of a refusal must not reveal which keys are registered, so each one costs a look-up, the making of a
+      // public key and a verification. An admission with a remembered key costs the verification alone.
+      if remembered != nil { _ = try await read(keyID) }
+      throw isRegistered ? .assertionRefused(error, key.attested.appID) : .unknownKey
     }
-    guard found != nil else { throw .unknownKey }
+    guard isRegistered else { throw .unknownKey }
     return try permitted(key.attested, by: assertion)
+  }
+
+  /// The key `keyID` from the store, or the decoy.
+  private func read(_ keyID: KeyID) async throws(Denial) -> (key: KnownKeys.Key, isRegistered: Bool) {
+    guard let decoy else { throw .unknownKey }
+    return try await Denial.onStoreError { () async throws(StoreError) in
+      try await known.read(keyID, decoy: decoy, timedBy: stopwatch)
+    }
   }
 
   /// What a configuration that changed since the registration may refuse.

@@ -12,15 +12,14 @@ final class KnownKeys: Sendable {
     let attested: AttestedKey
     let publicKey: P256PublicKey
 
-    /// A key that nobody has: its private half is forgotten at once.
-    static func stranger() throws(CryptographyError) -> Key? {
+    /// A key of no device, to verify with in the place of one that is not registered: its private half is forgotten at
+    /// once.
+    static func decoy() throws(CryptographyError) -> AttestedKey? {
       let publicKey = try P256PrivateKey().publicKey
       guard let keyID = KeyID(bytes: SHA256.hash(publicKey.x963)),
-        let appID = AppID(teamID: "0000000000", bundleID: "stranger")
+        let appID = AppID(teamID: "0000000000", bundleID: "decoy")
       else { return nil }
-      let attested = AttestedKey(
-        keyID: keyID, publicKey: publicKey.x963, appID: appID, environment: .development)
-      return Key(attested: attested, publicKey: publicKey)
+      return AttestedKey(keyID: keyID, publicKey: publicKey.x963, appID: appID, environment: .development)
     }
   }
 
@@ -39,17 +38,30 @@ final class KnownKeys: Sendable {
     self.capacity = max(1, capacity)
   }
 
-  /// The registered key of this name; `nil` if there is none. Strangers are not remembered.
-  func find(_ keyID: KeyID, timedBy stopwatch: Stopwatch = .none) async throws(StoreError) -> Key? {
-    if let key = recall(keyID) { return key }
+  /// The key `keyID` if it was used lately.
+  func recall(_ keyID: KeyID) -> Key? {
+    let (key, isOld) = generations.withLock { generations in
+      let young = generations.young[keyID]
+      return (young ?? generations.old[keyID], young == nil)
+    }
+    if let key, isOld { keep(key) }
+    return key
+  }
+
+  /// Reads the key `keyID` from the registry and remembers it; `nil` if it is not registered.
+  ///
+  /// - Parameter decoy: the key whose public half is made ready where none is found, so that both cases cost the same.
+  func read(
+    _ keyID: KeyID, decoy: AttestedKey, timedBy stopwatch: Stopwatch = .none
+  ) async throws(StoreError) -> (key: Key, isRegistered: Bool) {
     let record = try await stopwatch.time(.lookup) { () async throws(StoreError) in
       try await registry.record(of: keyID)
     }
-    guard let record else { return nil }
+    let attested = record?.key ?? decoy
     do throws(CryptographyError) {
-      let key = Key(attested: record.key, publicKey: try record.key.makePublicKey())
-      keep(key)
-      return key
+      let key = Key(attested: attested, publicKey: try attested.makePublicKey())
+      if record != nil { keep(key) }
+      return (key, record != nil)
     } catch {
       throw .corrupt(reason: "a stored public key is not a point of P-256")
     }
@@ -61,15 +73,6 @@ final class KnownKeys: Sendable {
       generations.young[keyID] = nil
       generations.old[keyID] = nil
     }
-  }
-
-  private func recall(_ keyID: KeyID) -> Key? {
-    let (key, isOld) = generations.withLock { generations in
-      let young = generations.young[keyID]
-      return (young ?? generations.old[keyID], young == nil)
-    }
-    if let key, isOld { keep(key) }
-    return key
   }
 
   private func keep(_ key: Key) {

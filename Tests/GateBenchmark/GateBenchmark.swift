@@ -23,7 +23,9 @@ struct GateBenchmark: ParsableCommand {
         valgrind --tool=callgrind gate-bench admissions --minted 2000 --count 1000
         valgrind --tool=callgrind gate-bench admissions --minted 2000 --count 2000
       """,
-    subcommands: [Admissions.self, Registrations.self, Verifications.self, Mint.self, StoreRounds.self])
+    subcommands: [
+      Admissions.self, Registrations.self, Refusals.self, Verifications.self, Mint.self, StoreRounds.self,
+    ])
 }
 
 /// What both measurements are told.
