@@ -50,7 +50,7 @@ extension GateResponder {
     let claim = AdmissionClaim(request, certificate: nil)
     do throws(Refusal) {
       try spendUpgrade(of: peer)
-      let (admission, identity) = try await admitted(claim, request, from: peer, in: context)
+      let (admission, identity) = try await admitted(claim, request, from: peer, to: nil, in: context)
       count(admission)
       context.logger.log(
         level: .info, "let through for another proxy",

@@ -173,7 +173,7 @@ public struct GateResponder: RequestResponder {
       let limit = limiter.sessions
       // A look before anything is spent; what counts is the place that is taken below.
       guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
-      let (admission, identity) = try await admitted(claim, request, from: peer, in: context)
+      let (admission, identity) = try await admitted(claim, request, from: peer, to: route, in: context)
       let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
       guard let session = sessions.add(record, since: ticket, atMost: limit) else {
         throw .tooManySessions(limit: limit)
@@ -205,12 +205,14 @@ public struct GateResponder: RequestResponder {
 
   /// Lets the bearer of `claim` in, and says in the gate's words who that is. Whom the gate only lets in because it
   /// watches is counted and logged as refused, and nothing is said of him.
+  ///
+  /// - Parameter route: the route whose upstream the words are for; `nil` for an answer of `/attest/verify`.
   func admitted(
-    _ claim: AdmissionClaim, _ request: Request, from peer: Peer, in context: RequestContext
+    _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?, in context: RequestContext
   ) async throws(Refusal) -> (Admission, UpstreamIdentity) {
     let (admission, identity): (Admission, UpstreamIdentity)
     do throws(Denial) {
-      (admission, identity) = try await decided(claim, request, from: peer)
+      (admission, identity) = try await decided(claim, request, from: peer, to: route)
     } catch {
       throw .denied(error)
     }
@@ -226,10 +228,10 @@ public struct GateResponder: RequestResponder {
   }
 
   private func decided(
-    _ claim: AdmissionClaim, _ request: Request, from peer: Peer
+    _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
     do throws(Denial) {
-      return try await enforced(claim, request, from: peer)
+      return try await enforced(claim, request, from: peer, to: route)
     } catch {
       let admission = try gate.overrule(error)
       return (admission, UpstreamIdentity(of: admission.principal, assertion: nil))
@@ -237,7 +239,7 @@ public struct GateResponder: RequestResponder {
   }
 
   private func enforced(
-    _ claim: AdmissionClaim, _ request: Request, from peer: Peer
+    _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
     // Before anything is spent: without keys nobody could be announced.
     if gate.enforcement != .off, !identities.isReady {
@@ -245,7 +247,7 @@ public struct GateResponder: RequestResponder {
     }
     let admission = try await gate.admit(claim)
     do throws(StoreError) {
-      let subject = IdentitySubject(admission, session: request.id, from: peer)
+      let subject = IdentitySubject(admission, session: request.id, from: peer, for: route)
       let assertion = try subject.map { subject throws(StoreError) in
         try identities.assertion(of: subject, at: clock.now())
       }

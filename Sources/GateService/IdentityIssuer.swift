@@ -10,16 +10,18 @@ public struct IdentityIssuer: Sendable {
   static let life = Duration.seconds(60)
 
   private let keys: IdentityKeys
+  private let audience: String
   /// The claims that are the same in each assertion, from the opening brace on.
   private let prefix: [UInt8]
 
   /// - Parameters:
   ///   - issuer: `iss`, the name of the gate.
-  ///   - audience: `aud`, the name of those that the assertions are for.
+  ///   - audience: `aud` of assertions for routes without an audience of their own, and for no route.
   ///   - keys: the keys that sign.
   public init(issuer: String, audience: String, keys: IdentityKeys) {
     self.keys = keys
-    prefix = Array("{\"iss\":\(JSONText.quote(issuer)),\"aud\":\(JSONText.quote(audience))".utf8)
+    self.audience = audience
+    prefix = Array("{\"iss\":\(JSONText.quote(issuer))".utf8)
   }
 
   /// Whether there are keys.
@@ -55,6 +57,8 @@ public struct IdentityIssuer: Sendable {
   /// The claims in JSON. Those that do not apply are absent, never empty.
   private func claims(of subject: IdentitySubject, at now: Timestamp) -> [UInt8] {
     var claims = ClaimWriter(prefix: prefix)
+    claims.text("aud", subject.route?.audience ?? audience)
+    if let route = subject.route { claims.text("route", route.path) }
     if case .device(let device) = subject.proof { claims.text("sub", KeyHash(of: device.keyID).text) }
     claims.text("jti", Base64URL.encode(SecureRandom.bytes(16)))
     claims.number("iat", now.seconds)
@@ -91,9 +95,13 @@ struct IdentitySubject: Sendable {
   let session: String
   /// The client's address; `nil` where it has none.
   let address: String?
+  /// The route whose upstream gets the assertion; `nil` for an answer of `/attest/verify`.
+  let route: Route?
 
-  /// `nil` for someone who proved nothing: about nobody there is nothing to be signed.
-  init?(_ admission: Admission, session: String, from peer: Peer) {
+  /// Returns `nil` if the client proved nothing, since there is nothing to sign then.
+  ///
+  /// - Parameter route: see the property. It is required, so that no assertion loses its route by omission.
+  init?(_ admission: Admission, session: String, from peer: Peer, for route: Route?) {
     switch admission.principal {
     case .device(let device): proof = .device(device)
     case .certificate(let certificate): proof = .certificate(certificate)
@@ -101,6 +109,7 @@ struct IdentitySubject: Sendable {
     }
     method = admission.principal.method
     self.session = session
+    self.route = route
     address =
       switch peer.address {
       case .ipv4, .ipv6: peer.address.host

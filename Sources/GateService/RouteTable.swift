@@ -14,18 +14,21 @@ public struct Route: Sendable, Hashable {
   public let path: String
   public let upstream: Upstream
   public let forwarding: Forwarding
+  /// `aud` of the assertions that the upstream gets; `nil` for the audience of all routes (`IdentityIssuer`).
+  public let audience: String?
   /// The upstream as a configuration writes it, for the log.
   let upstreamText: String
 
   /// A route for `path` and whatever is below it. `nil` unless the path begins with a slash and is in normal form: a
   /// slash at its end is dropped, an empty or dot segment has no meaning.
-  public init?(path: String, upstream: Upstream, forwarding: Forwarding = .upgrades) {
+  public init?(path: String, upstream: Upstream, forwarding: Forwarding = .upgrades, audience: String? = nil) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let named = segments.last == "" ? segments.dropLast() : segments
     guard path.hasPrefix("/"), !named.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else { return nil }
     self.path = "/" + named.joined(separator: "/")
     self.upstream = upstream
     self.forwarding = forwarding
+    self.audience = audience
     upstreamText = upstream.text
   }
 

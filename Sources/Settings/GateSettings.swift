@@ -139,6 +139,8 @@ extension GateSettings {
     public var path: String
     public var upstream: Upstream
     public var forward: Forward
+    /// `aud` of the assertions that this upstream gets; `nil` for `Identity.audience`, and always `nil` for `.tcp`.
+    public var audience: String?
   }
 
   public enum Upstream: Sendable, Hashable {
@@ -163,8 +165,9 @@ extension GateSettings {
 
   /// What upstreams are told about clients.
   public struct Identity: Sendable, Hashable {
-    /// `iss` and `aud` of assertions.
+    /// `iss` of assertions.
     public var issuer: String
+    /// `aud` of assertions for routes without an audience of their own, and of those that `/attest/verify` answers with.
     public var audience: String
     /// How long a key signs; `nil` for ever.
     public var keyLife: Duration?

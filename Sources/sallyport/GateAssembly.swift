@@ -132,7 +132,8 @@ struct GateAssembly: Sendable {
   private func routes() throws(CommandFailure) -> RouteTable {
     let routes = settings.routes.compactMap {
       GateService.Route(
-        path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades)
+        path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades,
+        audience: $0.audience)
     }
     guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
       throw Self.impossible("routes")

@@ -10,6 +10,8 @@ import Transport
 struct DocumentedVerifier {
   let gate: RunningGate
   var audience: String?
+  /// The route that is demanded; only with an audience.
+  var route: String?
 
   static func text() throws -> String { try Guide.service("Identity").block("python") }
 
@@ -19,7 +21,7 @@ struct DocumentedVerifier {
     try Self.text().write(toFile: path, atomically: true, encoding: .utf8)
     let keys = "https://localhost:\(gate.port)/.well-known/sallyport/jwks.json"
     let (exit, output, errors) = try await ChildProcess.run(
-      Places.tool("python3"), [path, keys] + (audience.map { ["sallyport", $0] } ?? []),
+      Places.tool("python3"), [path, keys] + (audience.map { ["sallyport", $0] + (route.map { [$0] } ?? []) } ?? []),
       input: Array(assertions.map { $0 + "\n" }.joined().utf8),
       environment: ["SSL_CERT_FILE": gate.certificateAuthority], within: .seconds(30))
     #expect(exit == .code(0), "\(errors)")
@@ -70,6 +72,32 @@ struct IdentityTests {
     try await serving { gate, _, _, assertion in
       let refusals = try await DocumentedVerifier(gate: gate, audience: "somebody else").refusals([assertion])
       #expect(refusals == ["InvalidAudienceError"])
+    }
+  }
+
+  @Test("The upstream of one route cannot use its assertions at the upstream of another one")
+  func routes() async throws {
+    let witness = try await Witness()
+    defer { witness.process.kill() }
+    var configuration = GateConfiguration(upstream: witness.url, routeExtras: ["audience: chat"])
+    configuration.furtherRoutes = ["/game", "/api"].map { "{ path: \($0), upstream: \"\(witness.url)\" }" }
+    try await RunningGate.serving(configuration) { gate in
+      let visitor = try Visitor(gate)
+      let device = try await visitor.registeredDevice()
+      var assertions: [String] = []
+      for (index, path) in ["/", "/game/eu", "/api"].enumerated() {
+        let proof = try device.headers(over: await visitor.challenge(), count: UInt32(index + 1))
+        _ = try await visitor.open(proof, target: path)
+        let line = try await witness.head(index + 1).first { $0.hasPrefix("X-Attest-Assertion: ") }
+        assertions.append(String(try #require(line).dropFirst("X-Attest-Assertion: ".count)))
+      }
+      func refusals(_ audience: String, _ route: String? = nil) async throws -> [String?] {
+        try await DocumentedVerifier(gate: gate, audience: audience, route: route).refusals(assertions)
+      }
+      #expect(try await refusals("chat") == [nil, "InvalidAudienceError", "InvalidAudienceError"])
+      #expect(try await refusals("sallyport-upstream") == ["InvalidAudienceError", nil, nil])
+      #expect(
+        try await refusals("sallyport-upstream", "/game") == ["InvalidAudienceError", nil, "InvalidTokenError"])
     }
   }
 

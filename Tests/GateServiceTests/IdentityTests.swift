@@ -42,7 +42,7 @@ struct IdentityTests {
     #expect(header == ["alg": .text("ES256"), "typ": .text("JWT"), "kid": .text(try kid())])
     let now = bench.clock.now.seconds
     var expected: [String: JSONValue] = [
-      "iss": .text("gate"), "aud": .text("upstream"), "sub": .text(KeyHash(of: device.keyID).text),
+      "iss": .text("gate"), "aud": .text("upstream"), "route": .text("/"), "sub": .text(KeyHash(of: device.keyID).text),
       "iat": .number(now), "exp": .number(now + 60), "method": .text("app-attest"), "app": .text(GateBench.appID),
       "env": .text("development"), "counter": .number(7), "sid": .text(Request.id), "client_ip": .text("192.0.2.7"),
     ]
@@ -66,7 +66,53 @@ struct IdentityTests {
     ).claims
     #expect(claims["cnf"] == .object(["x5t#S256": .text(Base64URL.encode(fingerprint))]))
     #expect(claims["method"] == .text("mtls") && claims["env"] == .text("debug"))
-    #expect(claims.keys.sorted() == ["aud", "client_ip", "cnf", "env", "exp", "iat", "iss", "jti", "method", "sid"])
+    #expect(
+      claims.keys.sorted() == [
+        "aud", "client_ip", "cnf", "env", "exp", "iat", "iss", "jti", "method", "route", "sid",
+      ])
+  }
+
+  @Test(
+    "An assertion names the audience of its route, or the audience of all, and the route as it is configured",
+    arguments: [
+      ("/", "upstream", "/"), ("/chat", "upstream", "/"), ("/game", "game", "/game"), ("/game/eu", "game", "/game"),
+      ("/gamer", "upstream", "/"), ("/api/x", "upstream", "/api"),
+    ])
+  func route(_ path: String, _ audience: String, _ route: String) async throws {
+    let device = try await bench.registeredDevice()
+    let request = Request.upgrade(try device.fields(over: bench.nonce(), count: 1), path: path)
+    let claims = try await assertion(for: request).claims
+    #expect(claims["aud"] == .text(audience) && claims["route"] == .text(route))
+  }
+
+  @Test("The assertion of an ordinary request names the route as that of a socket does")
+  func forwarded() async throws {
+    let device = try await bench.registeredDevice()
+    let request = Request.plain("GET", "/api/x", try device.fields(over: bench.nonce(), count: 1))
+    guard case .forward(_, let head) = await service.disposition(of: request) else {
+      throw ServiceBench.Unexpected.relayed
+    }
+    let claims = try claims(in: head)
+    #expect(claims["aud"] == .text("upstream") && claims["route"] == .text("/api"))
+  }
+
+  @Test("An answer to another proxy is for the audience of all, and names no route, whatever path was asked about")
+  func verification() async throws {
+    let device = try await bench.registeredDevice()
+    for (count, path) in [(UInt32(1), "/attest/verify"), (2, "/attest/verify/game")] {
+      let answer = try await service.answer(to: .plain("GET", path, device.fields(over: bench.nonce(), count: count)))
+      let text = try #require(answer.headers.first("X-Attest-Assertion"))
+      let claims = try claims(in: Array("X-Attest-Assertion: \(text)".utf8))
+      #expect(claims["aud"] == .text("upstream") && claims["route"] == nil)
+    }
+  }
+
+  /// The claims of the assertion in `head`.
+  private func claims(in head: [UInt8]) throws -> [String: JSONValue] {
+    let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
+    let line = try #require(lines.first { $0.hasPrefix("X-Attest-Assertion: ") })
+    let parts = line.dropFirst("X-Attest-Assertion: ".count).split(separator: ".", omittingEmptySubsequences: false)
+    return try JSONValue.object(try #require(Base64URL.decode(parts[1])))
   }
 
   @Test("A certificate beside an assertion adds nothing to what the device proved")

@@ -28,7 +28,7 @@ struct ServiceBench: Sendable {
     self.bench = bench
     log = try LogFile(path: bench.folder.file("log"))
     let all = try #require(Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)))
-    let game = try #require(Route(path: "/game", upstream: .unix(path: "/run/game.sock")))
+    let game = try #require(Route(path: "/game", upstream: .unix(path: "/run/game.sock"), audience: "game"))
     let api = try #require(
       Route(path: "/api", upstream: .webSocket(host: "127.0.0.1", port: 8081), forwarding: .all))
     let routes = try #require(RouteTable([all, game, api]))

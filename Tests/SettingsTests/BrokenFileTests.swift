@@ -342,6 +342,10 @@ struct BrokenFileTests {
       "routes:\n  - upstream: wss://h\n    upstream_tls: { ca_file: nowhere.pem }",
       "3:30: routes[0].upstream_tls.ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
     Broken(
+      "an audience for an upstream that gets no assertion",
+      "routes:\n  - { upstream: 'tcp://h:1', audience: chat }",
+      "2:40: routes[0].audience: says nothing for tcp: its upstream gets no assertion"),
+    Broken(
       "a ping as long as silence", "session: { ping: 90s }",
       "1:18: session.ping: session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time"
     ),

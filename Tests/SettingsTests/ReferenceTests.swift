@@ -110,7 +110,7 @@ struct EffectiveTests {
     debug_mtls: { client_ca_file: "odd \\"name\\" # 'x'.pem", allow_subjects: ["CN=a, b: c", "- d", "null", "é\\u2028"] }
     routes:
       - { path: /, upstream: "tcp://[::1]:1" }
-      - { path: /a, upstream: wss://h, upstream_tls: { server_name: other } }
+      - { path: /a, upstream: wss://h, upstream_tls: { server_name: other }, audience: chat }
     session: { max_age: off, ping: off }
     identity: { strip_headers: ["X-A", "yes", "123"] }
     """,

@@ -8,11 +8,15 @@ extension Assembly {
       if routes.contains(where: { $0.path == routePath }) {
         refuse(path(Keys.routePath, index), "the route \(routePath) is given twice")
       }
+      let audience = value(Keys.routeAudience, index)
       guard let upstream, let forward = value(Keys.forward, index) else { continue }
       if case .tcp = upstream, forward == .all {
         refuse(path(Keys.forward, index), "ordinary requests need an upstream that speaks HTTP, which tcp:// does not")
       }
-      routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward))
+      if case .tcp = upstream, audience != nil {
+        refuse(path(Keys.routeAudience, index), "says nothing for tcp: its upstream gets no assertion")
+      }
+      routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward, audience: audience))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
       warn(list, "the list is empty: nobody gets anywhere")

@@ -87,6 +87,10 @@ enum Keys {
     "routes[].upstream_tls.server_name", .serverName, example: "chat.internal.example",
     "The name that a `wss:` upstream's certificate has as an alternative name, instead of its host.")
 
+  static let routeAudience = Key(
+    "routes[].audience", .text(form: "a name"), example: "chat",
+    "`aud` of the assertions that this route's upstream gets, instead of `identity.audience`. Not for `tcp://`.")
+
   static let maxAge = Key(
     "session.max_age", .durationOrOff(1000...31_536_000_000), default: "12h",
     "After which a session is closed, however busy.")
@@ -122,7 +126,7 @@ enum Keys {
     "`iss` of the assertions that upstreams get.")
   static let audience = Key(
     "identity.audience", .text(form: "a name"), default: "sallyport-upstream",
-    "`aud` of the assertions that upstreams get.")
+    "`aud` of the assertions that upstreams get, unless their route has an audience of its own.")
   static let identityKeyLife = Key(
     "identity.key_life", .durationOrOff(600_000...31_536_000_000), default: "90d",
     "How long a key signs the assertions before another one takes its place.")
@@ -167,7 +171,7 @@ public enum SettingsTable {
     Keys.attestationRoot.definition, Keys.receiptRoot.definition, Keys.challengeTTL.definition,
     Keys.challengeKeys.definition, Keys.challengeKeyRotation.definition, Keys.counterWindow.definition,
     Keys.routePath.definition, Keys.upstream.definition, Keys.forward.definition, Keys.upstreamCA.definition,
-    Keys.upstreamName.definition,
+    Keys.upstreamName.definition, Keys.routeAudience.definition,
     Keys.maxAge.definition, Keys.idleTimeout.definition, Keys.ping.definition, Keys.maxMessage.definition,
     Keys.closeOnRevoke.definition,
     Keys.store.definition, Keys.storePassword.definition, Keys.mostWaitingForStore.definition,

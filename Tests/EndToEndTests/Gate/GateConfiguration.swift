@@ -9,6 +9,8 @@ struct GateConfiguration: Sendable {
   var upstream = "ws://127.0.0.1:1"
   /// Further lines of the route, as `upstream_tls: { … }`.
   var routeExtras: [String] = []
+  /// Routes after the one of `/`, as `{ path: /game, upstream: … }`.
+  var furtherRoutes: [String] = []
   var hasApp = true
   /// The app that is served, and the environment that its keys may come from. Beside `production` no root but Apple's
   /// may be trusted.
@@ -45,7 +47,7 @@ struct GateConfiguration: Sendable {
       "  - path: /",
       "    upstream: \"\(upstream)\"",
     ]
-    lines += routeExtras.map { "    \($0)" }
+    lines += routeExtras.map { "    \($0)" } + furtherRoutes.map { "  - \($0)" }
     lines += appAttest + sections
     if let clientAuthority {
       let subjects = allowedSubjects.map { "\"\($0)\"" }.joined(separator: ", ")

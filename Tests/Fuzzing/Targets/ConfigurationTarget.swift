@@ -106,7 +106,7 @@ enum ConfigurationLaws {
     """
     routes:
       - { path: /, upstream: "tcp://[::1]:1" }
-      - { path: /a, upstream: wss://h, forward: all, upstream_tls: { server_name: other } }
+      - { path: /a, upstream: wss://h, forward: all, upstream_tls: { server_name: other }, audience: a }
       - { path: /b, upstream: "unix:/run/x.sock" }
     session: { max_age: off, ping: 10s, max_message: 1MiB }
     """,
