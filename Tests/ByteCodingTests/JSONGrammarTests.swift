@@ -1,0 +1,48 @@
+import ByteCoding
+import Testing
+
+@Suite("JSON as strict readers have it")
+struct JSONGrammarTests {
+  static let good = [
+    "{}", "[]", " {\"a\":1}\r\n\t", #"[1,2.5e-3,-0,1E+2,true,false,null,"x\u00e9\ud83d\ude00\/"]"#, "0", "\"\"",
+    #"{"a":{"a":[{},[],{"a":[]}]},"b":[[1]]}"#, "{\"a\" : 1 , \"b\":[ ]\n}", nested(JSONGrammar.deepest),
+  ]
+
+  static let bad = [
+    "", "{", "[1,]", "[,]", #"{"a":1,}"#, #"{"a"}"#, "{a:1}", "{'a':1}", "[}", "{\"a\":1]", "[1 2]", "{} {}",
+    "01", "1.", "-", "+1", ".5", "1e", "NaN", "nul", "// c\n{}", "\u{FEFF}{}", "\"\n\"", #""\x""#, #""\u00g0""#,
+    nested(JSONGrammar.deepest + 1),
+  ]
+
+  /// Half of a surrogate pair stands for no character.
+  static let halves = [#""\ud800""#, #""\udc00""#, #""\ud800\u0041""#, #""\ud800x""#]
+
+  /// The last name of each is the first one, spelled in another way.
+  static let repeated = [
+    #"{"a":1,"a":2}"#, #"{"a":1,"b":2,"\u0061":3}"#, "{\"\u{E9}\":1,\"e\u{301}\":2}", #"{"x":[{"a":1,"a":1}]}"#,
+  ]
+
+  private static func nested(_ depth: Int) -> String {
+    String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+  }
+
+  @Test("what RFC 8259 allows is accepted, and no beginning of it", arguments: good)
+  func accepted(_ text: String) {
+    let bytes = Array(text.utf8)
+    #expect(JSONGrammar.accepts(bytes))
+    guard let last = bytes.lastIndex(where: { $0 > 0x20 }), last > 0 else { return }
+    for end in 0..<last { #expect(!JSONGrammar.accepts(Array(bytes[..<end])), "\(end)") }
+  }
+
+  @Test("what it does not allow, half a character and a repeated name are refused", arguments: bad + halves + repeated)
+  func refused(_ text: String) { #expect(!JSONGrammar.accepts(Array(text.utf8))) }
+
+  @Test("what is not UTF-8 is refused")
+  func encodings() {
+    #expect(!JSONGrammar.accepts([0x22, 0xFF, 0x22]))
+    #expect(!JSONGrammar.accepts([0x22, 0xC0, 0xAF, 0x22]))
+    let units = Array("{\"a\":1}".utf16)
+    #expect(!JSONGrammar.accepts(units.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }))
+    #expect(!JSONGrammar.accepts(units.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }))
+  }
+}
