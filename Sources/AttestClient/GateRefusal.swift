@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// The gate's answer to a request that it did not grant.
 public struct GateRefusal: Error, Sendable, Hashable {
   /// The name of the header field that carries the code; the body is a text for people.
@@ -6,7 +8,7 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public let status: Int
   /// `nil` if what answered is not a gate, or did not say.
   public let code: RefusalCode?
-  /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control character.
+  /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control or format character.
   public let text: String
   /// The gate's name for the request, to be found in its log.
   public let requestID: String?
@@ -24,12 +26,10 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public init(_ response: HTTPResponse) {
     let text = String(decoding: response.body, as: UTF8.self)
     status = response.status
-    code = response.value(of: Self.codeHeader).map { RefusalCode($0.withoutControls) }
-    self.text =
-      String(
-        text.prefix(500).drop(while: \.isWhitespace).trimmingSuffix(while: \.isWhitespace)
-      ).withoutControls
-    requestID = response.value(of: "X-Request-Id")?.withoutControls
+    code = response.value(of: Self.codeHeader).map { RefusalCode(TerminalText.printable($0)) }
+    self.text = TerminalText.printable(
+      String(text.prefix(500).drop(while: \.isWhitespace).trimmingSuffix(while: \.isWhitespace)))
+    requestID = response.value(of: "X-Request-Id").map(TerminalText.printable)
   }
 }
 
@@ -58,15 +58,6 @@ public struct RefusalCode: RawRepresentable, Sendable, Hashable {
   /// Whether a fresh challenge may be all that was missing.
   public var asksForFreshChallenge: Bool {
     [.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed].contains(self)
-  }
-}
-
-extension String {
-  /// With U+FFFD for each control character: nothing of it can steer a terminal that it is written to.
-  package var withoutControls: String {
-    var scalars = String.UnicodeScalarView()
-    for scalar in unicodeScalars { scalars.append(scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar) }
-    return String(scalars)
   }
 }
 

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestClient
+internal import ByteCoding
 internal import Transport
 internal import TransportEngine
 
@@ -137,7 +138,8 @@ enum Handshake {
 
   static func text(of response: Response) -> String {
     let lines =
-      ["< HTTP/1.1 \(response.status)"] + response.headers.fields.map { "< \($0.name): \($0.value)".withoutControls }
+      ["< HTTP/1.1 \(response.status)"]
+      + response.headers.fields.map { TerminalText.printable("< \($0.name): \($0.value)") }
     return lines.joined(separator: "\n") + "\n"
   }
 }

@@ -1,4 +1,4 @@
-internal import AttestClient
+internal import ByteCoding
 
 /// The exit codes of the command, as `sysexits.h` has them.
 enum Status: Int32, Sendable {
@@ -26,7 +26,7 @@ struct Failure: Error, Sendable, Hashable {
 
   init(_ status: Status, _ message: String, hint: String? = nil) {
     self.status = status
-    self.message = message.split(whereSeparator: \.isNewline).joined(separator: " ").withoutControls
-    self.hint = hint
+    self.message = TerminalText.printable(message.split(whereSeparator: \.isNewline).joined(separator: " "))
+    self.hint = hint.map(TerminalText.printableLines)
   }
 }

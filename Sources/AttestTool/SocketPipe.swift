@@ -133,11 +133,18 @@ struct SocketPipe: Sendable {
     do throws(ClientFault) { return try await socket.receive() } catch { throw Failure(.protocolFault, "\(error)") }
   }
 
+  /// What is written for a text message: its own characters for programs, printable ones on a terminal.
+  static func output(_ text: String, isBinary: Bool, isTerminal: Bool) -> String {
+    let text = isTerminal ? TerminalText.printableLines(text) : text
+    return isBinary ? text : text + "\n"
+  }
+
   @discardableResult
   private func write(_ message: WebSocketMessage) -> Bool {
     if isJSON { return StandardOutput.write(JSONOutput.line(MessageReport(message))) }
     return switch message {
-    case .text(let text): StandardOutput.write(isBinary ? text : text + "\n")
+    case .text(let text):
+      StandardOutput.write(Self.output(text, isBinary: isBinary, isTerminal: StandardOutput.isTerminal))
     case .binary(let bytes): StandardOutput.write(bytes)
     }
   }

@@ -18,6 +18,8 @@ enum StandardOutput {
 
   @discardableResult
   static func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+
+  static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 }
 
 /// Standard error: for what is not the result.

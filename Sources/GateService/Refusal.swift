@@ -157,7 +157,7 @@ extension Denial {
 extension RegistrationBody.Fault {
   fileprivate var text: String {
     switch self {
-    case .notJSON: "The body must be JSON"
+    case .notJSON: "The body must be JSON in UTF-8, with each member once"
     case .notAnObject: "The body must be a JSON object"
     case .missing(let name): "\(name) is missing"
     case .notAString(let name): "\(name) must be a string"

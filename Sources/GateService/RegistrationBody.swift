@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ByteCoding
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -6,7 +7,8 @@ internal import AttestGate
   internal import Foundation
 #endif
 
-/// The JSON of a registration: an object with the strings `keyId`, `attestation` and `nonce`. Other members are ignored.
+/// The JSON of a registration: an object with the strings `keyId`, `attestation` and `nonce`. Other members are
+/// ignored. The text is UTF-8 without a byte order mark, and no object in it has a name twice.
 struct RegistrationBody: Decodable {
   private let keyId: String
   private let attestation: String
@@ -23,6 +25,8 @@ struct RegistrationBody: Decodable {
   }
 
   init(json bytes: [UInt8]) throws(Fault) {
+    // JSONDecoder also reads UTF-16, UTF-32 and trailing commas, and takes one of several members of a name.
+    guard JSONGrammar.accepts(bytes) else { throw .notJSON }
     do {
       self = try JSONDecoder().decode(RegistrationBody.self, from: Data(bytes))
     } catch DecodingError.keyNotFound(let key, _) {

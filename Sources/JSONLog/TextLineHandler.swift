@@ -81,11 +81,10 @@ struct TextLine {
   private static func escaped(_ text: String) -> String {
     var escaped = ""
     for scalar in text.unicodeScalars {
-      switch scalar.properties.generalCategory {
-      // Format characters turn the direction of text around.
-      case .control, .format, .lineSeparator, .paragraphSeparator:
+      if TerminalText.isUnsafe(scalar) {
         escaped += "\\u{\(String(scalar.value, radix: 16))}"
-      default: escaped.unicodeScalars.append(scalar)
+      } else {
+        escaped.unicodeScalars.append(scalar)
       }
     }
     return escaped

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// One thing that is wrong in the configuration.
 public struct Fault: Sendable, Hashable {
   /// Where it stands.
@@ -30,18 +32,9 @@ extension Fault: CustomStringConvertible {
 }
 
 extension String {
-  /// The text with a question mark for each control character and each other end of a line: what is quoted from a
-  /// configuration may hold anything.
-  var onOneLine: String {
-    String(
-      String.UnicodeScalarView(
-        unicodeScalars.map { scalar -> Unicode.Scalar in
-          switch scalar.properties.generalCategory {
-          case .control, .lineSeparator, .paragraphSeparator: "?"
-          default: scalar
-          }
-        }))
-  }
+  /// The text without characters that steer a terminal or begin a line: what is quoted from a configuration may hold
+  /// anything.
+  var onOneLine: String { TerminalText.printable(self) }
 }
 
 /// Everything that is wrong in the configuration, in the order of the file; never empty.

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import Glibc
 internal import Preflight
 
@@ -62,7 +63,8 @@ struct CommandFailure: Error {
 
 /// Lines for people.
 enum Console {
-  static func error(_ text: String) { _ = write(text + "\n", to: 2) }
+  /// Writes lines to standard error, with U+FFFD for each character that could steer a terminal.
+  static func error(_ text: String) { _ = write(TerminalText.printableLines(text) + "\n", to: 2) }
   static func print(_ text: String) { write(text + "\n") }
 
   /// Writes whole lines to standard output. Where they cannot be written, the process ends and says so: a result that is

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import ByteCoding
 internal import FoundationEssentials
 internal import Settings
 
@@ -45,7 +46,7 @@ extension JSONValue {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     // Texts, numbers and booleans can always be encoded.
-    return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    return (try? encoder.encode(self)).map { TerminalText.escaped(json: String(decoding: $0, as: UTF8.self)) } ?? "{}"
   }
 }
 

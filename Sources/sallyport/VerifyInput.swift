@@ -30,7 +30,7 @@ struct VerifyInput: ParsableArguments {
       Console.print(json ? report.json : report.text)
       guard let broken = explanation.firstBroken else { return }
       throw CommandFailure(
-        .problemsFound, error: "the \(kind) does not hold: \(broken.name): \(VerifyReport.printable(broken.detail))",
+        .problemsFound, error: "the \(kind) does not hold: \(broken.name): \(TerminalText.printable(broken.detail))",
         hint: "the steps above say what else does and does not hold")
     } catch {
       throw error.told()
@@ -61,7 +61,7 @@ struct InputFile {
     let content = try beginning()
     guard content.count <= Self.longest else {
       throw CommandFailure(
-        .badData, error: "\(VerifyReport.printable(path)) has more than 1 MiB",
+        .badData, error: "\(TerminalText.printable(path)) has more than 1 MiB",
         hint: "see that it is the right file: nothing that is read here is as long")
     }
     return content
@@ -86,7 +86,7 @@ struct InputFile {
 
   private func failure() -> CommandFailure {
     CommandFailure(
-      .noInput, error: "\(VerifyReport.printable(path)): \(String(cString: strerror(errno)))",
+      .noInput, error: "\(TerminalText.printable(path)): \(String(cString: strerror(errno)))",
       hint: "name a file that you may read, or -")
   }
 }

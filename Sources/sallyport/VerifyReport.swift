@@ -12,7 +12,7 @@ struct VerifyReport {
   var text: String {
     let width = explanation.steps.map(\.name.count).max() ?? 0
     let steps = explanation.steps.map { step in
-      "\(Self.mark(step.outcome))  \(Self.padded(step.name, width))  \(Self.printable(step.detail))"
+      "\(Self.mark(step.outcome))  \(Self.padded(step.name, width))  \(TerminalText.printable(step.detail))"
     }
     let verdict = "the \(kind) \(explanation.holds ? "holds" : "does not hold")" + (instant.map { " at \($0)" } ?? "")
     return ([verdict, ""] + steps + Self.lines(explanation.fields)).joined(separator: "\n")
@@ -31,7 +31,9 @@ struct VerifyReport {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     // Texts, numbers and booleans can always be encoded.
-    return (try? encoder.encode(JSONValue.object(report))).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    return (try? encoder.encode(JSONValue.object(report))).map {
+      TerminalText.escaped(json: String(decoding: $0, as: UTF8.self))
+    } ?? "{}"
   }
 
   private static func mark(_ outcome: Explanation.Outcome) -> String {
@@ -57,24 +59,12 @@ struct VerifyReport {
     fields.flatMap { field -> [(name: String, value: String)] in
       let name = prefix + field.name
       return switch field.value {
-      case .text(let text): [(name, Self.printable(text))]
+      case .text(let text): [(name, TerminalText.printable(text))]
       case .number(let number): [(name, String(number))]
       case .instant(let instant): [(name, instant.description)]
       case .fields(let fields): flattened(fields, prefix: name + ".")
       }
     }
-  }
-
-  private static let unseen: Set<Unicode.GeneralCategory> = [
-    .control, .format, .lineSeparator, .paragraphSeparator,
-  ]
-
-  /// Without characters that are not seen but change what is: what comes from a stranger must not steer a terminal, begin
-  /// a line of its own, or turn around the order of what is read.
-  static func printable(_ text: String) -> String {
-    String(
-      String.UnicodeScalarView(
-        text.unicodeScalars.map { unseen.contains($0.properties.generalCategory) ? "\u{FFFD}" : $0 }))
   }
 }
 

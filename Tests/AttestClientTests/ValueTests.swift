@@ -40,12 +40,12 @@ struct GateMessageTests {
 
   @Test("what a refusal says cannot steer the terminal that shows it")
   func steeringRefusal() {
-    let said = "a\u{1B}]0;b\u{7}\u{9B}2Jc\nd"
+    let said = "a\u{1B}]0;b\u{7}\u{9B}2Jc\nd\u{202E}e"
     let refusal = GateRefusal(HTTPResponse(status: 403, body: Array(said.utf8)))
-    #expect(refusal.text == "a\u{FFFD}]0;b\u{FFFD}\u{FFFD}2Jc\u{FFFD}d")
+    #expect(refusal.text == "a\u{FFFD}]0;b\u{FFFD}\u{FFFD}2Jc\u{FFFD}d\u{FFFD}e")
     let named = GateRefusal(
       HTTPResponse(
-        status: 403, headers: [HTTPField("X-Attest-Error", "\u{9B}2J"), HTTPField("X-Request-Id", "\u{85}")]))
+        status: 403, headers: [HTTPField("X-Attest-Error", "\u{9B}2J"), HTTPField("X-Request-Id", "\u{2066}")]))
     #expect(named.code?.rawValue == "\u{FFFD}2J" && named.requestID == "\u{FFFD}")
   }
 

@@ -88,7 +88,7 @@ struct ProbeTests {
       ("HTTP/1.1 400 B\r\n\r\n\r\nHTTP/1.1 200 O\r\n\r\n", 400, nil, 2),
       ("HTTP/1.1 204 N\r\nX-Attest-Error: \r\n\r\n", 204, nil, 1), ("", nil, nil, 0), ("SSH-2.0\r\n", nil, nil, 0),
       ("HTTP/1.0 200 OK\r\n\r\n", 200, nil, 1), ("HTTP/1.0 200\r\n\r\nHTTP/1.1 400\r\n\r\n", 200, nil, 2),
-      ("HTTP/1.1 400 B\r\nX-Attest-Error: \u{1B}[2J\r\n\r\n", 400, "\u{FFFD}[2J", 1),
+      ("HTTP/1.1 400 B\r\nX-Attest-Error: \u{1B}[2J\u{202E}\r\n\r\n", 400, "\u{FFFD}[2J\u{FFFD}", 1),
       ("HTTP/1.1 2000 O\r\n\r\n", nil, nil, 0),
     ] as [(String, Int?, String?, Int)])
   func replies(text: String, status: Int?, code: String?, answers: Int) {

@@ -91,8 +91,8 @@ extension RefusalCase {
       "a page of another host", 403, "origin_refused", "Pages of another host may not open a WebSocket here",
       step: "origin", asking(.upgrade([("Origin", "https://evil.example")]))),
     RefusalCase(
-      "a body that is no JSON", 400, "malformed_json", "The body must be JSON", step: "json_syntax",
-      asking(.plain("POST", "/attest/register", body: "{"))),
+      "a body that is no JSON", 400, "malformed_json", "The body must be JSON in UTF-8, with each member once",
+      step: "json_syntax", asking(.plain("POST", "/attest/register", body: "{"))),
     RefusalCase(
       "a body that is no object", 400, "malformed_json", "The body must be a JSON object", step: "json_type",
       asking(.plain("POST", "/attest/register", body: "[]"))),

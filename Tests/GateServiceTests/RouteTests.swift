@@ -3,11 +3,12 @@ import AttestGate
 import ByteCoding
 import Foundation
 import GateFixtures
-import GateService
 import SQLiteStore
 import SimulatedDevice
 import Testing
 import Transport
+
+@testable import GateService
 
 @Suite("Routes")
 struct RouteTests {
@@ -47,6 +48,31 @@ struct RouteTests {
     #expect(try await service.answer(to: .plain("POST", "/attest/register", body: more)).status == 200)
     #expect(try service.log.lines.map { $0["message"] } == ["key registered", "key registered", "key registered"])
     #expect(try !service.log.text.contains(device.keyID.base64))
+  }
+
+  @Test("A registration that two readers could read in two ways is refused")
+  func ambiguousRegistration() async throws {
+    let device = try service.bench.device()
+    let claim = try device.registration(over: service.bench.nonce(), at: service.bench.clock.now)
+    let request = try Request.registration(claim)
+    let start = String(decoding: request.body.dropLast(), as: UTF8.self)
+    let texts = [
+      start + #", "nonce": "x"}"#, start + #", "n\u006fnce": "x"}"#, start + #", "more": {"a": 1, "a": 2}}"#,
+      start + ",}", start + "} {}",
+    ]
+    let whole = start + "}"
+    let utf16 = whole.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+    let bodies =
+      texts.map { Array($0.utf8) } + [[0xEF, 0xBB, 0xBF] + whole.utf8, utf16, [0xFF, 0xFE] + utf16]
+      + [whole.utf8.flatMap { [0, 0, 0, $0] }, whole.utf8.flatMap { [$0, 0, 0, 0] }]
+    for body in bodies {
+      #expect(throws: RegistrationBody.Fault.notJSON) { try RegistrationBody(json: body) }
+    }
+    for text in texts {
+      let response = try await service.answer(to: .plain("POST", "/attest/register", body: text))
+      #expect(response.status == 400 && response.headers.first("X-Attest-Error") == "malformed_json", "\(text)")
+    }
+    #expect(try await service.answer(to: request).status == 200)
   }
 
   @Test(

@@ -68,7 +68,7 @@ struct BrokenFileTests {
     Broken("brackets for a key", "\"[]\": 1", "1:1: a key is a word"),
     Broken("brackets for a key of a section", "listen: { \"[]\": 1 }", "1:11: listen: a key is a word"),
     Broken("a path for a key", "listen.port: 6201", "1:1: a key is a word"),
-    Broken("a key with an end of a line in it", "\"a\\nb\\u2028c\": 1", "1:1: a?b?c: unknown key"),
+    Broken("a key with an end of a line in it", "\"a\\nb\\u2028c\": 1", "1:1: a\u{FFFD}b\u{FFFD}c: unknown key"),
     Broken(
       "an unended bracket", "listen: { port: 1",
       "2:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'"),

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Glibc
 
 /// How a run speaks with whoever started it.
@@ -15,7 +16,7 @@ struct LoadConsole: Sendable {
   /// Tells scripts what is the case.
   func say(_ news: String) {
     guard isStepped else { return }
-    StandardOutput.write(isJSON ? JSONOutput.line(["event": news]) : news + "\n")
+    StandardOutput.write(isJSON ? JSONOutput.line(["event": news]) : TerminalText.printable(news) + "\n")
   }
 
   /// With steps, waits for a line of input; `false` at its end.
@@ -26,7 +27,11 @@ struct LoadConsole: Sendable {
 
   func report(_ result: LoadResult, of plan: LoadPlan, at url: String) {
     let report = LoadReport(result, of: plan, at: url)
-    if isJSON { JSONOutput.print(report) } else { StandardOutput.write(report.text + result.tally.latency.chart) }
+    if isJSON {
+      JSONOutput.print(report)
+    } else {
+      StandardOutput.write(TerminalText.printableLines(report.text) + result.tally.latency.chart)
+    }
   }
 }
 

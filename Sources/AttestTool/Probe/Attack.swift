@@ -1,4 +1,5 @@
 internal import AttestClient
+internal import ByteCoding
 internal import TransportEngine
 
 /// One way of trying to get past a gate, or of having it and a server behind it read the same bytes differently.
@@ -69,7 +70,7 @@ struct Reply: Sendable, Hashable {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == "x-attest-error" else { return nil }
         let value = parts[1].drop { $0 == " " }
-        return value.isEmpty ? nil : String(value).withoutControls
+        return value.isEmpty ? nil : TerminalText.printable(String(value))
       }.first
     // Anywhere: a body need not end with its line.
     answers = text.matches(of: #/HTTP/1\.[0-9] [1-5][0-9][0-9](?![0-9])/#).count

@@ -34,7 +34,9 @@ extension Attack {
       ("a dot segment", "/a/../b"), ("an escaped dot segment", "/a/%2e%2e/b"), ("an escaped slash", "/a%2fb"),
       ("a backslash", "/a\\b"), ("an escaped backslash", "/a%5Cb"), ("an escaped NUL", "/a%00b"),
       ("an escaped line break", "/a%0d%0aX-Attest-Method:%20app-attest"), ("two slashes", "//attest/challenge"),
-      ("an escape cut off", "/a%2"), ("a fragment", "/a#b"), ("bytes beyond ASCII", "/ä"),
+      ("a dot segment escaped twice", "/a/%252e%252e/b"), ("an overlong dot segment", "/a/%c0%ae%c0%ae/b"),
+      ("a dot segment with an escaped semicolon", "/a/..%3b/b"), ("an escape cut off", "/a%2"), ("a fragment", "/a#b"),
+      ("bytes beyond ASCII", "/ä"),
     ].map { line(.path, $0.0, "GET \($0.1) HTTP/1.1") } + [
       Attack(.path, "a path of the gate's own that is none", [404]) { prober throws(Failure) in
         try await prober.send(

@@ -32,7 +32,7 @@ struct ProbeCommand: AsyncParsableCommand {
     var findings: [Finding] = []
     for attack in attacks { findings.append(Finding(attack, try await prober.reply(to: attack))) }
     let report = ProbeReport(url: url, findings: findings, skipped: Attack.all.count - attacks.count)
-    if options.json { JSONOutput.print(report) } else { StandardOutput.write(report.text) }
+    if options.json { JSONOutput.print(report) } else { StandardOutput.write(TerminalText.printableLines(report.text)) }
     let through = report.countOfThrough
     guard through == 0 else {
       throw Failure(

@@ -1,3 +1,4 @@
+internal import ByteCoding
 public import Transport
 
 #if canImport(FoundationEssentials)
@@ -6,13 +7,14 @@ public import Transport
   internal import Foundation
 #endif
 
-/// JSON as the admin server and the commands write it: keys sorted, on one line.
+/// JSON as the admin server and the commands write it: keys sorted, on one line, control and format characters escaped.
 public enum AdminJSON {
   public static func text(of value: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     // What is described here are texts, whole numbers, truths and lists of them, all of which JSON has.
-    return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
+    return (try? encoder.encode(value)).map { TerminalText.escaped(json: String(decoding: $0, as: UTF8.self)) }
+      ?? "null"
   }
 
   /// The value that `bytes` hold; `nil` if they hold another one.

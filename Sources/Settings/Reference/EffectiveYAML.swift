@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 extension GateSettings {
   /// The settings in force as a configuration file that means the same, wherever it stands: paths are absolute. Behind
   /// each value stands where it comes from, and secrets are masked. Keys without a value are comments.
@@ -12,6 +14,7 @@ extension GateSettings {
   }
 }
 
+internal import ByteCoding
 /// Writes effective values as nested sections and lists.
 private enum EffectiveYAML {
   /// A value, and the steps to it that are still to be written: a name, or `[]` with an index.
@@ -106,7 +109,8 @@ private enum EffectiveYAML {
       switch scalar {
       case "\"", "\\": return "\\\(scalar)"
       case " "..."~", "\u{A0}"..."\u{2027}", "\u{202A}"..."\u{D7FF}", "\u{E000}"..."\u{FEFE}", "\u{FF00}"..."\u{FFFD}":
-        return String(scalar)
+        if !TerminalText.isUnsafe(scalar) { return String(scalar) }
+        fallthrough
       default:
         let digits = String(scalar.value, radix: 16)
         return "\\U" + String(repeating: "0", count: 8 - digits.count) + digits

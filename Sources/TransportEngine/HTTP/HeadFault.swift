@@ -21,6 +21,8 @@ enum HeadFault: String, Error, Sendable, CaseIterable {
   case dotSegment = "the path has a dot segment"
   case escapedSeparator = "the path holds an escaped slash or backslash"
   case escapedControl = "the path holds an escaped control character"
+  case escapedEncoding = "the path is not UTF-8 once its escapes are decoded"
+  case doubleEscape = "the path holds an escape of an escape"
 
   // Status line
   case statusLine = "the answer does not begin with an HTTP/1 status line"
@@ -59,7 +61,8 @@ extension HeadFault {
     case .contentLengthRepeated, .contentLengthSyntax, .transferEncoding, .doubleFraming:
       .malformedBody(rule: rawValue)
     case .firstByte, .method, .targetForm, .targetCharacter, .targetEscape, .version, .emptySegment, .dotSegment,
-      .escapedSeparator, .escapedControl, .statusLine, .status, .lineEnd, .foldedLine, .fieldNameMissing, .fieldName,
+      .escapedSeparator, .escapedControl, .escapedEncoding, .doubleEscape, .statusLine, .status, .lineEnd, .foldedLine,
+      .fieldNameMissing, .fieldName,
       .spaceBeforeColon, .colonMissing, .fieldValue, .fieldEncoding, .hostMissing, .hostRepeated, .hostSyntax,
       .connectionSyntax, .expectation:
       .malformedHead(rule: rawValue)

@@ -10,51 +10,74 @@ struct RequestTarget: Sendable, Hashable {
   /// Takes apart the bytes of a target that a `HeadScanner` has gone over: it begins with a slash, is ASCII, and its
   /// escapes are whole.
   ///
-  /// A path whose meaning depends on the reader is refused: dot segments, empty segments, escaped slashes,
-  /// backslashes and control characters.
+  /// A path whose meaning depends on the reader is refused: dot segments and empty segments, escaped slashes,
+  /// backslashes and control characters, and escapes that decode to invalid UTF-8 or to another escape. The query is not
+  /// looked at.
   init(scanned bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) {
     let mark = bytes.firstIndex(of: .questionMark)
-    let path = try Self.unescaped(bytes[..<(mark ?? bytes.endIndex)])
-    try Self.check(path[...])
+    let path = try Self.normalForm(bytes[..<(mark ?? bytes.endIndex)])
     text = String(decoding: bytes, as: UTF8.self)
     self.path = String(decoding: path, as: UTF8.self)
     query = mark.map { String(decoding: bytes[$0...].dropFirst(), as: UTF8.self) }
   }
 
-  private static func unescaped(_ path: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) -> [UInt8] {
-    var result: [UInt8] = []
-    result.reserveCapacity(path.count)
+  private static func normalForm(_ path: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) -> [UInt8] {
+    guard path.contains(.percent) else {
+      try checkSegments(path)
+      return Array(path)
+    }
+    var normal: [UInt8] = []
+    var decoded: [UInt8] = []
+    normal.reserveCapacity(path.count)
+    decoded.reserveCapacity(path.count)
     var rest = path
     while let byte = rest.popFirst() {
       guard byte == .percent, let high = rest.popFirst()?.hexDigitValue, let low = rest.popFirst()?.hexDigitValue
       else {
-        result.append(byte)
+        normal.append(byte)
+        decoded.append(byte)
         continue
       }
       let value = high << 4 | low
-      if value < 0x20 || value == 0x7F { throw .escapedControl }
       if value == .slash || value == UInt8(ascii: "\\") { throw .escapedSeparator }
+      decoded.append(value)
       if ByteSet.unreserved.contains(value) {
-        result.append(value)
+        normal.append(value)
       } else {
-        result.append(contentsOf: [.percent, capitalDigit(high), capitalDigit(low)])
+        normal.append(contentsOf: [.percent, capitalDigit(high), capitalDigit(low)])
       }
     }
-    return result
+    try checkCharacters(decoded)
+    try checkSegments(decoded)
+    return normal
   }
 
   private static func capitalDigit(_ value: UInt8) -> UInt8 {
     value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
   }
 
-  private static func check(_ path: ArraySlice<UInt8>) throws(HeadFault) {
+  private static func checkCharacters(_ decoded: [UInt8]) throws(HeadFault) {
+    if decoded.contains(where: { $0 < 0x20 || $0 == 0x7F }) { throw .escapedControl }
+    // Lenient decoders read bytes that are not UTF-8, such as the overlong C0 AE, as dots and slashes.
+    guard let text = String(validating: decoded, as: UTF8.self) else { throw .escapedEncoding }
+    if text.unicodeScalars.contains(where: { (0x80...0x9F).contains($0.value) }) { throw .escapedControl }
+    // A server that decodes twice reads `/admin` in `/%2561dmin`, which routes do not.
+    var rest = decoded[...]
+    while let percent = rest.firstIndex(of: .percent) {
+      rest = rest[percent...].dropFirst()
+      if rest.prefix(2).count == 2, rest.prefix(2).allSatisfy({ $0.hexDigitValue != nil }) { throw .doubleEscape }
+    }
+  }
+
+  private static func checkSegments(_ path: some Collection<UInt8>) throws(HeadFault) {
     // What stands before the first slash is empty, and what stands behind the last one may be.
     var rest = path.dropFirst()
     while !rest.isEmpty {
       let segment = rest.prefix { $0 != .slash }
       if segment.isEmpty { throw .emptySegment }
-      // Some servers cut parameters off before they resolve dot segments: to them `/a/..;x/b` is `/b`.
-      let name = segment.prefix { $0 != UInt8(ascii: ";") }
+      // Some servers cut parameters off before they resolve dot segments: to them `/a/..;x/b` is `/b`. Those that decode
+      // first find a query or a fragment in `/a/..%3Fx` and `/a/..%23x`.
+      let name = segment.prefix { $0 != UInt8(ascii: ";") && $0 != .questionMark && $0 != UInt8(ascii: "#") }
       if name.elementsEqual([UInt8(ascii: ".")]) || name.elementsEqual([UInt8(ascii: "."), UInt8(ascii: ".")]) {
         throw .dotSegment
       }

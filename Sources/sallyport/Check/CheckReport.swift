@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import FoundationEssentials
 internal import Preflight
 internal import Settings
@@ -57,7 +58,9 @@ struct CheckReport {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     // Texts, numbers and booleans can always be encoded.
-    return (try? encoder.encode(JSONValue.object(report))).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    return (try? encoder.encode(JSONValue.object(report))).map {
+      TerminalText.escaped(json: String(decoding: $0, as: UTF8.self))
+    } ?? "{}"
   }
 
   private static func value(_ fault: Fault) -> JSONValue {

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import ByteCoding
 internal import GateService
 internal import Logging
 internal import Settings
@@ -107,8 +108,8 @@ struct AdminDesk {
       default: .software
       }
     let reasons = (refusal?.error ?? "the gate answers with status \(response.status)")
-      .split(whereSeparator: \.isNewline).map { "error: \($0)" }
-    let hint = "hint: \(refusal?.hint ?? "see sallyport keys --help")"
+      .split(whereSeparator: \.isNewline).map { "error: \(TerminalText.printable(String($0)))" }
+    let hint = "hint: \(TerminalText.printable(refusal?.hint ?? "see sallyport keys --help"))"
     return CommandFailure(status, lines: (reasons + [hint]).joined(separator: "\n"))
   }
 }

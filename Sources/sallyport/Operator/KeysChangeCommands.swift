@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import GateService
 internal import Glibc
 
@@ -94,7 +95,7 @@ struct KeysRemoveCommand: AsyncParsableCommand {
 
   private func remove(_ key: KeyDescription, at desk: AdminDesk) async throws(CommandFailure) {
     let question = "Remove the key \(key.key) of \(key.app), registered \(key.registeredAt)?"
-    guard yes || Terminal.confirms(Terminal.printable(question)) else {
+    guard yes || Terminal.confirms(TerminalText.printable(question)) else {
       throw CommandFailure(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
     }
     let removal = try await desk.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)

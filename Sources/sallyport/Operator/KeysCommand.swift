@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import GateService
 internal import Glibc
 
@@ -140,7 +141,7 @@ struct KeyArguments: ParsableArguments {
     ]
     Console.print(
       fields.compactMap { name, value in
-        value.map { name + String(repeating: " ", count: 16 - name.count) + Terminal.printable($0) }
+        value.map { name + String(repeating: " ", count: 16 - name.count) + TerminalText.printable($0) }
       }.joined(separator: "\n"))
   }
 }

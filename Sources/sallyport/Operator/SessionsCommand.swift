@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import GateService
 internal import Glibc
 internal import Settings
@@ -111,7 +112,7 @@ struct SessionsCloseCommand: AsyncParsableCommand {
 
   func validate() throws {
     for id in id where id.isEmpty || !id.utf8.allSatisfy({ Self.digits.contains($0) }) {
-      throw ValidationError("\"\(Terminal.printable(id))\" is no id of a session: 32 hex digits")
+      throw ValidationError("\"\(TerminalText.printable(id))\" is no id of a session: 32 hex digits")
     }
   }
 

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import GateService
 internal import Settings
 
@@ -41,14 +42,14 @@ struct StatusText {
     let lines =
       [heading]
       + rows.map { name, value in
-        "  " + name + String(repeating: " ", count: max(1, 15 - name.count)) + Terminal.printable(value)
+        "  " + name + String(repeating: " ", count: max(1, 15 - name.count)) + TerminalText.printable(value)
       }
     return lines.joined(separator: "\n")
   }
 
   private var heading: String {
-    "sallyport \(Terminal.printable(status.version)): \(status.ready ? "ready" : "not ready"), "
-      + "up \(Figures.span(seconds: status.uptimeSeconds)), listens at \(Terminal.printable(status.address))"
+    "sallyport \(TerminalText.printable(status.version)): \(status.ready ? "ready" : "not ready"), "
+      + "up \(Figures.span(seconds: status.uptimeSeconds)), listens at \(TerminalText.printable(status.address))"
   }
 
   private var rows: [(name: String, value: String)] {

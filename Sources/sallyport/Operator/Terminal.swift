@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import Glibc
 
 /// What is different when a person sits there.
@@ -10,9 +11,6 @@ enum Terminal {
     let answer = readLine()?.lowercased()
     return answer == "y" || answer == "yes"
   }
-
-  /// Without control characters: what comes from elsewhere must not steer a terminal, nor break a table.
-  static func printable(_ text: String) -> String { VerifyReport.printable(text) }
 }
 
 /// Rows for people on a terminal, and for programs elsewhere.
@@ -25,7 +23,7 @@ struct Table {
   /// Prints some rows: in columns below headings on a terminal, else separated by tabs and without headings.
   mutating func print(_ rows: [[String]]) {
     guard !rows.isEmpty else { return }
-    let rows = rows.map { $0.map(Terminal.printable) }
+    let rows = rows.map { $0.map(TerminalText.printable) }
     guard Terminal.isTerminal(STDOUT_FILENO) else {
       Console.print(rows.map { $0.joined(separator: "\t") }.joined(separator: "\n"))
       return

@@ -12,8 +12,11 @@ extension RefusalCase {
   }
 
   private static let bodies: [RefusalCase] = [
-    body("no body", "json_syntax", "The body must be JSON", json: ""),
-    body("a form", "json_syntax", "The body must be JSON", json: "keyId=1&nonce=2"),
+    body("no body", "json_syntax", "The body must be JSON in UTF-8, with each member once", json: ""),
+    body("a form", "json_syntax", "The body must be JSON in UTF-8, with each member once", json: "keyId=1&nonce=2"),
+    body(
+      "a member twice", "json_syntax", "The body must be JSON in UTF-8, with each member once",
+      json: #"{"keyId":"x","attestation":"eA==","nonce":"y","nonce":"z"}"#),
     body("a list", "json_type", "The body must be a JSON object", json: "[]"),
     body("no attestation", "json_member", "attestation is missing", json: #"{"keyId":"x","nonce":"y"}"#),
     body(

@@ -33,10 +33,17 @@ import Transport
     ["//", "//a", "/a//b", "/a//", "//gate.example/", "/%41//"].map { (.emptySegment, $0) }
     + [
       "/.", "/..", "/./", "/../", "/a/./b", "/a/../b", "/a/..", "/%2e", "/%2E%2e/", "/.%2e", "/a/..;x=1/b", "/.;/a",
-      "/%2e%2E;x",
+      "/%2e%2E;x", "/..%3b/", "/a/..%3bx/b", "/.%3B", "/%2e.%3b/a", "/a/..%3fx", "/a/..%23/b",
     ].map { (.dotSegment, $0) }
     + ["/%2f", "/a%2Fb", "/a%5cb", "/a%5C", "/..%2f", "/%2F%2F"].map { (.escapedSeparator, $0) }
-    + ["/%00", "/a%0Ab", "/%0d%0a", "/%1f", "/%7F"].map { (.escapedControl, $0) }
+    + ["/%00", "/a%0Ab", "/%0d%0a", "/%1f", "/%7F", "/a%c2%85b", "/%C2%9b"].map { (.escapedControl, $0) }
+    + [
+      "/%c0%ae%c0%ae/", "/%c0%af", "/%e0%80%af", "/%ff", "/%C3", "/a%80b", "/%ed%a0%80", "/%f4%90%80%80",
+      "/%c3%25a9",
+    ].map { (.escapedEncoding, $0) }
+    + [
+      "/%252e%252e", "/%25%32%65", "/a%252fb", "/%255c", "/..%253b/", "/%2561dmin", "/%2525", "/%25252e", "/%25c0%25ae",
+    ].map { (.doubleEscape, $0) }
 
   static let fieldLines: [(HeadFault, String)] = [
     (.lineEnd, "X: a\n"), (.lineEnd, "X: a\rb\r\n"), (.lineEnd, "X: a\r\r\n"), (.lineEnd, "\r\r\n"), (.lineEnd, "\n"),

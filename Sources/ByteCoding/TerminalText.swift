@@ -1,0 +1,48 @@
+/// Makes text from servers, clients and files safe to write to a terminal.
+///
+/// Control characters steer a terminal. Format characters (Unicode's general category `Cf`, such as U+202E) and separators
+/// of lines and paragraphs change the order in which text is read, hide a part of it, or begin a line.
+public enum TerminalText {
+  /// Whether `scalar` is a control or format character, or separates lines or paragraphs.
+  public static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+    if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
+    return switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
+  }
+
+  /// `text` on one line, with U+FFFD for each unsafe character.
+  public static func printable(_ text: String) -> String { replacing(text) { _ in "\u{FFFD}" } }
+
+  /// `text` with U+FFFD for each unsafe character other than line feeds and tabs.
+  public static func printableLines(_ text: String) -> String {
+    replacing(text) { $0 == "\n" || $0 == "\t" ? String($0) : "\u{FFFD}" }
+  }
+
+  /// A JSON text that has the same value as `json`, with each unsafe character of its strings escaped.
+  ///
+  /// - Parameter json: a JSON text whose only unsafe characters outside strings are line feeds.
+  public static func escaped(json: String) -> String {
+    replacing(json) { scalar in
+      if scalar == "\n" { return "\n" }
+      return String(scalar).utf16.map { unit in
+        let digits = String(unit, radix: 16)
+        return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      }.joined()
+    }
+  }
+
+  private static func replacing(_ text: String, by replacement: (Unicode.Scalar) -> String) -> String {
+    guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      if isUnsafe(scalar) {
+        result.append(contentsOf: replacement(scalar).unicodeScalars)
+      } else {
+        result.append(scalar)
+      }
+    }
+    return String(result)
+  }
+}

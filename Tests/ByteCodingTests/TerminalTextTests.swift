@@ -1,0 +1,28 @@
+import ByteCoding
+import Foundation
+import Testing
+
+@Suite struct TerminalTextTests {
+  static let unsafe: [Unicode.Scalar] = [
+    "\0", "\t", "\n", "\r", "\u{1B}", "\u{7F}", "\u{85}", "\u{9B}", "\u{AD}", "\u{61C}", "\u{200B}", "\u{200E}",
+    "\u{200F}", "\u{2028}", "\u{2029}", "\u{202A}", "\u{202E}", "\u{2060}", "\u{2066}", "\u{2069}", "\u{FEFF}",
+    "\u{E0041}",
+  ]
+
+  @Test("A character that steers, hides or reorders is replaced, and escaped in JSON", arguments: unsafe)
+  func replaced(_ scalar: Unicode.Scalar) throws {
+    let text = "a\(scalar)b"
+    #expect(TerminalText.printable(text) == "a\u{FFFD}b")
+    #expect(TerminalText.printableLines(text) == (scalar == "\n" || scalar == "\t" ? text : "a\u{FFFD}b"))
+    let json = String(decoding: try JSONEncoder().encode([text]), as: UTF8.self)
+    let escaped = TerminalText.escaped(json: json + "\n")
+    #expect(escaped.dropLast().unicodeScalars.contains(where: TerminalText.isUnsafe) == false)
+    #expect(try JSONDecoder().decode([String].self, from: Data(escaped.utf8)) == [text])
+  }
+
+  @Test("Other text is kept", arguments: ["", "plain ~", "é", "\u{A0}", "日本", "\u{1F600}", "\u{FFFD}", "e\u{301}"])
+  func kept(_ text: String) {
+    #expect(Array(TerminalText.printable(text).utf8) == Array(text.utf8))
+    #expect(Array(TerminalText.escaped(json: text).utf8) == Array(text.utf8))
+  }
+}
