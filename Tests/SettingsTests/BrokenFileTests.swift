@@ -179,7 +179,8 @@ struct BrokenFileTests {
       "3:16: app_attest.apps[0].team_id: \"AAABBBCCC12\" has 11 characters, not ten of A-Z and 0-9"),
     Broken(
       "a bundle with a wildcard", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: com.example.* }]",
-      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" has characters other than letters, digits, hyphen, dot and underscore"),
+      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" has characters other than letters, digits, hyphen, dot and underscore"
+    ),
     Broken(
       "a bundle with its team", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: AAABBBCCC1.com.app }]",
       "2:44: app_attest.apps[0].bundle_id: \"AAABBBCCC1.com.app\" begins with the team id (did you mean com.app)"),
