@@ -137,7 +137,9 @@ enum ClientHelloLaws {
       authorityFile: authority.tlsAuthorityPath, certificateFile: authority.serverCertificatePath,
       keyFile: authority.serverKeyPath)
     _ = settings.withContext { sallyport_SSL_CTX_set1_groups_list($0, groups) }
-    if isOld { SSL_CTX_ctrl(settings.context, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(TLS1_2_VERSION), nil) }
+    if isOld {
+      _ = settings.withContext { SSL_CTX_ctrl($0, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(TLS1_2_VERSION), nil) }
+    }
     var client = Connection { settings.makeStream(in: $0, verifying: "localhost") }
     var server = Connection { Self.server.makeStream(in: $0) }
     defer {
