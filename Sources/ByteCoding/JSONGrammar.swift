@@ -10,7 +10,8 @@ public enum JSONGrammar {
   ///
   /// Names are compared after their escapes are decoded, as Swift compares strings: by canonical equivalence.
   public static func accepts(_ bytes: [UInt8]) -> Bool {
-    guard String(validating: bytes, as: UTF8.self) != nil else { return false }
+    // What is no UTF-8 is repaired, and so another text. `String(validating:as:)` is newer than the platforms served here.
+    guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
     var reader = Reader(bytes: bytes)
     return reader.readText()
   }
