@@ -32,7 +32,9 @@ enum KeyStatements {
         isSpent, Parameter(registration.request.nonce.bytes),
         Parameter(registration.request.nonce.issuedAt.milliseconds)),
     ])
-    let record = try answers.first?.rows.first.map(KeyRecord.init(row:))
+    let record = try answers.first.flatMap { answer throws(StoreError) in
+      try found(registration.key.keyID, in: answer)
+    }
     if let record, record.request == registration.request { return record.revokedAt == nil ? .sameRequest : .revoked }
     let isSpent: Bool
     do throws(MalformedColumn) {
@@ -77,7 +79,10 @@ enum KeyStatements {
 
   // MARK: Looking up
 
-  private static let record = Statement("record", "SELECT * FROM attested_keys WHERE key_id = $1")
+  /// Where there is no such key, the next one's row is read and dropped, so that both cost the same (the last key of all
+  /// has no next one).
+  private static let record = Statement(
+    "record", "SELECT * FROM attested_keys WHERE key_id >= $1 ORDER BY key_id LIMIT 1")
 
   private static func lookup(_ keyID: KeyID) -> Call { Call(record, Parameter(keyID.bytes)) }
 
@@ -85,9 +90,17 @@ enum KeyStatements {
   static func records(
     of keys: [KeyID], on connection: Connection
   ) throws(StoreError) -> [Result<KeyRecord?, StoreError>] {
-    try connection.ask(keys.map(lookup)).map { result in
-      Result { () throws(StoreError) in try result.rows.first.map(KeyRecord.init(row:)) }
+    try zip(keys, connection.ask(keys.map(lookup))).map { keyID, answer in
+      Result { () throws(StoreError) in try found(keyID, in: answer) }
     }
+  }
+
+  /// The record of `keyID` in the answer to its `lookup`.
+  private static func found(_ keyID: KeyID, in answer: QueryResult) throws(StoreError) -> KeyRecord? {
+    guard let row = answer.rows.first else { return nil }
+    let record = Result { () throws(StoreError) in try KeyRecord(row: row) }
+    guard (try? row.read("key_id", KeyID.init(bytes:))) == keyID else { return nil }
+    return try record.get()
   }
 
   /// Keys whose hash begins with `prefix`, by the index of the hashes.

@@ -119,8 +119,14 @@ struct KeyStatements {
       .map { Array($0) }
   }
 
+  /// The record of `keyID`. Where there is none, the next key's is read and dropped, so that both cost the same (the
+  /// last key of all has no next one).
   func record(of keyID: KeyID) throws -> KeyRecord? {
-    let statement = try db.cachedStatement(sql: "SELECT * FROM attested_keys WHERE key_id = ?")
-    return try Row.fetchOne(statement, arguments: [Data(keyID.bytes)]).map { try KeyRecord(row: $0) }
+    let statement = try db.cachedStatement(
+      sql: "SELECT * FROM attested_keys WHERE key_id >= ? ORDER BY key_id LIMIT 1")
+    guard let row = try Row.fetchOne(statement, arguments: [Data(keyID.bytes)]) else { return nil }
+    let record = Result { try KeyRecord(row: row) }
+    let found = try? row.read("key_id") { KeyID(bytes: Array($0 as Data)) }
+    return found == keyID ? try record.get() : nil
   }
 }

@@ -4,6 +4,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import GateFixtures
+import Locking
 import SQLiteStore
 import SimulatedDevice
 import Testing
@@ -163,6 +164,22 @@ struct AdmissionTests {
     let unsigned = try #require(await denial(AdmissionClaim(headers: headers)))
     #expect(unknown.code == .keyRefused && unsigned.code == .keyRefused)
     #expect(unknown.step == "key_unknown" && unsigned.step == "assertion_signature")
+  }
+
+  @Test("Unknown, remembered and registered keys cost a refusal the same steps: one look-up, one verification")
+  func stepsOfRefusals() async throws {
+    let steps = Guarded<[Stopwatch.Work]>([])
+    let bench = try GateBench(stopwatch: Stopwatch { work, _ in steps.withLock { $0.append(work) } })
+    let (remembered, registered) = (try await bench.registeredDevice(), try await bench.registeredDevice())
+    #expect(await denial(try remembered.claim(over: try bench.nonce(), count: 1), at: bench.gate) == nil)
+    let signer = try bench.device()
+    for keyID in [signer.keyID, remembered.keyID, registered.keyID] {
+      var headers = try signer.headers(over: try bench.nonce(), count: 1)
+      headers[.keyID] = keyID.base64
+      steps.withLock { $0 = [] }
+      #expect(await denial(AdmissionClaim(headers: headers), at: bench.gate)?.code == .keyRefused)
+      #expect(Set(steps.withLock { $0 }) == [.lookup, .assertion] && steps.withLock(\.count) == 2)
+    }
   }
 
   @Test("A wrong signature does not burn a stranger's nonce")

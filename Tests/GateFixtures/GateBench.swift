@@ -26,7 +26,7 @@ public struct GateBench: Sendable {
   public init(
     apps: [AppPolicy]? = nil, enforcement: Gate.Enforcement = .enforce, window: CounterWindow = .none,
     certificates: ClientCertificateRule? = ClientCertificateRule(), registry: (any KeyRegistry)? = nil,
-    lane: RegistrationLane = RegistrationLane(width: 1)
+    lane: RegistrationLane = RegistrationLane(width: 1), stopwatch: Stopwatch = .none
   ) throws {
     clock = ManualClock()
     folder = try TemporaryFolder()
@@ -39,7 +39,8 @@ public struct GateBench: Sendable {
     registrar = Registrar(
       apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: registry,
       lane: lane, clock: clock.wallClock)
-    let assertions = try AssertionRule(apps: apps, challenges: challenges, registry: registry, window: window)
+    let assertions = try AssertionRule(
+      apps: apps, challenges: challenges, registry: registry, window: window, stopwatch: stopwatch)
     let rules: [(any AdmissionRule)?] = [assertions, certificates]
     gate = Gate(rules: rules.compactMap { $0 }, enforcement: enforcement, clock: clock.wallClock)
   }
