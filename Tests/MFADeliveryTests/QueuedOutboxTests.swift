@@ -145,10 +145,10 @@ struct QueuedOutboxTests {
     try await running(outbox) {
       outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
       outbox.send(try sms("111111"))
-      await log.line(saying: "message failed")
+      try await log.line(saying: "message failed")
       // The code had its three attempts while the other rested after its own.
       #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } < 7)
-      await log.line(saying: "message sent")
+      try await log.line(saying: "message sent")
       #expect(phone.tries.withLock { $0.count { $0 == .recoveryCompleted } } == 7)
       #expect(phone.tries.withLock { $0.count { $0 == .code("111111") } } == 3)
       #expect(log.lines(saying: "message failed") == 1)
@@ -165,7 +165,7 @@ struct QueuedOutboxTests {
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
     try await running(outbox) {
       outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
-      await log.line(saying: "message failed")
+      try await log.line(saying: "message failed")
       #expect(phone.tries.withLock(\.count) == 3 + 3)
     }
   }
@@ -180,7 +180,7 @@ struct QueuedOutboxTests {
     let brief = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
     try await running(brief) {
       brief.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .milliseconds(20)))
-      await log.line(saying: "message expired")
+      try await log.line(saying: "message expired")
     }
     pace.rest = .seconds(3600)
     let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)

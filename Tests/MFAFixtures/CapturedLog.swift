@@ -18,8 +18,10 @@ public final class CapturedLog: Sendable {
   public func lines(saying message: String) -> Int { lines.count { $0.message == message } }
 
   /// Waits for a line.
-  public func line(saying message: String) async {
-    while lines(saying: message) == 0 { try? await Task.sleep(for: .milliseconds(5)) }
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled, as at the end of a test's time.
+  public func line(saying message: String) async throws {
+    while lines(saying: message) == 0 { try await Task.sleep(for: .milliseconds(5)) }
   }
 
   public var logger: Logger {

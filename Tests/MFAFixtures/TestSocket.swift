@@ -11,10 +11,12 @@ public final class TestSocket: Sendable {
   private let received: Mailbox
   private let nextID = Guarded(0)
   public let subprotocol: String?
+  private let read: @Sendable () async throws -> Void
 
   /// Opens a socket to `backend` as the gate would for `app`, and calls `body` with it.
   ///
-  /// - Parameter isReading: whether the client takes what the server writes.
+  /// - Parameter isReading: whether the client takes what the server writes from the beginning; else from `startReading`
+  ///   on.
   public static func with<R: Sendable>(
     _ backend: TestBackend, as app: AppInstance, token: String? = nil, path: String = "/",
     subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, isReading: Bool = true,
@@ -29,10 +31,16 @@ public final class TestSocket: Sendable {
     if !isReading { try await channel.channel.setOption(ChannelOptions.autoRead, value: false).get() }
     return try await channel.executeThenClose { inbound, outbound in
       let received = Mailbox()
-      let socket = TestSocket(outbound: outbound, received: received, subprotocol: chosen)
+      let (starts, started) = AsyncStream<Void>.makeStream()
+      if isReading { started.finish() }
+      let socket = TestSocket(outbound: outbound, received: received, subprotocol: chosen) {
+        defer { started.finish() }
+        try await channel.channel.setOption(ChannelOptions.autoRead, value: true).get()
+      }
       return try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
-          if isReading { do { for try await frame in inbound { received.deliver(frame) } } catch {} }
+          for await _ in starts {}
+          do { for try await frame in inbound { received.deliver(frame) } } catch {}
           received.end()
         }
         let result: Result<R, any Error>
@@ -43,10 +51,14 @@ public final class TestSocket: Sendable {
     }
   }
 
-  private init(outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>, received: Mailbox, subprotocol: String?) {
+  private init(
+    outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>, received: Mailbox, subprotocol: String?,
+    read: @escaping @Sendable () async throws -> Void
+  ) {
     self.outbound = outbound
     self.received = received
     self.subprotocol = subprotocol
+    self.read = read
   }
 
   public struct NotUpgraded: Error {}
@@ -77,6 +89,9 @@ public final class TestSocket: Sendable {
     }
     return try await upgrade.get()
   }
+
+  /// Takes from here on what the server writes.
+  public func startReading() async throws { try await read() }
 
   /// Sends one message as it is.
   public func send(_ text: String) async throws {

@@ -76,7 +76,7 @@ struct StrictRequestTests {
       try await server.run()
     }
     defer { running.cancel() }
-    await log.line(saying: "metrics listening")
+    try await log.line(saying: "metrics listening")
     let port = try #require(
       log.lines.first { $0.message == "metrics listening" }?.metadata["port"].flatMap { Int($0) })
     _ = ports

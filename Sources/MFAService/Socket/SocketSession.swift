@@ -31,7 +31,11 @@ struct SocketSession {
   private func say(
     _ close: SocketClose?, _ backlog: SocketBacklog, in writing: inout ThrowingTaskGroup<Void, any Error>
   ) async throws {
-    if close == .tooSlow { writing.cancelAll() }
+    if close == .tooSlow {
+      service.logger.notice(
+        "socket closed: too much waits for its client", metadata: ["request_id": "\(caller.requestID)"])
+      writing.cancelAll()
+    }
     backlog.finish()
     do { try await writing.waitForAll() } catch  where close == .tooSlow {}
     guard let close else { return }
