@@ -236,7 +236,7 @@ let package = Package(
     tests("ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
     tests("SuccessionTests", ["Succession", "Systemd", "TestSupport"]),
     tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
-    tests("SettingsTests", ["Settings", "TestSupport"]),
+    tests("SettingsTests", ["ByteCoding", "Settings", "TestSupport"]),
     tests(
       "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests(
@@ -297,7 +297,7 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
-    target("MFASettings", ["MFADomain", "YAMLSource"]),
+    target("MFASettings", ["ByteCoding", "MFADomain", "YAMLSource"]),
     target("MFAMetrics", ["Locking", "Prometheus", metrics]),
     executable(
       "mfa-backend",

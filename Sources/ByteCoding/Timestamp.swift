@@ -28,6 +28,9 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   /// Milliseconds since the epoch, rounded down.
   public var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
 
+  /// This instant without what is left of its second, as people are told it.
+  public var wholeSecond: Timestamp { Timestamp(seconds: seconds) }
+
   /// What the system's wall clock shows. Read it at the edge and hand it on: rules take the instant as an argument.
   public static func now() -> Timestamp {
     var time = timespec()

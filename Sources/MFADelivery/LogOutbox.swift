@@ -1,3 +1,4 @@
+internal import ByteCoding
 public import Logging
 public import MFADomain
 
@@ -17,7 +18,8 @@ public struct LogOutbox: Outbox {
   private static func text(of content: OutgoingMessage.Content) -> String {
     switch content {
     case .code(let code): "Your OTP is \(code)"
-    case .recoveryStarted(let code, let readyAt): "Your account is being recovered from \(readyAt) on. Stop it: \(code)"
+    case .recoveryStarted(let code, let readyAt):
+      "Your account is being recovered from \(readyAt.wholeSecond) on. Stop it: \(code)"
     case .recoveryCompleted: "Your account was recovered"
     }
   }

@@ -55,6 +55,8 @@ public struct BackendSettings: Sendable, Hashable {
     public let bindsTrustToNetwork: Bool
     /// `any` or `biometric`.
     public let deviceUnlock: String
+    /// Whether device keys are taken for keys that hardware keeps.
+    public let vouchesForDeviceKeys: Bool
   }
 
   /// How often something may be done: `count` at once, and as many again over `period`.
@@ -68,6 +70,7 @@ public struct BackendSettings: Sendable, Hashable {
     public let messagesPerHour: Int
     public let messagesPerHourOfAddress: Int?
     public let messagesPerHourOfKey: Int
+    public let accountsOfKey: Int
     public let codeRequestsOfAddress: Rate?
     public let codeRequestsOfKey: Rate
     public let requestsOfKey: Rate

@@ -97,6 +97,10 @@ public struct SettingKey: Sendable, Hashable {
       "policy.device_unlock", .choice(["any", "biometric"]), default: "any",
       "What devices are enrolled and sign in with: biometric is a key that biometry unlocks, by what the app says."),
     SettingKey(
+      "policy.hardware_keys", .choice(["on", "off"]), default: "off",
+      "Whether you vouch that your app keeps device keys in hardware that asks for the user's unlock: tokens then say hwk "
+        + "and aal2 for them, else pop and aal1."),
+    SettingKey(
       "policy.biometric_gate", .choice(["on", "off"]), default: "on",
       "Whether a client may put its biometric gate in front of the code."),
     SettingKey("policy.most_devices", .integer(1...100), default: "10", "Devices of one account."),
@@ -112,6 +116,8 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey(
       "limits.per_key.messages_per_hour", .cap(mostMessages, canBeOff: false), default: "30",
       "Messages that one app instance has sent, by SMS and by e-mail each."),
+    SettingKey(
+      "limits.per_key.accounts", .integer(mostMessages), default: "10", "Accounts that one app instance creates."),
     SettingKey(
       "limits.per_key.code_requests", .rate(canBeOff: false), default: "20/40s",
       "Requests of one app instance that send or guess codes."),

@@ -1,3 +1,4 @@
+internal import ByteCoding
 internal import YAMLSource
 
 /// A value that somebody gave, and where.
@@ -96,18 +97,33 @@ extension SettingsLayer {
 
   /// What the variables say that begin with `MFA_BACKEND_`. An empty one says nothing.
   ///
-  /// Names without `__` that are no key's are left alone: container networks make them up for a service of the backend's
-  /// name (`MFA_BACKEND_PORT`, `MFA_BACKEND_SERVICE_HOST`).
+  /// Names that container networks make up for a service of the backend's name are left alone (`MFA_BACKEND_PORT`,
+  /// `MFA_BACKEND_SERVICE_HOST`); every other name that is no setting's is refused, since it was meant to be one.
   init(environment: [String: String]) {
     for (name, text) in environment.sorted(by: { $0.key < $1.key })
     where name.hasPrefix(SettingKey.prefix) && !text.isEmpty {
       guard let key = SettingKey.all.first(where: { $0.variable == name }) else {
-        let isOurs = name.dropFirst(SettingKey.prefix.count).contains("__")
-        if isOurs { refuse(.environment(name), nil, "no setting has this variable") }
+        if !Self.isOfContainers(name) { refuse(.environment(name), nil, Self.reasonOfUnknown(name)) }
         continue
       }
       take(text, for: key, from: .environment(name), in: nil)
     }
+  }
+
+  /// Whether container networks make such a name up: Kubernetes for a service called `mfa-backend` or `mfa-backend-…`,
+  /// Docker for a link to one.
+  private static func isOfContainers(_ name: String) -> Bool {
+    let words = name.dropFirst(SettingKey.prefix.count).split(separator: "_", omittingEmptySubsequences: false)
+    guard !words.contains("") else { return false }
+    let hasPort = words.contains("PORT") && (words.last == "PORT" || words.contains { $0 == "TCP" || $0 == "UDP" })
+    let isService = zip(words, words.dropFirst()).contains { $0 == "SERVICE" && ($1 == "HOST" || $1 == "PORT") }
+    return hasPort || isService || words == ["NAME"] || words.first == "ENV"
+  }
+
+  private static func reasonOfUnknown(_ name: String) -> String {
+    let words = SettingKey.all.map { String($0.variable.dropFirst(SettingKey.prefix.count)) }
+    let meant = Spelling.nearest(to: name.dropFirst(SettingKey.prefix.count), in: words)
+    return "no setting has this variable" + (meant.map { "; did you mean \(SettingKey.prefix)\($0)?" } ?? "")
   }
 
   /// What the command line says.

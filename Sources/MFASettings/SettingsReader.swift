@@ -164,7 +164,7 @@ private struct SettingsSheet {
   /// What `email.from` is.
   private mutating func emailAddress(_ text: String) -> EmailAddress? {
     do throws(InvalidValue) {
-      return try EmailAddress(text)
+      return try EmailAddress(trusted: text)
     } catch {
       refuse("email.from", error.rule)
       return nil
@@ -197,6 +197,7 @@ private struct SettingsSheet {
       messagesPerHour: cap("limits.messages_per_hour") ?? 1,
       messagesPerHourOfAddress: cap("limits.per_ip.messages_per_hour"),
       messagesPerHourOfKey: cap("limits.per_key.messages_per_hour") ?? 1,
+      accountsOfKey: Int(value("limits.per_key.accounts")) ?? 1,
       codeRequestsOfAddress: SettingKey.rate(value("limits.per_ip.code_requests")),
       codeRequestsOfKey: rate("limits.per_key.code_requests"), requestsOfKey: rate("limits.per_key.requests"))
   }
@@ -215,6 +216,6 @@ private struct SettingsSheet {
       allowsBiometricGate: value("policy.biometric_gate") == "on",
       mostDevices: Int(value("policy.most_devices")) ?? 1, recoveryWait: SettingKey.wait(value("policy.recovery_wait")),
       stepUpScore: cap("policy.step_up_score"), bindsTrustToNetwork: value("policy.trust_networks") == "known",
-      deviceUnlock: value("policy.device_unlock"))
+      deviceUnlock: value("policy.device_unlock"), vouchesForDeviceKeys: value("policy.hardware_keys") == "on")
   }
 }

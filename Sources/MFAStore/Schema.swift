@@ -33,6 +33,7 @@ struct Schema {
       Step { try SQLRecords(sql: $0).renewNameKeys() }, Step(securityKeys),
       Step(recoveries + refusals + networks), Step(liveSessions + ages + obligations),
       Step(historyKeys),
+      Step(creators) { try SQLRecords(sql: $0).renewNameKeys() },
     ]
   }
 
@@ -191,6 +192,11 @@ struct Schema {
 
   private var liveSessions: [String] {
     ["CREATE INDEX sessions_live ON sessions (user_id, created_at) WHERE revoked_at IS NULL"]
+  }
+
+  /// Which app instance created an account; unknown for the accounts of older versions.
+  private var creators: [String] {
+    ["ALTER TABLE users ADD COLUMN created_by TEXT", "CREATE INDEX users_by_creator ON users (created_by)"]
   }
 
   /// Since when somebody has to have a second factor.

@@ -110,8 +110,8 @@ private struct AccessClaims: JWTPayload {
 }
 
 extension Session {
-  /// `aal2` once two factors are proved, or a hardware-bound key that the user unlocked; a texted code alone is `aal1`,
-  /// and so is all that a debug build proves.
+  /// `aal2` once two factors are proved, or a key of which the operator vouches that hardware keeps it and the user unlocks
+  /// it (`hwk`). Any other key alone is `aal1`, as is a code by SMS alone and all that a debug build proves.
   fileprivate var acr: String {
     binding != .debugBuild && scope == .full && (methods.contains("hwk") || methods.count > 1) ? "aal2" : "aal1"
   }

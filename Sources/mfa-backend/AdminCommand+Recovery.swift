@@ -15,8 +15,8 @@ extension AdminCommand {
           let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
           for (user, recovery) in found {
             try Console.print(
-              "\(user.username.text) started=\(recovery.startedAt) ready=\(recovery.readyAt)"
-                + " expires=\(recovery.expiresAt) from=\(recovery.address)")
+              "\(user.username.text) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
+                + " expires=\(recovery.expiresAt.wholeSecond) from=\(recovery.address)")
           }
           guard let name = found.last?.user.username, found.count == 200 else { return }
           last = name

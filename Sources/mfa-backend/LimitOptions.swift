@@ -19,6 +19,9 @@ struct LimitOptions: ParsableArguments {
   @Option(name: .customLong("key-messages-per-hour"), help: "Messages that one app instance has sent.")
   var messagesOfKey: String?
 
+  @Option(name: .customLong("key-accounts"), help: "Accounts that one app instance creates.")
+  var accountsOfKey: String?
+
   @Option(name: .customLong("key-code-requests"), help: "Requests of one app instance that send or guess codes.")
   var codeRequestsOfKey: String?
 
@@ -31,6 +34,7 @@ struct LimitOptions: ParsableArguments {
       SettingFlag("--ip-messages-per-hour", "limits.per_ip.messages_per_hour", messagesOfAddress),
       SettingFlag("--ip-code-requests", "limits.per_ip.code_requests", codeRequestsOfAddress),
       SettingFlag("--key-messages-per-hour", "limits.per_key.messages_per_hour", messagesOfKey),
+      SettingFlag("--key-accounts", "limits.per_key.accounts", accountsOfKey),
       SettingFlag("--key-code-requests", "limits.per_key.code_requests", codeRequestsOfKey),
       SettingFlag("--key-requests", "limits.per_key.requests", requestsOfKey),
     ].compactMap(\.self)

@@ -149,8 +149,8 @@ struct RunCommand: AsyncParsableCommand {
 extension CommandFault {
   /// What ends a service: in practice that it cannot listen.
   fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
-    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use (errno: 98)`.
-    let text = "\(error)"
+    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with a parenthesis too many.
+    let text = "\(error)".replacingOccurrences(of: ") (errno:", with: " (errno:")
     let reason = text.hasPrefix("bind(") ? text.split(separator: ": ").dropFirst().joined(separator: ": ") : text
     let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
     self.init(
@@ -181,6 +181,8 @@ extension Policy {
     stepUpScore = settings.policy.stepUpScore
     bindsTrustToNetwork = settings.policy.bindsTrustToNetwork
     deviceUnlock = Unlock(rawValue: settings.policy.deviceUnlock) ?? .biometric
+    vouchesForDeviceKeys = settings.policy.vouchesForDeviceKeys
+    mostAccountsOfInstance = settings.limits.accountsOfKey
     mostMessages = settings.limits.messagesPerHour
     mostMessagesOfAddress = settings.limits.messagesPerHourOfAddress
     mostMessagesOfInstance = settings.limits.messagesPerHourOfKey

@@ -23,6 +23,25 @@ struct NameTests {
     #expect(try Set(names.map { try Username($0) }).count == 1)
   }
 
+  @Test("names that differ in compatibility forms alone are one name, and the former key still tells them apart")
+  func compatibility() throws {
+    #expect(try Username("\u{FF21}dmin") == Username("admin"))
+    #expect(try Username("\u{FF21}dmin").formerKey == "\u{FF41}dmin")
+    #expect(try Username("\u{1D41A}da") == Username("ada"))
+  }
+
+  @Test(
+    "a new account's name has letters of one script",
+    arguments: [
+      ("admin", true), ("Jos\u{E9}-1_x", true), ("\u{430}\u{434}\u{43C}\u{438}\u{43D}", true), ("\u{430}dmin", false),
+      ("\u{3BF}livia", false), ("\u{1D41A}\u{434}", false), ("\u{6771}\u{4EAC}\u{30BF}\u{30EF}\u{30FC} tower", true),
+      ("a\u{3164}b", false), ("a\u{34F}b", false), ("ada \u{1F600}", true), ("\u{13A0}\u{13B3}", false),
+    ])
+  func scripts(_ text: String, _ isGood: Bool) throws {
+    let name = try Username(text)
+    if isGood { try name.checkAsNew() } else { #expect(throws: InvalidValue.self) { try name.checkAsNew() } }
+  }
+
   @Test("names that differ in more are several")
   func severalNames() throws {
     #expect(try Set(["ada", "\u{E1}da", "ad", "adas", "\u{430}da"].map(key)).count == 5)

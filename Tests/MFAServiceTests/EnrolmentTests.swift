@@ -96,6 +96,29 @@ struct EnrolmentTests {
     }
   }
 
+  @Test("X-030 an app instance creates as many accounts as the policy allows, and others are free to")
+  func mostAccounts() async throws {
+    var policy = Policy()
+    policy.mostAccountsOfInstance = 2
+    try await TestBackend.with(policy: policy) { backend in
+      let app = AppInstance.genuine()
+      for name in ["one", "two"] { #expect(try await backend.enrol(TestPhone(username: name, app: app)).status == 200) }
+      let third = try await backend.enrol(TestPhone(username: "three", app: app))
+      #expect(third.status == 409 && third["code"] == "too_many_accounts")
+      #expect(try await backend.enrol(TestPhone(username: "three")).status == 200)
+    }
+  }
+
+  @Test("a new account's name is refused if it mixes scripts or is another's in other characters")
+  func lookalikes() async throws {
+    try await TestBackend.with { backend in
+      #expect(try await backend.enrol(TestPhone(username: "admin")).status == 200)
+      let mixed = try await backend.enrol(TestPhone(username: "\u{430}dmin"))
+      #expect(mixed.status == 400 && mixed["message"]?.text?.hasPrefix("username") == true)
+      #expect(try await backend.enrol(TestPhone(username: "\u{FF21}dmin")).status == 401)
+    }
+  }
+
   @Test("A-091 another user cannot enrol a device id that is taken, and nothing is overwritten")
   func takenDevice() async throws {
     try await TestBackend.with { backend in

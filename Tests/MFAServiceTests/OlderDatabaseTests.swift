@@ -92,6 +92,34 @@ struct OlderDatabaseTests {
     }
   }
 
+  @Test(
+    "an account that would share its name with another one by today's rule keeps its old key, and is found by it",
+    arguments: TestDatabase.allCases)
+  func collidingNames(_ database: TestDatabase) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let old = try await OlderDatabase(database, version: 6, in: folder) { sql in
+        for (name, key) in [("admin", "admin"), ("\u{FF21}dmin", "\u{FF41}dmin"), ("\u{FF22}ob", "\u{FF42}ob")] {
+          try sql.run(
+            "INSERT INTO users (id, name_key, username, created_at, locked_at, admin) VALUES (?, ?, ?, ?, ?, ?)",
+            [.uuid(UUID()), .text(key), .text(name), .integer(1 as Int64), .null, .integer(0 as Int64)])
+        }
+        try sql.run(
+          """
+          INSERT INTO brakes (subject, account, failures_in_a_row, window_start, failures_in_window, last_use)
+          VALUES ('mfa:x', ?, 100, 1, 1, 1)
+          """, [.text("\u{FF42}ob")])
+      }
+      let store = try old.open()
+      let found = try await store.read { records in
+        try ["Admin", "\u{FF21}dmin", "bob", "\u{FF22}ob"].map { try records.user(named: Username($0))?.username.text }
+      }
+      #expect(found == ["admin", "\u{FF21}dmin", "\u{FF22}ob", "\u{FF22}ob"])
+      // An operator's unlock finds the attempt limit by the account's key of today.
+      try await store.write { try $0.removeBrakes(onAccount: "bob") }
+      #expect(try await store.read { try $0.brake(on: "mfa:x") } == nil)
+    }
+  }
+
   @Test("every column that rows are removed by has an index")
   func indices() async throws {
     try await Places.withTemporaryFolder { folder in

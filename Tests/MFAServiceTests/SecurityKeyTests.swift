@@ -85,7 +85,7 @@ struct SecurityKeyTests {
         #expect(
           try await scene.client.call("devices.list", ["username": "testuser"], token: full)["devices"]?.count == 1)
         let claims = try JSONValue(Data(#require(Base64URL.decode(full.split(separator: ".")[1]))))
-        #expect(claims["amr"] == ["hwk", "pop", "mfa"] && claims["acr"] == "aal2")
+        #expect(claims["amr"] == ["pop", "mfa"] && claims["acr"] == "aal2")
 
         let renamed = try await scene.client.call("webauthn.rename-key", ["id": id, "name": "Green"], token: full)
         #expect(renamed["name"] == "Green" && renamed["lastUsedAt"] == "2026-01-01T00:00:00Z")

@@ -23,8 +23,8 @@ struct SessionTests {
       let claims = try claims(await backend.signIn(phone)["token"]?.text)
       #expect(claims["iss"] == "mfa-backend")
       #expect(claims["aud"] == "mfa")
-      #expect(claims["amr"] == ["hwk"])
-      #expect(claims["acr"] == "aal2")
+      #expect(claims["amr"] == ["pop"])
+      #expect(claims["acr"] == "aal1")
       #expect(claims["cnf"]?["attest_key"] == .string(phone.app.keyHash))
       #expect((claims["exp"]?.int ?? 0) - (claims["iat"]?.int ?? 0) == 900)
     }

@@ -45,6 +45,7 @@ struct SettingsTests {
     #expect(settings.policy.recoveryWait == .seconds(86400))
     #expect(settings.policy.allowsBiometricGate && settings.policy.secondFactorFor == "nobody")
     #expect(settings.limits.messagesPerHour == 3000 && settings.limits.messagesPerHourOfAddress == 30)
+    #expect(settings.limits.accountsOfKey == 10 && !settings.policy.vouchesForDeviceKeys)
     #expect(settings.limits.messagesPerHourOfKey == 30 && settings.limits.codeRequestsOfAddress?.count == 100)
     #expect(settings.limits.codeRequestsOfAddress?.period == .seconds(50))
     #expect(settings.limits.codeRequestsOfKey.count == 20 && settings.limits.codeRequestsOfKey.period == .seconds(40))
@@ -84,6 +85,21 @@ struct SettingsTests {
       "MFA_BACKEND_PORT_80_TCP_ADDR": "10.0.0.1",
     ]
     #expect(try faults(Self.least, environment: environment).isEmpty)
+  }
+
+  @Test(
+    "a variable that is no setting's is refused, with the one that was probably meant",
+    arguments: [
+      ("MFA_BACKEND_LISTNE", "no setting has this variable; did you mean MFA_BACKEND_LISTEN?"),
+      (
+        "MFA_BACKEND_POLICY__MOST_DEVICE",
+        "no setting has this variable; did you mean MFA_BACKEND_POLICY__MOST_DEVICES?"
+      ),
+      ("MFA_BACKEND_ZZZZZZZZ", "no setting has this variable"),
+    ])
+  func unknownVariable(_ name: String, _ reason: String) throws {
+    #expect(try faults(Self.least, environment: [name: "x"]) == ["\(name): \(reason)"])
+    #expect(try faults(Self.least, environment: [name: ""]).isEmpty)
   }
 
   @Test(

@@ -11,6 +11,8 @@ public struct PushChallenge: Sendable, Hashable {
   public static let lifetime = Duration.seconds(120)
   /// How many of a user's may wait at once.
   public static let mostPending = 3
+  /// How many of a user's may begin in an hour without being approved.
+  public static let mostInAnHour = 10
   /// How long after a denial no other may begin.
   public static let coolOff = Duration.seconds(300)
 
@@ -57,5 +59,18 @@ public struct PushChallenge: Sendable, Hashable {
       approves ? "approve" : "deny", String(number),
     ]
     return Array(lines.map { $0 + "\n" }.joined().utf8)
+  }
+}
+
+extension PushChallenge {
+  /// When another one may begin after `recent`, a user's of the last hour; `nil` if at `now`.
+  static func pause(after recent: [PushChallenge], at now: Timestamp) -> Timestamp? {
+    let denied = recent.filter { $0.state == .denied }.compactMap(\.answeredAt).max()?.advanced(by: coolOff)
+    let pending = recent.filter { $0.state == .pending && now < $0.expiresAt }.map(\.expiresAt).sorted()
+    let begun = recent.filter { $0.state != .approved }.map { $0.createdAt.advanced(by: .seconds(3600)) }.sorted()
+    return [
+      denied, pending.count < mostPending ? nil : pending[pending.count - mostPending],
+      begun.count < mostInAnHour ? nil : begun[begun.count - mostInAnHour],
+    ].compactMap(\.self).filter { now < $0 }.max()
   }
 }

@@ -33,7 +33,7 @@ public struct Session: Sendable, Hashable {
   public let deviceID: DeviceID?
   public let binding: Binding
   public var scope: Scope
-  /// How the user proved who they are (RFC 8176): `hwk`, `sms`, `otp`, …
+  /// How the user proved who they are (RFC 8176): `pop`, `sms`, `otp`, …
   public var methods: [String]
   /// When a factor was last proved.
   public var authenticatedAt: Timestamp

@@ -10,12 +10,14 @@ public struct User: Sendable, Hashable {
   public var lockedAt: Timestamp?
   /// Whether its sessions may administer accounts.
   public var isAdmin: Bool
+  /// The app instance that created it; `nil` where it is not known, or where the account was read from a store.
+  public var createdBy: Binding?
   /// Since when, as far as it is known: an older version did not keep it.
   public var adminSince: Timestamp?
 
   public init(
     id: UUID, username: Username, createdAt: Timestamp, lockedAt: Timestamp? = nil, isAdmin: Bool = false,
-    adminSince: Timestamp? = nil
+    adminSince: Timestamp? = nil, createdBy: Binding? = nil
   ) {
     self.id = id
     self.username = username
@@ -23,6 +25,7 @@ public struct User: Sendable, Hashable {
     self.lockedAt = lockedAt
     self.isAdmin = isAdmin
     self.adminSince = adminSince
+    self.createdBy = createdBy
   }
 }
 

@@ -52,6 +52,8 @@ public protocol UserRecords {
   func user(_ id: UUID) throws -> User?
   func insert(_ user: User) throws
   func update(_ user: User) throws
+  /// How many accounts the app instance of `binding` created.
+  func countUsers(createdBy binding: Binding) throws -> Int
   /// All users after the one whose key is `key`, by key, at most `count`. The key is the one that is stored: of a name that
   /// an older version took it may be another one than the name has.
   func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)]
@@ -95,10 +97,11 @@ public protocol CodeRecords {
   /// The newest code for `subject`, open or not.
   func newestCode(for subject: String, _ channel: OneTimeCode.Channel) throws -> OneTimeCode?
   func update(_ code: OneTimeCode) throws
-  /// How many were made since `instant` for the subject or for the target, whichever are more.
-  func countCodes(for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp)
-    throws
-    -> Int
+  /// When the code at `rank` was made, among those since `instant` from the newest (rank 1) back. The codes for the subject
+  /// and the codes to the target are ranked apart; of two results the later one is given. `nil` if neither has as many.
+  func timeOfCode(
+    at rank: Int, for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
+  ) throws -> Timestamp?
   func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 

@@ -26,7 +26,7 @@ struct CodeTarget: Sendable {
 
 /// What counts the messages that one caller has had sent, and those of all.
 struct SendTally: Sendable {
-  enum Kind: String { case address, key }
+  enum Kind: String { case address, key, debugBuilds }
 
   /// The caller's address and app instance, each with the id of what it will be counted by.
   let origins: [(kind: Kind, subject: String, id: UUID)]
@@ -35,9 +35,11 @@ struct SendTally: Sendable {
 
   init(_ caller: Caller, _ premises: Premises) {
     let vault = premises.vault
-    var names = [(Kind.address, NetworkPrefix.block(of: caller.identity.clientAddress))]
-    // All debug builds are one app instance.
-    if caller.identity.binding != .debugBuild { names.append((.key, caller.identity.subject)) }
+    // All debug builds are one app instance, so they have no limit of one.
+    let names: [(Kind, String)] = [
+      (.address, NetworkPrefix.block(of: caller.identity.clientAddress)),
+      (caller.identity.binding == .debugBuild ? .debugBuilds : .key, caller.identity.subject),
+    ]
     origins = names.map { kind, name in
       let hash = vault.hash("\(kind):\(name)", as: "origin")
       return (kind, "sent:" + Hex.encode(hash.prefix(16)), premises.entropy.uuid())
@@ -52,74 +54,93 @@ extension Policy {
     switch kind {
     case .address: mostMessagesOfAddress
     case .key: mostMessagesOfInstance
+    case .debugBuilds: nil
     }
   }
 }
 
 extension CodeRecords {
-  /// Whether another code may go out now.
-  ///
-  /// - Throws: `.rateLimited` within a minute of the last one, and after five within an hour to the account or the
-  ///   target. An account that nobody has is refused at the same counts.
-  func checkPace(
-    of subject: String, to target: CodeTarget, _ channel: OneTimeCode.Channel, at now: Timestamp
-  ) throws {
-    if let last = try newestCode(for: subject, channel) {
-      let next = last.createdAt.advanced(by: OneTimeCode.resendInterval)
-      if now < next { throw Refusal.rateLimited(retryAfter: next.since(now)) }
-    }
-    let hourAgo = now.advanced(by: .seconds(-3600))
-    if try countCodes(for: subject, to: target.hash, channel, since: hourAgo) >= OneTimeCode.mostInAnHour {
-      throw Refusal.rateLimited(retryAfter: .seconds(3600))
-    }
+  /// When `most` codes within `period` leave room for another one: `nil` if they do at `now`.
+  func room(
+    below most: Int, within period: Duration, for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel,
+    at now: Timestamp
+  ) throws -> Timestamp? {
+    try timeOfCode(at: max(1, most), for: subject, to: target, channel, since: now.advanced(by: period * -1))?
+      .advanced(by: period)
   }
 
-  /// Whether the caller of `tally` may have another message sent, to whomever.
+  /// When another code may go out; `nil` if it may at `now`.
   ///
-  /// - Throws: `.rateLimited` after so many within an hour as `policy` allows to an address, to an app instance, in all.
-  func checkSends(
-    _ tally: SendTally, _ channel: OneTimeCode.Channel, _ policy: Policy, at now: Timestamp
-  ) throws {
-    let hourAgo = now.advanced(by: .seconds(-3600))
-    let inAll = try countCodes(for: "sent", to: tally.everybody, channel, since: hourAgo)
-    var isOver = inAll >= policy.mostMessages
-    for origin in tally.origins {
-      // One without a limit is counted as well, so that the answer takes as long and a limit set later finds its count.
-      let count = try countCodes(for: origin.subject, to: tally.nobody, channel, since: hourAgo)
-      if let limit = policy.mostMessages(of: origin.kind), count >= limit { isOver = true }
+  /// That is a minute after the last one for `subject`, and as soon as fewer than five went out within an hour for
+  /// `subject`, to `target`, and to `account`, if one is given. An account that nobody has is refused at the same counts.
+  func pace(
+    of subject: String, to target: CodeTarget, account: [UInt8]?, _ channel: OneTimeCode.Channel, at now: Timestamp
+  ) throws -> Timestamp? {
+    let most = OneTimeCode.mostInAnHour
+    let interval = try newestCode(for: subject, channel)?.createdAt.advanced(by: OneTimeCode.resendInterval)
+    return [
+      interval.flatMap { now < $0 ? $0 : nil },
+      try room(below: most, within: .seconds(3600), for: subject, to: target.hash, channel, at: now),
+      // No code has an empty subject. The row is looked for where there is no account, so that the answer takes as long.
+      try room(below: most, within: .seconds(3600), for: "", to: account ?? target.hash, channel, at: now),
+    ].compactMap(\.self).max()
+  }
+
+  /// When the caller of `tally` may have `count` more messages sent, whatever their recipients; `nil` if at `now`.
+  ///
+  /// `policy` limits the messages within an hour of an address, of an app instance, and in all. Where `count` exceeds a
+  /// limit, the hour has to be without any other message.
+  func sendRoom(
+    _ tally: SendTally, for count: Int = 1, _ channel: OneTimeCode.Channel, _ policy: Policy, at now: Timestamp
+  ) throws -> Timestamp? {
+    func room(below most: Int, for subject: String, to target: [UInt8]) throws -> Timestamp? {
+      guard most > 0 else { return now.advanced(by: .seconds(3600)) }
+      return try self.room(below: most - count + 1, within: .seconds(3600), for: subject, to: target, channel, at: now)
     }
-    if isOver { throw Refusal.rateLimited(retryAfter: .seconds(3600)) }
+    var ends = [try room(below: policy.mostMessages, for: "sent", to: tally.everybody)]
+    for origin in tally.origins {
+      // One without a limit is looked up as well, so that the answer takes as long and a limit set later finds its count.
+      let limit = policy.mostMessages(of: origin.kind)
+      let end = try room(below: limit ?? policy.mostMessages, for: origin.subject, to: tally.nobody)
+      if limit != nil { ends.append(end) }
+    }
+    return ends.compactMap(\.self).max()
   }
 
   /// Counts a message, by rows that stand among the codes and that no guess fits. One that is not sent, for want of an
   /// account, counts as well: else what is left would tell the two apart.
-  func countSend(_ tally: SendTally, _ channel: OneTimeCode.Channel, at now: Timestamp) throws {
+  ///
+  /// - Parameter account: what the count of an account has for it, where messages to it have one of their own.
+  func countSend(
+    _ tally: SendTally, account: [UInt8]? = nil, _ channel: OneTimeCode.Channel, at now: Timestamp
+  ) throws {
     for (index, origin) in tally.origins.enumerated() {
       try insert(
         OneTimeCode(
           id: origin.id, subject: origin.subject, channel: channel, hash: tally.nobody,
-          target: index == 0 ? tally.everybody : Array(tally.nobody.reversed()), createdAt: now, expiresAt: now,
-          isClaimed: true, isSpent: true))
+          target: index == 0 ? tally.everybody : account ?? Array(tally.nobody.reversed()), createdAt: now,
+          expiresAt: now, isClaimed: true, isSpent: true))
     }
   }
 }
 
 extension CodeRecords where Self: AuditRecords {
-  /// What `checkSends` and `checkPace` have against sending a code; it stands in the history then. `nil` if nothing.
+  /// The limits that a code has to wait for before it is sent, as a refusal that stands in the history; `nil` if none.
+  ///
+  /// - Parameter accountCount: what counts the codes to the account, if it is one that the caller belongs to.
   func refusalOfSending(
-    to target: CodeTarget, for subject: String, account: String, _ tally: SendTally, _ channel: OneTimeCode.Channel,
-    _ policy: Policy, by caller: Caller, at now: Timestamp
+    to target: CodeTarget, for subject: String, account: String, accountCount: [UInt8]? = nil, _ tally: SendTally,
+    _ channel: OneTimeCode.Channel, _ policy: Policy, by caller: Caller, at now: Timestamp
   ) throws -> Refusal? {
-    do {
-      try checkSends(tally, channel, policy, at: now)
-      try checkPace(of: subject, to: target, channel, at: now)
-      return nil
-    } catch let refusal as Refusal {
-      try note(
-        .codeWithheld, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now
-      )
-      return refusal
-    }
+    let ends = [
+      try sendRoom(tally, channel, policy, at: now),
+      try pace(of: subject, to: target, account: accountCount, channel, at: now),
+    ]
+    guard let end = ends.compactMap(\.self).max() else { return nil }
+    let refusal = Refusal.rateLimited(retryAfter: end.since(now))
+    try note(
+      .codeWithheld, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now)
+    return refusal
   }
 
   /// Notes a code that goes out; or, if there is nobody whom it could go to, that it does not. Either is one entry, so

@@ -20,7 +20,10 @@ public enum Refusal: Error, Sendable, Hashable {
   /// The device id belongs to someone, who is not the caller.
   case deviceExists
   case tooManyDevices(limit: Int)
+  /// The calling app instance has created so many accounts.
+  case tooManyAccounts(limit: Int)
   case noPhoneNumber
+  case noEmailAddress
   /// There is no such thing, or it is another's.
   case notFound
   /// Why is not said to the outside.
@@ -87,7 +90,9 @@ extension Refusal {
     case .deviceNotEnrolled: "device_not_enrolled"
     case .deviceExists: "device_exists"
     case .tooManyDevices: "too_many_devices"
+    case .tooManyAccounts: "too_many_accounts"
     case .noPhoneNumber: "no_phone_number"
+    case .noEmailAddress: "no_email_address"
     case .notFound: "not_found"
     case .codeInvalid(let fault): fault.rawValue
     case .codeExpired: "code_expired"

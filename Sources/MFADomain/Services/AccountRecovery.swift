@@ -97,7 +97,7 @@ public struct AccountRecovery: Sendable {
   public func stop(_ username: Username, _ code: CodeGuess, by caller: Caller) async throws {
     let now = premises.clock.now()
     let outcome = try await premises.store.write { [vault = premises.vault] records -> Result<UUID, Refusal> in
-      let user = try records.user(named: username.key)
+      let user = try records.user(named: username)
       let subject = "recovery-stop:\(username.key):\(caller.identity.subject)"
       var brake = try records.brake(on: subject) ?? Brake(at: now)
       func refuse(_ refusal: Refusal) throws -> Result<UUID, Refusal> {

@@ -20,7 +20,7 @@ extension Administration {
     let now = premises.clock.now()
     let userID = try await premises.store.write { [policy = premises.policy] records in
       try records.admit(actor, policy, at: now)
-      guard let user = try records.user(named: username.key),
+      guard let user = try records.user(named: username),
         try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
       else { throw Refusal.notFound }
       return user.id

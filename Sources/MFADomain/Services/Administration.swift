@@ -135,7 +135,7 @@ public struct Administration: Sendable {
     let now = premises.clock.now()
     let userID = try await premises.store.write { [policy = premises.policy] records in
       try records.admit(actor, policy, at: now)
-      guard let user = try records.user(named: username.key) else { throw Refusal.notFound }
+      guard let user = try records.user(named: username) else { throw Refusal.notFound }
       try body(user, records, now)
       try records.note(
         event, actor: actor.name, requestID: actor.requestID, account: user.username.key,

@@ -40,7 +40,7 @@ public struct Authentication: Sendable {
         return .failure(.deviceNotEnrolled)
       }
       try records.insert(challenge)
-      guard let device, owner?.username == username else { return .success((.secureEnclave, nil)) }
+      guard let device, owner?.isNamed(username) == true else { return .success((.secureEnclave, nil)) }
       guard device.method == .smsOTP, premises.policy.admits(device) else { return .success((device.method, nil)) }
       return .success(
         (
@@ -113,7 +113,7 @@ public struct Authentication: Sendable {
       guard var device = try records.device(deviceID), device.removedAt == nil, device.publicKey == key,
         let user = try records.user(device.userID)
       else { return try refuse(.authenticationFailed(.deviceChanged)) }
-      guard user.username == username else { return try refuse(.authenticationFailed(.deviceOfAnother)) }
+      guard user.isNamed(username) else { return try refuse(.authenticationFailed(.deviceOfAnother)) }
       guard try records.spend(challenge: challengeID, at: now) else {
         return try refuse(.authenticationFailed(records.challenge(challengeID).unspendable(at: now)))
       }
@@ -122,8 +122,7 @@ public struct Authentication: Sendable {
       device.lastUsed = now
       try records.save(device)
       let scope = try records.scope(after: trust, for: user, on: device, policy, by: caller, at: now)
-      // A debug build has no attested key that would vouch for where its own is kept (RFC 8176).
-      let method = caller.identity.binding == .debugBuild ? "swk" : "hwk"
+      let method = policy.reference(ofKeyBoundTo: caller.identity.binding)
       let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: [method])
       try records.begin(session, of: user, by: caller, at: now)
       try records.note(.signatureAccepted, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)

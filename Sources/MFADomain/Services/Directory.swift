@@ -20,7 +20,7 @@ public struct Directory: Sendable {
     let now = premises.clock.now()
     return try await premises.store.read { records in
       let (_, user) = try records.session(of: caller, at: now)
-      guard user.username == username else { throw Refusal.forbidden }
+      guard user.isNamed(username) else { throw Refusal.forbidden }
       return try records.devices(of: user.id)
     }
   }

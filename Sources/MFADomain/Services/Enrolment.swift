@@ -63,7 +63,7 @@ public struct Enrolment: Sendable {
       [premises] records -> Result<(device: Device, messages: [OutgoingMessage]), Refusal> in
       let (policy, vault) = (premises.policy, premises.vault)
       let known = try records.device(application.deviceID)
-      let user = try records.user(named: application.username.key)
+      let user = try records.user(named: application.username)
       if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) {
         return .success((known, []))
       }
@@ -80,12 +80,19 @@ public struct Enrolment: Sendable {
       {
         return .failure(refusal)
       }
-      let owner = user ?? User(id: newID, username: application.username, createdAt: now)
-      if user == nil { try records.insert(owner) }
+      let binding = caller.identity.binding
+      let owner = user ?? User(id: newID, username: application.username, createdAt: now, createdBy: binding)
+      if user == nil {
+        try application.username.checkAsNew()
+        if let refusal = try records.refusalOfAccount(named: application.username, by: caller, policy, at: now) {
+          return .failure(refusal)
+        }
+        try records.insert(owner)
+      }
       let device = Device(
         id: application.deviceID, userID: owner.id, model: application.model, method: application.method,
         authMethod: application.authMethod, publicKey: application.publicKey, phoneNumber: phoneNumber,
-        binding: caller.identity.binding, enrolledAt: now)
+        binding: binding, enrolledAt: now)
       try records.save(device)
       try records.removeChallenges(of: device.id)
       let isNew = known == nil || known?.removedAt != nil || application.recoveryToken != nil
@@ -233,13 +240,13 @@ public struct Enrolment: Sendable {
       throw Refusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
     }
     if bindingSuffices, isBound, caller.identity.binding != .debugBuild {
-      guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.username == username
+      guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.isNamed(username)
       else { throw Refusal.deviceNotEnrolled }
       guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
       return (known, user)
     }
     let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-    guard user.username == username else { throw Refusal.forbidden }
+    guard user.isNamed(username) else { throw Refusal.forbidden }
     guard let known, known.removedAt == nil, known.userID == user.id else { throw Refusal.deviceNotEnrolled }
     return (known, user)
   }
@@ -257,6 +264,20 @@ extension Enrolment.Application {
     else { return false }
     return try known.phoneNumber.map { try vault.openText($0, for: Enrolment.phonePlace(known.id)) }
       == phoneNumber?.text
+  }
+}
+
+extension UserRecords where Self: AuditRecords {
+  /// Why `caller` may not create another account, which stands in the history then; `nil` if they may. Debug builds share
+  /// one identity, so they have no limit.
+  fileprivate func refusalOfAccount(
+    named username: Username, by caller: Caller, _ policy: Policy, at now: Timestamp
+  ) throws -> Refusal? {
+    let (binding, limit) = (caller.identity.binding, policy.mostAccountsOfInstance)
+    guard binding != .debugBuild, try countUsers(createdBy: binding) >= limit else { return nil }
+    let refusal = Refusal.tooManyAccounts(limit: limit)
+    try note(.enrolmentRefused, by: caller, account: username.key, ["reason=\(refusal.cause)"], at: now)
+    return refusal
   }
 }
 

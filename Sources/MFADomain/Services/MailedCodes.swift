@@ -10,16 +10,21 @@ public struct MailedCodes: Sendable {
   static func subject(_ userID: UUID) -> String { "email:\(userID.uuidString.lowercased())" }
   static func place(_ userID: UUID) -> String { "user:\(userID.uuidString.lowercased()):email" }
 
-  /// Sends a code to the user's address. A user without one is answered alike.
+  /// Sends a code to the user's address.
+  ///
+  /// - Throws: `.noEmailAddress` if there is none. The caller has proved a factor of the account, so that is no news to
+  ///   others; and the status says so as well.
   public func send(by caller: Caller) async throws {
     let now = premises.clock.now()
     let (code, id) = (OneTimeCode.makeDigits(6, premises.entropy), premises.entropy.uuid())
     let tally = SendTally(caller, premises)
     let outcome = try await premises.store.write { [premises] records -> Result<OutgoingMessage?, Refusal> in
       let (_, user) = try records.session(of: caller, scope: .pending, at: now)
-      let address = try records.email(of: user.id).map {
-        try EmailAddress(premises.vault.openText($0, for: Self.place(user.id)))
+      guard let sealed = try records.email(of: user.id) else {
+        try records.noteSend(.email, isSent: false, by: caller, account: user.username.key, at: now)
+        return .failure(.noEmailAddress)
       }
+      let address = try EmailAddress(trusted: premises.vault.openText(sealed, for: Self.place(user.id)))
       return try Self.draft(
         code, id, to: address, isConfirmed: true, for: Self.subject(user.id), user, tally, premises, by: caller,
         in: records,
@@ -37,24 +42,27 @@ public struct MailedCodes: Sendable {
     let outcome = try await premises.store.write { [premises] records -> Result<OutgoingMessage?, Refusal> in
       let (session, user) = try records.freshSession(of: caller, maximumAge: premises.policy.freshProof, at: now)
       try records.admitToFactors(session)
-      let subject = Self.confirmation(of: address, user.id, premises.vault)
       return try Self.draft(
-        code, id, to: address, isConfirmed: false, for: subject, user, tally, premises, by: caller, in: records, at: now
+        code, id, to: address, isConfirmed: false, for: Self.offers(user.id), user, tally, premises, by: caller,
+        in: records, at: now
       )
     }
     if let message = try outcome.get() { premises.outbox.send(message) }
   }
 
-  /// Takes the address for the user's own, for the code that went there.
+  /// Takes the address for the user's own, for the code that went there. Only the newest offer can be confirmed, and wrong
+  /// codes count against the account, whatever addresses they name.
   public func confirm(_ address: EmailAddress, _ code: String, by caller: Caller) async throws {
     let now = premises.clock.now()
     let guess = try CodeGuess(code)
     let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
       let (session, user) = try records.session(of: caller, at: now)
       try records.admitToFactors(session)
-      let subject = Self.confirmation(of: address, user.id, premises.vault)
-      return try records.judge(.email, for: subject, by: caller, account: user.username.key, at: now) { code in
-        constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash) ? () : nil
+      let target = CodeTarget(address.key, isConfirmed: false, in: premises.vault)
+      return try records.judge(.email, for: Self.offers(user.id), by: caller, account: user.username.key, at: now) {
+        code in
+        let isRight = constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: premises.vault), code.hash)
+        return constantTimeEqual(target.hash, code.target) && isRight ? () : nil
       } then: {
         try records.saveEmail(premises.vault.seal(address.text, for: Self.place(user.id)), of: user.id)
         try records.note(.emailConfirmed, by: caller, account: user.username.key, at: now)
@@ -65,19 +73,16 @@ public struct MailedCodes: Sendable {
     premises.bell.ring(for: try outcome.get())
   }
 
-  private static func confirmation(of address: EmailAddress, _ userID: UUID, _ vault: Vault) -> String {
-    "\(subject(userID)):\(Hex.encode(vault.hash(address.key, as: "address").prefix(16)))"
-  }
+  /// Whose codes to addresses that are not confirmed are: one count for all addresses that an account offers.
+  private static func offers(_ userID: UUID) -> String { "\(subject(userID)):offer" }
 
   private static func draft(
-    _ code: String, _ id: UUID, to address: EmailAddress?, isConfirmed: Bool, for subject: String,
+    _ code: String, _ id: UUID, to address: EmailAddress, isConfirmed: Bool, for subject: String,
     _ user: User, _ tally: SendTally, _ premises: Premises, by caller: Caller, in records: any Records,
     at now: Timestamp
   ) throws -> Result<OutgoingMessage?, Refusal> {
     let vault = premises.vault
-    let target =
-      address.map { CodeTarget($0.key, isConfirmed: isConfirmed, in: vault) }
-      ?? CodeTarget(standingIn: vault.hash(subject, as: "no target"))
+    let target = CodeTarget(address.key, isConfirmed: isConfirmed, in: vault)
     let account = user.username.key
     let refusal = try records.refusalOfSending(
       to: target, for: subject, account: account, tally, .email, premises.policy, by: caller, at: now)
@@ -86,10 +91,9 @@ public struct MailedCodes: Sendable {
     try records.insert(
       OneTimeCode(
         id: id, subject: subject, channel: .email,
-        hash: address == nil ? target.hash : TextedCodes.hash(code, of: id, in: vault), target: target.hash,
-        createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
-    try records.noteSend(.email, isSent: address != nil, by: caller, account: account, at: now)
-    return .success(
-      address.map { OutgoingMessage(destination: .email($0), code: code, lifetime: OneTimeCode.lifetime) })
+        hash: TextedCodes.hash(code, of: id, in: vault), target: target.hash, createdAt: now,
+        expiresAt: now.advanced(by: OneTimeCode.lifetime), isClaimed: true))
+    try records.noteSend(.email, isSent: true, by: caller, account: account, at: now)
+    return .success(OutgoingMessage(destination: .email(address), code: code, lifetime: OneTimeCode.lifetime))
   }
 }

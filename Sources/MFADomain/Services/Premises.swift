@@ -37,6 +37,8 @@ public struct Policy: Sendable, Hashable {
   public var mostMessagesOfAddress: Int? = 30
   /// Messages within an hour that one app instance may have sent, by each channel.
   public var mostMessagesOfInstance = 30
+  /// Accounts that one app instance may create.
+  public var mostAccountsOfInstance = 10
   /// Messages within an hour to all users together, by each channel.
   public var mostMessages = 3000
   /// Whom the text of a code names for autofill.
@@ -58,12 +60,21 @@ public struct Policy: Sendable, Hashable {
   /// Whether a trusted device is spared the second factor in the networks alone that it was used from.
   public var bindsTrustToNetwork = false
   public var deviceUnlock = Unlock.any
+  /// Whether the operator vouches that the app keeps the keys of its devices in hardware that asks for the user's unlock.
+  /// Attestation proves the app's own key alone: where a device's key is kept shows nowhere.
+  public var vouchesForDeviceKeys = false
   /// Whether a client may put its biometric gate in front of the code.
   public var allowsBiometricGate = true
   /// Whom security keys sign for; `nil` where they are off.
   public var relyingParty: RelyingParty?
 
   public init() {}
+
+  /// How tokens name the proof by a device's key that `binding` is bound to (RFC 8176): by what was proved.
+  func reference(ofKeyBoundTo binding: Binding) -> String {
+    if binding == .debugBuild { return "swk" }
+    return vouchesForDeviceKeys ? "hwk" : "pop"
+  }
 
   /// Whether `user`, who has no second factor, must set one up before anything else.
   func blocks(_ user: User, at now: Timestamp) -> Bool { requirement(for: user, at: now)?.isInGrace == false }

@@ -20,14 +20,8 @@ public struct PushApproval: Sendable {
     let push = try await premises.store.write { records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
       guard session.scope != .setup else { throw Refusal.secondFactorRequired }
-      let recent = try records.pushes(of: user.id, since: now.advanced(by: PushChallenge.coolOff * -1))
-      if let denial = recent.filter({ $0.state == .denied }).compactMap(\.answeredAt).max() {
-        throw Refusal.rateLimited(retryAfter: denial.advanced(by: PushChallenge.coolOff).since(now))
-      }
-      let pending = recent.filter { $0.state == .pending && now < $0.expiresAt }
-      if pending.count >= PushChallenge.mostPending, let end = pending.map(\.expiresAt).min() {
-        throw Refusal.rateLimited(retryAfter: end.since(now))
-      }
+      let recent = try records.pushes(of: user.id, since: now.advanced(by: .seconds(-3600)))
+      if let end = PushChallenge.pause(after: recent, at: now) { throw Refusal.rateLimited(retryAfter: end.since(now)) }
       let push = PushChallenge(
         id: id, userID: user.id, sessionID: session.id, number: number, nonce: nonce,
         address: caller.identity.clientAddress, createdAt: now, expiresAt: now.advanced(by: PushChallenge.lifetime))

@@ -37,7 +37,7 @@ struct Recipient: Sendable {
       recipients.append(Recipient(destination: .phone(number), channel: .sms, target: target))
     }
     if let sealed = try records.email(of: user.id) {
-      let address = try EmailAddress(vault.openText(sealed, for: MailedCodes.place(user.id)))
+      let address = try EmailAddress(trusted: vault.openText(sealed, for: MailedCodes.place(user.id)))
       let target = CodeTarget(address.key, isConfirmed: true, in: vault)
       recipients.append(Recipient(destination: .email(address), channel: .email, target: target))
     }
@@ -74,12 +74,11 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     // Rows among the link codes, which are guessed at from outside as well; no guess fits them.
     let guesses = "recovery-guess:\(account)"
     let nothing = vault.hash(guesses, as: "no target")
-    let hourAgo = now.advanced(by: .seconds(-3600))
-    guard try countCodes(for: guesses, to: nothing, .link, since: hourAgo) < Recovery.mostGuessesInAnHour else {
-      return try refuse(.rateLimited(retryAfter: .seconds(3600)))
-    }
+    let end = try room(
+      below: Recovery.mostGuessesInAnHour, within: .seconds(3600), for: guesses, to: nothing, .link, at: now)
+    if let end { return try refuse(.rateLimited(retryAfter: end.since(now))) }
     brake.count(at: now)
-    let user = try user(named: account)
+    let user = try user(named: username)
     let id = user?.id ?? .nobody
     let hash = Authenticator.hash(code.text, of: id, vault)
     let isSetUp = try totp(of: id)?.confirmedAt != nil
@@ -106,19 +105,20 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
   func refusalOfBeginning(
     _ recipients: [Recipient], for user: User, _ draft: RecoveryDraft, _ premises: Premises, at now: Timestamp
   ) throws -> Refusal? {
-    do {
-      let hourAgo = now.advanced(by: .seconds(-3600))
-      for recipient in recipients {
-        try checkSends(SendTally(draft.caller, premises), recipient.channel, premises.policy, at: now)
-        let count = try countCodes(
-          for: Self.noticeSubject(user), to: recipient.target.hash, recipient.channel, since: hourAgo)
-        if count >= OneTimeCode.mostInAnHour { throw Refusal.rateLimited(retryAfter: .seconds(3600)) }
-      }
-      return nil
-    } catch let refusal as Refusal {
-      try noteRefusedRecovery("start", refusal.cause, by: draft.caller, account: user.username.key, at: now)
-      return refusal
+    let tally = SendTally(draft.caller, premises)
+    var ends: [Timestamp?] = []
+    for recipient in recipients {
+      let count = recipients.count { $0.channel == recipient.channel }
+      ends.append(try sendRoom(tally, for: count, recipient.channel, premises.policy, at: now))
+      ends.append(
+        try room(
+          below: OneTimeCode.mostInAnHour, within: .seconds(3600), for: Self.noticeSubject(user),
+          to: recipient.target.hash, recipient.channel, at: now))
     }
+    guard let end = ends.compactMap(\.self).max() else { return nil }
+    let refusal = Refusal.rateLimited(retryAfter: end.since(now))
+    try noteRefusedRecovery("start", refusal.cause, by: draft.caller, account: user.username.key, at: now)
+    return refusal
   }
 
   /// Uses the code with `hash` up, and begins.
@@ -142,7 +142,10 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     let phones = told.count { $0.channel == .sms }
     try note(
       .recoveryStarted, by: draft.caller, account: user.username.key,
-      ["recovery=\(name)", "ready=\(readyAt)", "sms=\(phones)", "email=\(told.count - phones)"], at: now)
+      [
+        "recovery=\(name)", "ready=\(readyAt.wholeSecond)", "sms=\(phones)",
+        "email=\(told.count - phones)",
+      ], at: now)
     _ = try append(.recoveryStarted, to: user.id, concerning: name, at: now)
     return recovery
   }

@@ -165,6 +165,10 @@ extension SessionRecords where Self: FactorRecords & SecurityKeyRecords {
   fileprivate func renew(_ session: inout Session, of user: User, _ policy: Policy, at now: Timestamp) throws {
     session.generation += 1
     session.rotatedAt = now
+    // It may have begun under an older version, or before the operator stopped vouching.
+    if !policy.vouchesForDeviceKeys {
+      session.methods = session.methods.map { $0 == "hwk" ? policy.reference(ofKeyBoundTo: session.binding) : $0 }
+    }
     if session.scope == .full, policy.blocks(user, at: now), try secondFactorSince(of: user.id) == nil {
       session.scope = .setup
     }

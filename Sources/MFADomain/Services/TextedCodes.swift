@@ -88,12 +88,13 @@ public struct TextedCodes: Sendable {
     let target = number.map {
       CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: premises.vault)
     }
+    // An app instance that has no device in the account does not count against it: or it could keep the owner's codes back.
+    let accountCount = device.map { premises.vault.hash("sms:\($0.userID.uuidString)", as: "account") }
     let refusal = try records.refusalOfSending(
-      to: target ?? CodeTarget(standingIn: draft.noTarget), for: draft.subject, account: draft.account, draft.tally,
-      .sms,
-      premises.policy, by: draft.caller, at: now)
+      to: target ?? CodeTarget(standingIn: draft.noTarget), for: draft.subject, account: draft.account,
+      accountCount: accountCount, draft.tally, .sms, premises.policy, by: draft.caller, at: now)
     if let refusal { return .failure(refusal) }
-    try records.countSend(draft.tally, .sms, at: now)
+    try records.countSend(draft.tally, account: accountCount, .sms, at: now)
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
@@ -168,7 +169,7 @@ public struct TextedCodes: Sendable {
   private func owner(
     of username: Username, by caller: Caller, in records: any Records
   ) throws -> (user: User, device: Device)? {
-    let user = try records.user(named: username.key)
+    let user = try records.user(named: username)
     let device = try records.devices(of: user?.id ?? .nobody).first {
       $0.binding == caller.identity.binding && $0.phoneNumber != nil
     }

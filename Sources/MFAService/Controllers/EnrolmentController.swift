@@ -24,7 +24,8 @@ struct EnrolmentController {
       pace: .slow,
       refusals: [
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
-        .tooManyDevices, .accountLocked, .secondFactorRequired, .codeInvalid, .codeExpired, .rateLimited,
+        .tooManyDevices, .tooManyAccounts, .accountLocked, .secondFactorRequired, .codeInvalid, .codeExpired,
+        .rateLimited,
         .recoveryPending,
       ]
     ) { (request: EnrollRequest, caller) in

@@ -44,7 +44,7 @@ struct SecondFactorController {
   private var resendEmail: Operation {
     Operation(
       "mfa.resend-email-otp", .post, "/auth/mfa/resend-email-otp", "Sends a code to the user's address.",
-      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.rateLimited]
+      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
     ) { (_: EmptyRequest, caller) in
       try await codes.send(by: caller)
       return MessageResponse(message: "Verification code sent")

@@ -19,7 +19,9 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case deviceNotEnrolled = "device_not_enrolled"
   case deviceExists = "device_exists"
   case tooManyDevices = "too_many_devices"
+  case tooManyAccounts = "too_many_accounts"
   case noPhoneNumber = "no_phone_number"
+  case noEmailAddress = "no_email_address"
   case codeInvalid = "invalid_code"
   case codeExpired = "expired_code"
   case rateLimited = "rate_limited"
@@ -40,8 +42,8 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
     case .notFound, .deviceNotEnrolled: 404
     case .methodNotAllowed: 405
     case .requestTimeout: 408
-    case .deviceExists, .tooManyDevices, .noPhoneNumber, .alreadyEnabled, .notEnabled, .securityKeyExists,
-      .tooManySecurityKeys, .recoveryPending:
+    case .deviceExists, .tooManyDevices, .tooManyAccounts, .noPhoneNumber, .noEmailAddress, .alreadyEnabled,
+      .notEnabled, .securityKeyExists, .tooManySecurityKeys, .recoveryPending:
       409
     case .codeExpired: 410
     case .payloadTooLarge: 413
@@ -136,6 +138,9 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .deviceNotEnrolled: self.init(.deviceNotEnrolled, "Device not enrolled")
     case .deviceExists: self.init(.deviceExists, "Device already enrolled")
     case .tooManyDevices(let limit): self.init(.tooManyDevices, "An account has at most \(limit) devices")
+    case .tooManyAccounts(let limit):
+      self.init(.tooManyAccounts, "An app instance creates at most \(limit) accounts")
+    case .noEmailAddress: self.init(.noEmailAddress, "No e-mail address on file")
     case .noPhoneNumber: self.init(.noPhoneNumber, "No phone number on file")
     case .notFound: self.init(.notFound, "Not found")
     case .codeInvalid: self.init(.codeInvalid, "Invalid code. Please try again.")

@@ -34,19 +34,25 @@ extension SQLRecords: CodeRecords {
       [.truth(code.isClaimed), .integer(code.failures), .truth(code.isSpent), .uuid(code.id)])
   }
 
-  func countCodes(
-    for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
-  ) throws -> Int {
-    let counts = try sql.rows(
+  func timeOfCode(
+    at rank: Int, for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
+  ) throws -> Timestamp? {
+    try sql.rows(
       """
-      SELECT
-        (SELECT COUNT(*) FROM codes WHERE subject = ? AND channel = ? AND created_at > ?) AS by_subject,
-        (SELECT COUNT(*) FROM codes WHERE target = ? AND channel = ? AND created_at > ?) AS by_target
+      SELECT MAX(created_at) AS at FROM (
+        SELECT created_at FROM (
+          SELECT created_at FROM codes WHERE subject = ? AND channel = ? AND created_at > ?
+          ORDER BY created_at DESC LIMIT 1 OFFSET ?) AS by_subject
+        UNION ALL
+        SELECT created_at FROM (
+          SELECT created_at FROM codes WHERE target = ? AND channel = ? AND created_at > ?
+          ORDER BY created_at DESC LIMIT 1 OFFSET ?) AS by_target) AS found
       """,
       [
-        .text(subject), .text(channel.rawValue), .time(instant), .blob(target), .text(channel.rawValue), .time(instant),
-      ])
-    return try counts.first.map { max(try $0.int("by_subject"), try $0.int("by_target")) } ?? 0
+        .text(subject), .text(channel.rawValue), .time(instant), .integer(rank - 1),
+        .blob(target), .text(channel.rawValue), .time(instant), .integer(rank - 1),
+      ]
+    ).first.flatMap { try $0.optional("at", $0.time) }
   }
 
   func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int {

@@ -13,10 +13,14 @@ extension SQLRecords: UserRecords {
 
   func insert(_ user: User) throws {
     try sql.run(
-      "INSERT INTO users (id, name_key, username, created_at, locked_at, admin, admin_since) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      """
+      INSERT INTO users (id, name_key, username, created_at, locked_at, admin, admin_since, created_by)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+      """,
       [
         .uuid(user.id), .text(user.username.key), .text(user.username.text), .time(user.createdAt),
         .time(user.lockedAt), .truth(user.isAdmin), .time(user.adminSince),
+        user.createdBy.map(SQLValue.binding) ?? .null,
       ])
   }
 
@@ -24,6 +28,11 @@ extension SQLRecords: UserRecords {
     try sql.run(
       "UPDATE users SET locked_at = ?, admin = ?, admin_since = ? WHERE id = ?",
       [.time(user.lockedAt), .truth(user.isAdmin), .time(user.adminSince), .uuid(user.id)])
+  }
+
+  func countUsers(createdBy binding: Binding) throws -> Int {
+    try sql.rows("SELECT COUNT(*) AS count FROM users WHERE created_by = ?", [.binding(binding)]).first?.int("count")
+      ?? 0
   }
 
   func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)] {
@@ -45,7 +54,8 @@ extension SQLRecords: UserRecords {
   }
 
   /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one that has
-  /// the key already keeps it, or else the one that comes first; the other is there for an operator.
+  /// the key already keeps it, or else the one that comes first; the other keeps its old key, by which `user(named:)` still
+  /// finds it. A key that is too long for an index stays as well. Attempt limits follow their account.
   func renewNameKeys() throws {
     var last = ""
     while true {
@@ -55,8 +65,11 @@ extension SQLRecords: UserRecords {
         let key = try Username(row.text("username")).key
         last = try row.text("name_key")
         // By their bytes: texts that differ in composition alone are equal as such.
-        guard Array(key.utf8) != Array(last.utf8), try !isAccount(key) else { continue }
+        guard Array(key.utf8) != Array(last.utf8), key.utf8.count <= Username.longestKey, try !isAccount(key) else {
+          continue
+        }
         try sql.run("UPDATE users SET name_key = ? WHERE id = ?", [.text(key), .text(row.text("id"))])
+        try sql.run("UPDATE brakes SET account = ? WHERE account = ?", [.text(key), .text(last)])
       }
       if users.count < 1000 { return }
     }
@@ -64,7 +77,8 @@ extension SQLRecords: UserRecords {
 
   static func user(_ row: SQLRow) throws -> User {
     User(
-      id: try row.uuid("id"), username: try Username(row.text("username")), createdAt: try row.time("created_at"),
+      id: try row.uuid("id"), username: try Username(kept: row.text("username"), key: row.text("name_key")),
+      createdAt: try row.time("created_at"),
       lockedAt: try row.optional("locked_at", row.time), isAdmin: try row.truth("admin"),
       adminSince: try row.optional("admin_since", row.time))
   }

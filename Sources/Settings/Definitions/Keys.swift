@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 /// Every setting, once. The file's grammar, the environment's names, the spelling suggestions, the JSON Schema and the
 /// reference all come from here.
 enum Keys {

@@ -1,3 +1,5 @@
+internal import ByteCoding
+
 extension Kind where Value == Bool {
   /// YAML 1.1's other spellings are refused, since half of the tools read them as texts.
   static var boolean: Kind {

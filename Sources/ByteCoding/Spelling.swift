@@ -1,7 +1,7 @@
 /// Finds what was probably meant.
-enum Spelling {
+public enum Spelling {
   /// The candidate with the fewest typing errors from `word`, if that is at most one in three letters.
-  static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
+  public static func nearest(to word: some StringProtocol, in candidates: some Sequence<String>) -> String? {
     let allowed = max(1, min(3, word.count / 3))
     let measured = candidates.map { (candidate: $0, distance: distance(word.lowercased(), $0.lowercased())) }
     guard let best = measured.min(by: { $0.distance < $1.distance }), best.distance <= allowed else { return nil }
@@ -10,7 +10,7 @@ enum Spelling {
 
   /// How many letters have to be put in, left out, replaced or swapped with their neighbour to turn one word into the
   /// other (the restricted Damerau-Levenshtein distance).
-  static func distance(_ first: String, _ second: String) -> Int {
+  public static func distance(_ first: String, _ second: String) -> Int {
     let (first, second) = (Array(first), Array(second))
     var beforeLast: [Int] = []
     var last = Array(0...second.count)
