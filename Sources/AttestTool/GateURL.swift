@@ -12,22 +12,23 @@ struct GateURL: Sendable, Hashable {
   let target: String
 
   init(_ text: String) throws(Failure) {
+    let shown = Self.withoutUser(text)
     guard var parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
-      throw Failure(.usage, "not a URL: \(text)", hint: Self.hint)
+      throw Failure(.usage, "not a URL: \(shown)", hint: Self.hint)
     }
     guard scheme == "wss" || scheme == "https" else {
       let isPlain = scheme == "ws" || scheme == "http"
       throw Failure(
-        .usage, isPlain ? "a gate is never spoken to without TLS: \(text)" : "not the address of a gate: \(text)",
+        .usage, isPlain ? "a gate is never spoken to without TLS: \(shown)" : "not the address of a gate: \(shown)",
         hint: Self.hint)
     }
     guard let host = parts.host.map(Self.withoutBrackets), Self.isHost(host), parts.user == nil, parts.password == nil,
       parts.fragment == nil, let port = UInt16(exactly: parts.port ?? 443), port > 0
     else {
-      throw Failure(.usage, "not the address of a gate: \(text)", hint: Self.hint)
+      throw Failure(.usage, "not the address of a gate: \(shown)", hint: Self.hint)
     }
     parts.scheme = "wss"
-    guard let url = parts.url else { throw Failure(.usage, "not a URL: \(text)", hint: Self.hint) }
+    guard let url = parts.url else { throw Failure(.usage, "not a URL: \(shown)", hint: Self.hint) }
     self.url = url
     self.host = host
     self.port = port
@@ -36,6 +37,13 @@ struct GateURL: Sendable, Hashable {
   }
 
   private static let hint = "an address is like wss://localhost:6200/"
+
+  /// `text` without what may be a user and a password: what stands between the scheme and the last `@`.
+  private static func withoutUser(_ text: String) -> String {
+    let start = text.firstRange(of: "://")?.upperBound ?? text.startIndex
+    guard let end = text.lastIndex(of: "@"), start <= end else { return text }
+    return text[..<start] + "…" + text[end...]
+  }
 
   /// The value of the `Host` field.
   var hostField: String {

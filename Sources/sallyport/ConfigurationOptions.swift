@@ -15,8 +15,11 @@ struct ConfigurationOptions: ParsableArguments {
     for setting in settings {
       let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
+        // A value that is not set apart from its key may be a secret.
+        let key = setting.prefix { $0.isLetter || $0.isNumber || "._[]-".contains($0) }
         throw CommandFailure(
-          .configuration, error: "--set \(setting): no value", hint: "write --set KEY=VALUE, as --set listen.port=6201")
+          .configuration, error: "--set \(key)\(key.endIndex == setting.endIndex ? "" : "…"): no value",
+          hint: "write --set KEY=VALUE, as --set listen.port=6201")
       }
       flags.append(FlagSetting(flag: "--set", key: String(parts[0]), text: String(parts[1])))
     }

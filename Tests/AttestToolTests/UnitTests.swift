@@ -28,12 +28,13 @@ struct GateURLTests {
   }
 
   @Test(arguments: [
-    "", "wss://", "wss:///x", "ws://localhost", "ftp://localhost", "localhost:6200", "wss://a@b/", "wss://a:b@c/",
+    "", "wss://", "wss:///x", "ws://localhost", "ftp://localhost", "localhost:6200", "wss://a@b/", "wss://a:secret@c/",
     "wss://host/#fragment", "wss://host:99999/", "wss://ho%2Fst/", "wss://host:0/", "wss://ho st/", "wss://[::zz]/",
   ])
   func `is refused if it is another thing`(text: String) {
     let failure = #expect(throws: Failure.self) { try GateURL(text) }
     #expect(failure?.status == .usage)
+    #expect(failure?.message.contains("secret") != true)
   }
 }
 

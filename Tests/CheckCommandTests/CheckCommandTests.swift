@@ -157,6 +157,18 @@ struct CheckCommandTests {
     }
   }
 
+  @Test("does not print what it cannot tell apart from a key")
+  func settingWithoutKey() async throws {
+    try await Shell.with { shell in
+      try shell.write(sound, to: "gate.yaml")
+      let (status, output, errors) = try await shell.sallyport([
+        "check", "-c", "gate.yaml", "--set", "store.url:postgres://u:hunter2word@h/x",
+      ])
+      #expect(status == 78 && errors.first == "error: --set store.url…: no value")
+      #expect(!(output + errors).joined().contains("hunter"))
+    }
+  }
+
   @Test("refuses a store that every user can access, as run does, and warns of one that a group can")
   func readableStore() async throws {
     try await Shell.with { shell in

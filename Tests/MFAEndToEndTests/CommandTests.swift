@@ -193,7 +193,7 @@ struct CommandTests {
     StartFault(
       testDescription: "a database with another scheme of encoding",
       arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
-      status: 78, error: "error: database: it has an @ or / in user or password that is not encoded"),
+      status: 78, error: "error: database: it has an @, / or ? in user or password that is not encoded"),
     StartFault(
       testDescription: "a port that is none",
       arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,

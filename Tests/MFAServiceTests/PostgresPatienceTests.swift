@@ -38,8 +38,10 @@ struct PostgresPatienceTests {
   @Test(
     "a URL is taken only if nothing of a password can be taken for something else",
     arguments: [
-      ("postgres://u:p@h/d", true), ("postgres://h1,h2/d?sslmode=require", true), ("postgres:///d?host=/run/p@q", true),
+      ("postgres://u:p@h/d", true), ("postgres://h1,h2/d?sslmode=require", true),
+      ("postgres:///d?host=/run/p%40q", true),
       ("postgres://u:se/cret@h/d", false), ("postgres://u:se@cret@h/d", false),
+      ("postgres://u:se?cret@h/d", false), ("postgres://u:p@h/d?application_name=cret@x", false),
       ("postgres://u:p@h/d?nosuch=secret", false),
       ("postgres://u:p@h/d?secret", false), ("postgres://u:%zzsecret@h/d", false),
     ])

@@ -15,7 +15,7 @@ public enum PostgresURL {
   /// What the URL sets, by libpq's keywords.
   static func options(of url: String) throws(PostgresConnection.Fault) -> [String: String] {
     guard isUnambiguous(url) else {
-      throw PostgresConnection.Fault(code: "", message: "it has an @ or / in user or password that is not encoded")
+      throw PostgresConnection.Fault(code: "", message: "it has an @, / or ? in user or password that is not encoded")
     }
     var message: UnsafeMutablePointer<CChar>?
     guard let first = PQconninfoParse(url, &message) else {
@@ -46,12 +46,12 @@ public enum PostgresURL {
     return lines(first + "…" + last)
   }
 
-  /// Whether the at sign that ends user and password is the only one, and stands before the path: with another one libpq
-  /// would take a part of the password for a host or a database, and say so.
+  /// Whether there is one way to read `url`: at most one `@`, and no `/` or `?` before it. With another one libpq would
+  /// take a part of the password for a host, a database or a parameter, and say so.
   private static func isUnambiguous(_ url: String) -> Bool {
     guard let scheme = url.firstRange(of: "://") else { return false }
-    let body = url[scheme.upperBound...].prefix { $0 != "?" }
+    let body = url[scheme.upperBound...]
     guard let sign = body.lastIndex(of: "@") else { return true }
-    return !body[..<sign].contains { $0 == "@" || $0 == "/" }
+    return !body[..<sign].contains { "@/?".contains($0) }
   }
 }
