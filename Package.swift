@@ -8,27 +8,56 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// A Swift target of the house: every one is built with the same settings and names all that it imports.
-func target(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+/// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows from
+/// which other rooms a room may import.
+enum Room: String {
+  /// For everyone: bytes, cryptography, logs, metrics, signals, borders to C.
+  case common = "Common"
+  /// Pure verification of devices: no clock, no input or output, nothing asynchronous.
+  case attestation = "Attestation"
+  /// The gate, from policy to socket.
+  case gate = "Gate"
+  /// What an app embeds, and a device without a phone.
+  case device = "Device"
+  /// The service behind the gate.
+  case mfa = "MFA"
+
+  func source(_ folder: String) -> String { "Sources/\(rawValue)/\(folder)" }
+  func test(_ folder: String) -> String { "Tests/\(rawValue)/\(folder)" }
 }
 
-func executable(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+/// A Swift target: every one is built with the same settings and names all that it imports.
+func target(_ room: Room, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, path: room.source(name), swiftSettings: settings)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+func executable(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, path: room.source(name), swiftSettings: settings)
+}
+
+/// A target of C sources.
+func cTarget(_ room: Room, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, path: room.source(name))
+}
+
+/// A C library of the system; `package` is the Debian package that has its headers.
+func library(_ name: String, pkgConfig: String? = nil, package: String? = nil) -> Target {
+  .systemLibrary(
+    name: name, path: Room.common.source(name), pkgConfig: pkgConfig, providers: package.map { [.apt([$0])] })
+}
+
+func tests(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, path: room.test(name), swiftSettings: settings)
 }
 
 /// What several test targets share; it stands among them.
-func support(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: settings)
+func support(_ room: Room, _ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: room.test(name), swiftSettings: settings)
 }
 
 /// A program that tests or measurements run; it stands among them.
-func program(_ name: String, in folder: String, _ dependencies: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: dependencies, path: "Tests/\(folder)", swiftSettings: settings)
+func program(_ room: Room, _ name: String, in folder: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, path: room.test(folder), swiftSettings: settings)
 }
 
 /// The gate builds and is tested without the MFA backend, its server framework and NIO when this is set.
@@ -56,50 +85,52 @@ let package = Package(
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
-    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-    .systemLibrary(name: "CLinux"),
-    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-    .systemLibrary(name: "CLibCBOR", pkgConfig: "libcbor", providers: [.apt(["libcbor-dev"])]),
+    library("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+    library("CLinux"),
+    library("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
+    library("CLibCBOR", pkgConfig: "libcbor", package: "libcbor-dev"),
 
-    target("ByteCoding"),
-    target("CBOR", ["CLibCBOR"]),
-    target("Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
-    target("AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
-    target("Locking"),
-    target("AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
-    target("Transport"),
-    .target(name: "CRecordBuffers", dependencies: ["COpenSSL"]),
-    target("TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
+    target(.common, "ByteCoding"),
+    target(.common, "CBOR", ["CLibCBOR"]),
+    target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
+    target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
+    target(.common, "Locking"),
+    target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
+    target(.gate, "Transport"),
+    cTarget(.gate, "CRecordBuffers", ["COpenSSL"]),
+    target(.gate, "TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
-      "GateService",
+      .gate, "GateService",
       [
         "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Prometheus", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
-    target("Prometheus", ["Locking"]),
-    target("JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
+    target(.common, "Prometheus", ["Locking"]),
+    target(.common, "JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
     target(
-      "SQLiteStore",
+      .gate, "SQLiteStore",
       [
         "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "ProcessSignals",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
-    target("PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
-    target("KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
-    target("YAMLSource", [.product(name: "Yams", package: "Yams")]),
-    target("Settings", ["ByteCoding", "YAMLSource"]),
-    target("Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
-    target("ClientAuthority", ["ByteCoding", "Cryptography"]),
-    target("Systemd"),
-    .target(name: "CSignals"),
-    .target(name: "CEarlySignals"),
-    target("ProcessSignals", ["CSignals", "Locking"]),
-    .target(name: "CSuccessor"),
-    target("Succession", ["CSuccessor", "Locking"]),
-    target("AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
-    target("SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
+    target(.gate, "PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
+    target(.gate, "KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+    target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
+    target(.gate, "Settings", ["ByteCoding", "YAMLSource"]),
+    target(
+      .gate, "Preflight", ["AttestGate", "ByteCoding", "Cryptography", "Settings", "Transport", "TransportEngine"]),
+    target(.gate, "ClientAuthority", ["ByteCoding", "Cryptography"]),
+    target(.common, "Systemd"),
+    cTarget(.common, "CSignals"),
+    cTarget(.common, "CEarlySignals"),
+    target(.common, "ProcessSignals", ["CSignals", "Locking"]),
+    cTarget(.gate, "CSuccessor"),
+    target(.gate, "Succession", ["CSuccessor", "Locking"]),
+    target(
+      .device, "AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+    target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     executable(
-      "sallyport",
+      .gate, "sallyport",
       [
         "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateService",
         "JSONLog", "KeyTransfer", "Locking", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus",
@@ -107,146 +138,153 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    executable("attest", ["AttestTool", "ProcessSignals", "TransportEngine"]),
+    executable(.device, "attest", ["AttestTool", "ProcessSignals", "TransportEngine"]),
     target(
-      "AttestTool",
+      .device, "AttestTool",
       [
         "AttestClient", "ByteCoding", "Cryptography", "Locking", "ProcessSignals", "SimulatedDevice", "Transport",
         "TransportEngine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
-    support("TestSupport", ["Locking"]),
+    support(.common, "TestSupport", ["Locking"]),
     support(
-      "GateFixtures",
+      .gate, "GateFixtures",
       ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "SQLiteStore"]),
     support(
-      "GateProcesses", ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
-    support("PostgresServers", ["Locking", "TestSupport"]),
-    support("GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
-    program("guide-client", in: "GuideClient", ["GuideShim", "SimulatedDevice"]),
+      .gate, "GateProcesses",
+      ["ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine"]),
+    support(.common, "PostgresServers", ["Locking", "TestSupport"]),
+    support(.device, "GuideShim", ["AttestClient", "Cryptography", "Locking", "SimulatedDevice"]),
+    program(.device, "guide-client", in: "GuideClient", ["GuideShim", "SimulatedDevice"]),
     program(
-      "gate-bench", in: "GateBenchmark",
+      .gate, "gate-bench", in: "GateBenchmark",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
         "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
-    support("StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+    support(.gate, "StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
 
-    tests("AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
-    tests("AppAttestTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
     tests(
-      "AttestClientTests",
+      .attestation, "AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
+    tests(
+      .attestation, "AppAttestTests",
+      ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice", "TestSupport"]),
+    tests(
+      .device, "AttestClientTests",
       [
         "AttestClient", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
         "TransportEngine",
       ]),
     tests(
-      "AttestGateTests",
+      .gate, "AttestGateTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
         "SQLiteStore", "StoreConformance",
       ]),
     tests(
-      "AttestToolTests",
+      .device, "AttestToolTests",
       [
         "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
         "attest", "sallyport", "Locking", "TestSupport",
       ]),
-    tests("ByteCodingTests", ["ByteCoding"]),
+    tests(.common, "ByteCodingTests", ["ByteCoding"]),
     tests(
-      "ClusterTests",
+      .gate, "ClusterTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers",
         "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
         "TransportEngine", "attest", "sallyport",
       ]),
-    tests("CBORTests", ["CBOR", "ByteCoding"]),
-    tests("ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
-    tests("CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
-    tests("CryptographyTests", ["Cryptography", "ByteCoding"]),
+    tests(.common, "CBORTests", ["CBOR", "ByteCoding"]),
+    tests(.gate, "ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
+    tests(.common, "CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
+    tests(.common, "CryptographyTests", ["Cryptography", "ByteCoding"]),
     tests(
-      "EndToEndTests",
+      .gate, "EndToEndTests",
       [
         "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
         "TransportEngine", "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
-      "GateServiceTests",
+      .gate, "GateServiceTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "Prometheus", "SimulatedDevice", "SQLiteStore", "Transport", .product(name: "Logging", package: "swift-log"),
+        "Prometheus", "SimulatedDevice", "SQLiteStore", "TestSupport", "Transport",
+        .product(name: "Logging", package: "swift-log"),
       ]),
     tests(
-      "GuideTests",
+      .device, "GuideTests",
       [
         "GateProcesses", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "guide-client", "attest",
         "sallyport",
       ]),
     tests(
-      "OperatorTests",
+      .gate, "OperatorTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "GateService", "KeyTransfer",
         "Locking",
         "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
         "sallyport", .product(name: "Logging", package: "swift-log"),
       ]),
-    tests("JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
+    tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(
-      "LoadTests",
+      .gate, "LoadTests",
       [
         "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers", "SimulatedDevice", "TestSupport",
         "Transport", "TransportEngine", "attest", "sallyport",
       ]),
     tests(
-      "SQLiteStoreTests",
+      .gate, "SQLiteStoreTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "GateFixtures", "SQLiteStore", "StoreConformance",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
-      "PostgresStoreTests",
+      .gate, "PostgresStoreTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SimulatedDevice",
         "StoreConformance", "TestSupport",
       ]),
     tests(
-      "StoreCommandTests",
+      .gate, "StoreCommandTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
-    tests("LockingTests", ["Locking"]),
-    tests("PrometheusTests", ["Prometheus"]),
+    tests(.common, "LockingTests", ["Locking"]),
+    tests(.common, "PrometheusTests", ["Prometheus"]),
     tests(
-      "PreflightTests",
+      .gate, "PreflightTests",
       [
         "AttestGate", "ByteCoding", "Cryptography", "Preflight", "SQLiteStore", "Settings", "SimulatedDevice",
         "TestSupport", "Transport", "TransportEngine",
       ]),
-    tests("ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
+    tests(.gate, "ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
     tests(
-      "SeeingTests",
+      .gate, "SeeingTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "SimulatedDevice", "TestSupport",
         "Transport", "TransportEngine", "attest", "sallyport",
       ]),
-    tests("ShippingTests", ["sallyport", "attest", "TestSupport"]),
-    tests("SystemdTests", ["Systemd"]),
-    tests("ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
-    tests("SuccessionTests", ["Succession", "Systemd", "TestSupport"]),
-    tests("CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
-    tests("SettingsTests", ["ByteCoding", "Settings", "TestSupport"]),
+    tests(.gate, "ShippingTests", ["sallyport", "attest", "TestSupport"]),
+    tests(.common, "SystemdTests", ["Systemd"]),
+    tests(.common, "ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
+    tests(.gate, "SuccessionTests", ["Succession", "Systemd", "TestSupport"]),
+    tests(.gate, "CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
+    tests(.gate, "SettingsTests", ["ByteCoding", "Settings", "TestSupport"]),
     tests(
-      "SimulatedDeviceTests", ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
+      .device, "SimulatedDeviceTests",
+      ["AppAttest", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Locking"]),
     tests(
-      "TransportEngineTests",
+      .gate, "TransportEngineTests",
       [
         "TransportEngine", "Transport", "ByteCoding", "COpenSSL", "ClientAuthority", "Cryptography", "Locking",
         "SimulatedDevice", "TestSupport",
       ]),
     tests(
-      "VerifyCommandTests", ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
+      .gate, "VerifyCommandTests",
+      ["sallyport", "AppAttest", "ByteCoding", "Cryptography", "SimulatedDevice", "TestSupport"]),
   ]
 )
 
@@ -282,14 +320,16 @@ if !gateOnly && !fuzzing {
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
   ]
   package.targets += [
-    target("MFAWire"),
-    target("MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
-    target("MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
-    target("MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
+    target(.mfa, "MFAWire"),
+    target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
+    target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
     target(
-      "MFADelivery", ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
+      .mfa, "MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
     target(
-      "MFAService",
+      .mfa, "MFADelivery",
+      ["MFADomain", "ByteCoding", "Locking", httpClient, lifecycle, logging, metrics] + nio + [nioSSL]),
+    target(
+      .mfa, "MFAService",
       [
         "MFADomain", "MFATokens", "MFAWire", "ByteCoding", "Locking", hummingbird, hummingbirdCore, lifecycle, logging,
         metrics,
@@ -297,44 +337,44 @@ if !gateOnly && !fuzzing {
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
       ] + nio),
-    target("MFASettings", ["ByteCoding", "MFADomain", "YAMLSource"]),
-    target("MFAMetrics", ["Locking", "Prometheus", metrics]),
+    target(.mfa, "MFASettings", ["ByteCoding", "MFADomain", "YAMLSource"]),
+    target(.mfa, "MFAMetrics", ["Locking", "Prometheus", metrics]),
     executable(
-      "mfa-backend",
+      .mfa, "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
         "ByteCoding", "CEarlySignals", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(
-      "MFAFixtures",
+      .mfa, "MFAFixtures",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFAService", "MFAWire", "ByteCoding", "CBOR", "Locking", "TestSupport",
         crypto, cryptoExtras, jwtKit, httpClient, logging,
       ] + nio),
     program(
-      "mfa-bench", in: "MFABenchmark",
+      .mfa, "mfa-bench", in: "MFABenchmark",
       [
         "ByteCoding", "TestSupport", crypto, httpClient,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
-    tests("MFASettingsTests", ["MFASettings"]),
-    tests("MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", crypto]),
+    tests(.mfa, "MFASettingsTests", ["MFASettings", "TestSupport"]),
+    tests(.mfa, "MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", crypto]),
     tests(
-      "MFAServiceTests",
+      .mfa, "MFAServiceTests",
       [
         "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
         "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
-      "MFAEndToEndTests",
+      .mfa, "MFAEndToEndTests",
       [
         "ByteCoding", "GateProcesses", "MFADomain", "MFAFixtures", "MFAStore", "PostgresServers", "SimulatedDevice",
         "TestSupport", crypto,
         "attest", "mfa-backend", "sallyport",
       ]),
     tests(
-      "MFADeliveryTests",
+      .mfa, "MFADeliveryTests",
       [
         "MFADelivery", "MFADomain", "MFAFixtures", "ByteCoding", "Locking", "TestSupport", hummingbird, lifecycle,
         logging,
@@ -369,7 +409,7 @@ if fuzzing {
   package.targets.removeAll { $0.type == .test }
   package.targets.append(
     support(
-      "Fuzzing",
+      .gate, "Fuzzing",
       [
         "AppAttest", "AttestGate", "ByteCoding", "CBOR", "COpenSSL", "Cryptography", "GateService", "Settings",
         "SimulatedDevice", "Transport", "TransportEngine",

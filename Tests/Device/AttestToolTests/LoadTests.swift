@@ -1,0 +1,345 @@
+import Foundation
+import Glibc
+import Locking
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@testable import AttestTool
+
+/// What `attest load --json` prints.
+private struct Report: Decodable {
+  struct Latency: Decodable { let p50, p90, p99, p999, max: Double }
+
+  let mode: String
+  let count: Int
+  let losses: Int
+  let mismatches: Int
+  let latencyMicroseconds: Latency?
+
+  init(_ outcome: Outcome) throws { self = try JSONDecoder().decode(Report.self, from: Data(outcome.output.utf8)) }
+}
+
+@Suite("attest load and a gate", .serialized)
+struct LoadCommandTests {
+  @Test(
+    "sends each message when the last one is back, and compares every byte",
+    arguments: [(size: "0", connections: 3), ("64", 5), ("16KiB", 3), ("256KiB", 2)])
+  func pingPong(size: String, connections: Int) async throws {
+    let house = try await House()
+    let outcome = try await house.attest(
+      "load", house.url, "-c", "\(connections)", "--messages", "20", "--size", size, "--verify", "--json")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let report = try Report(outcome)
+    #expect(report.mode == "ping-pong")
+    #expect(report.count == connections * 20)
+    #expect(report.losses == 0 && report.mismatches == 0)
+    let latency = try #require(report.latencyMicroseconds)
+    #expect(latency.p50 > 0 && latency.p50 <= latency.p90 && latency.p90 <= latency.p99)
+    #expect(latency.p99 <= latency.p999 && latency.p999 <= latency.max)
+  }
+
+  @Test("sends as many messages as are due at a rate, neither more nor fewer")
+  func rate() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("load", house.url, "-c", "7", "-d", "500ms", "--rate", "400", "--json")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(try Report(outcome).count == 200)
+  }
+
+  @Test("opens and closes connections with an assertion each", arguments: ["--connect", "--register"])
+  func repeated(mode: String) async throws {
+    let house = try await House()
+    let outcome = try await house.attest("load", house.url, "-c", "3", "-d", "500ms", mode, "--json")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let report = try Report(outcome)
+    #expect(report.count > 0)
+    #expect(report.losses == 0)
+  }
+
+  @Test("works once for each line of input, over the same sockets, and says when they are open")
+  func steps() async throws {
+    let house = try await House()
+    let outcome = try await house.place.run(
+      ["load", house.url, "--authority", house.authority, "-c", "2", "--messages", "3", "--step", "--json"],
+      input: "\n")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(lines.count == 2)
+    #expect(lines.first == #"{"event":"open 2"}"#)
+    #expect(lines.last?.contains(#""count":6"#) == true)
+  }
+
+  @Test("works as often as there are lines, also when they come at once")
+  func manySteps() async throws {
+    let house = try await House()
+    let outcome = try await house.place.run(
+      ["load", house.url, "--authority", house.authority, "--messages", "1", "--step", "--json"], input: "\n\n\nlast")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.split(separator: "\n").count == 1 + 4)
+  }
+
+  @Test("ends at the second signal if what is under way does not come back")
+  func interrupted() async throws {
+    let backend = try Backend { _ in nil }
+    defer { backend.stop() }
+    let house = try await House(upstream: backend.url)
+    let arguments = ["load", house.url, "--authority", house.authority, "-c", "2", "-d", "60s", "--json"]
+    let process = try ChildProcess(
+      Program.attest.path, arguments, environment: house.place.environment.mapValues(Optional.some))
+    defer { process.kill() }
+    try await backend.messages.wait(for: "a message on each socket") { $0 == 2 ? () : nil }
+    process.send(SIGINT)
+    // The signal of one moment is one signal.
+    try await Task.sleep(for: .milliseconds(500))
+    #expect(!process.hasEnded)
+    process.send(SIGINT)
+    #expect(try await process.exit(within: .seconds(5)).code == 69)
+    #expect(try await process.errors.all().first == "error: 2 messages did not come back")
+  }
+
+  @Test("ends at the second signal while a server is mute in the handshake")
+  func muteHandshake() async throws {
+    let listener = try MuteListener()
+    let process = try ChildProcess(
+      Program.attest.path, ["load", "wss://127.0.0.1:\(listener.port)/", "--open", "--connect", "-d", "60s"])
+    defer { process.kill() }
+    #expect(try await Aside { listener.accept() }.value)
+    process.send(SIGINT)
+    try await Task.sleep(for: .milliseconds(500))
+    #expect(!process.hasEnded)
+    process.send(SIGINT)
+    #expect(try await process.exit(within: .seconds(5)) == .signal(SIGINT))
+  }
+
+  @Test("says why and what to do when the server breaks the protocol")
+  func noGate() async throws {
+    // More than an answer may have.
+    let backend = try TLSBackend(answer: Response(status: 200, body: Array(repeating: 0, count: 2 << 20)))
+    defer { backend.stop() }
+    let outcome = try await backend.place.run(["load", backend.url, "--ca", backend.authority, "--open", "-d", "1s"])
+    #expect(outcome.status == 76)
+    #expect(outcome.complaints.last == "hint: is it a gate that answers at this address?", "\(outcome.errors)")
+  }
+
+  @Test("tells people how many messages there were and how long they took, with a row for each power of two")
+  func text() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("load", house.url, "-c", "2", "--messages", "10")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(outcome.status == 0)
+    #expect(outcome.errors.isEmpty, "progress belongs on a terminal")
+    #expect(lines.first?.hasPrefix("2 connections, 64 bytes a message, ") == true)
+    #expect(lines.dropFirst().first?.hasPrefix("20 messages, ") == true)
+    #expect(lines.contains { $0.hasPrefix("p50 ") && $0.contains("p99.9 ") })
+    let rows = lines.filter { $0.hasPrefix("< ") }.compactMap { $0.split(separator: " ").last.flatMap { Int($0) } }
+    #expect(rows.reduce(0, +) == 20)
+  }
+
+  @Test("is refused like everybody without an assertion")
+  func refused() async throws {
+    let house = try await House()
+    let outcome = try await house.attest("load", house.url, "--open", "--messages", "1")
+    #expect(outcome.status == 77)
+    #expect(outcome.complaints.first?.contains("no_credentials") == true)
+  }
+
+  @Test("exits 69 when nobody listens")
+  func unreachable() async throws {
+    let place = try Workplace()
+    let outcome = try await place.run(["load", "wss://127.0.0.1:1/", "--open", "-d", "1s"])
+    #expect(outcome.status == 69)
+  }
+
+  @Test("exits 1 when the server goes away in the middle, and says what was lost")
+  func lost() async throws {
+    let backend = try Backend { $0 }
+    defer { backend.stop() }
+    let house = try await House(upstream: backend.url)
+    async let load = house.attest("load", house.url, "-c", "4", "-d", "60s", "--json")
+    try await backend.messages.wait(for: "messages on four sockets") { $0 >= 20 ? () : nil }
+    try await house.gate.stop(SIGKILL)
+    let outcome = try await load
+    #expect(outcome.status == 1, "\(outcome.errors)")
+    #expect(try Report(outcome).losses == 4)
+    #expect(outcome.complaints.first?.hasPrefix("error: 4 were lost") == true)
+  }
+
+  @Test(
+    "finds out a server that does not send back what it got",
+    arguments: [
+      { message in message.dropLast() + [message.last.map { $0 ^ 1 } ?? 0] }, { message in message + [0] },
+      { message in message.dropLast() }, { _ in Array(repeating: 0, count: 100) },
+    ] as [@Sendable ([UInt8]) -> [UInt8]])
+  func changed(change: @escaping @Sendable ([UInt8]) -> [UInt8]) async throws {
+    let backend = try Backend(change)
+    defer { backend.stop() }
+    let house = try await House(upstream: backend.url)
+    let outcome = try await house.attest("load", house.url, "--messages", "5", "--size", "100", "--verify", "--json")
+    #expect(outcome.status == 1)
+    #expect(try Report(outcome).mismatches == 5)
+    #expect(outcome.complaints.first == "error: 5 messages did not come back as they were sent")
+  }
+}
+
+/// A TCP server that says nothing.
+private final class MuteListener: Sendable {
+  private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  let port: UInt16
+
+  init() throws {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let descriptor = descriptor
+    let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, length) == 0 && listen(descriptor, 8) == 0 && getsockname(descriptor, $0, &length) == 0
+      }
+    }
+    try #require(isListening)
+    port = UInt16(bigEndian: address.sin_port)
+  }
+
+  deinit { close(descriptor) }
+
+  /// Whether somebody has connected; waits for that. The connection is left as it is.
+  func accept() -> Bool { Glibc.accept(descriptor, nil, nil) >= 0 }
+}
+
+/// An echo server in this process that may change what it sends back.
+private final class Backend: RequestResponder {
+  let messages = Watched(0)
+  private let change: @Sendable ([UInt8]) -> [UInt8]?
+  private let engine = Guarded<Engine?>(nil)
+
+  /// - Parameter change: what is sent back; `nil` for nothing.
+  init(_ change: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
+    self.change = change
+    let engine = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: self)
+    self.engine.withLock { $0 = engine }
+  }
+
+  var url: String { "ws://127.0.0.1:\(engine.withLock { $0?.address.port ?? 0 })" }
+
+  func stop() { engine.withLock { $0.take() }?.stop() }
+
+  func respond(to request: Request, from peer: Peer) async -> Disposition {
+    .converse(Session(messages: messages, change: change))
+  }
+
+  func response(to fault: RequestFault, id: String, from peer: Peer) -> Response { Response(status: 400) }
+
+  private final class Session: WebSocketSession {
+    let subprotocol: String? = nil
+    let maxMessage = 1 << 20
+    private let messages: Watched<Int>
+    private let change: @Sendable ([UInt8]) -> [UInt8]?
+    private let socket = Guarded<WebSocketChannel?>(nil)
+
+    init(messages: Watched<Int>, change: @escaping @Sendable ([UInt8]) -> [UInt8]?) {
+      self.messages = messages
+      self.change = change
+    }
+
+    func opened(_ socket: WebSocketChannel) { self.socket.withLock { $0 = socket } }
+    func closed(code: UInt16?, reason: String) { socket.withLock { $0 = nil } }
+
+    func received(_ message: WebSocketMessage) {
+      messages.update { $0 += 1 }
+      guard case .binary(let bytes) = message, let answer = change(bytes) else { return }
+      socket.withLock { $0 }?.send(.binary(answer))
+    }
+  }
+}
+
+@Suite("The histogram of a load")
+struct HistogramTests {
+  @Test(
+    "is off by less than 1.6 percent, at any magnitude", arguments: [0, 1, 63, 64, 65, 1000, 123_456, 98_765_432_101])
+  func precision(value: UInt64) {
+    var histogram = Histogram()
+    histogram.record(value)
+    // Beside a greater one, which otherwise would bound it.
+    histogram.record(value * 4 + 100)
+    let median = histogram.quantile(0.5)
+    #expect(median >= value)
+    #expect(Double(median - value) <= Double(value) * 0.016)
+  }
+
+  @Test("tells what share of the values does not exceed")
+  func quantiles() {
+    var histogram = Histogram()
+    for value in 1...1000 { histogram.record(UInt64(value) * 1000) }
+    for (fraction, expected) in [(0.5, 500_000.0), (0.9, 900_000), (0.99, 990_000), (0.999, 999_000)] {
+      #expect(abs(Double(histogram.quantile(fraction)) - expected) <= expected * 0.016)
+    }
+    #expect(histogram.quantile(1) == 1_000_000)
+    #expect(histogram.max == 1_000_000)
+    #expect(histogram.mean == 500_500)
+  }
+
+  @Test("counts each value in the row of its power of two")
+  func octaves() {
+    var histogram = Histogram()
+    for value: UInt64 in [0, 63, 64, 127, 128, 600] { histogram.record(value) }
+    #expect(histogram.octaves.map(\.below) == [64, 128, 256, 512, 1024])
+    #expect(histogram.octaves.map(\.count) == [2, 2, 1, 0, 1])
+  }
+
+  @Test("has nothing to tell without values")
+  func empty() {
+    let histogram = Histogram()
+    #expect(histogram.quantile(0.99) == 0)
+    #expect(histogram.chart.isEmpty)
+  }
+}
+
+@Suite("Arguments of a load")
+struct LoadArgumentTests {
+  @Test(arguments: [("10", 10), ("10s", 10), ("500ms", 0.5), ("2m", 120), ("0.25", 0.25)])
+  func `a time has a unit, or is in seconds`(text: String, seconds: Double) throws {
+    #expect(try LoadDuration(parsing: text).seconds == seconds)
+  }
+
+  @Test(arguments: ["", "s", "-1", "0", "1h", "nan", "inf", "1e9", "ten"])
+  func `a time is nothing else`(text: String) {
+    #expect(throws: (any Error).self) { try LoadDuration(parsing: text) }
+  }
+
+  @Test(arguments: [("64", 64), ("64B", 64), ("16KiB", 16384), ("1MiB", 1 << 20), ("0", 0)])
+  func `a size has a unit, or is in bytes`(text: String, bytes: Int) throws {
+    #expect(try ByteCount(parsing: text).bytes == bytes)
+  }
+
+  @Test(arguments: ["", "-1", "1.5KiB", "65MiB", "KiB", "1kb", "9223372036854775807KiB"])
+  func `a size is nothing else`(text: String) {
+    #expect(throws: (any Error).self) { try ByteCount(parsing: text) }
+  }
+}
+
+@Suite("The thresholds of scripts/bench")
+struct BenchThresholdTests {
+  @Test("are a number for each thing that is counted")
+  func parse() throws {
+    let file = try Data(contentsOf: ProjectFile.url("config/bench-thresholds.json"))
+    let thresholds = try JSONDecoder().decode([String: Double].self, from: file)
+    #expect(
+      Set(thresholds.keys) == [
+        "instructions_per_round_trip", "allocations_per_round_trip", "openssl_allocations_per_round_trip",
+        "instructions_per_connection", "instructions_per_verified_connection",
+      ])
+    #expect(thresholds.values.allSatisfy { $0 >= 0 })
+  }
+
+  @Test("and the scenarios are known to the script, which says so without measuring anything")
+  func help() async throws {
+    let process = try ChildProcess(ProjectFile.path("scripts/bench"), ["--help"])
+    defer { process.kill() }
+    #expect(try await process.exit(within: .seconds(30)).code == 0)
+    let text = try await process.output.text()
+    #expect(text.contains("scenarios: 64b-1, 64b-32, 64b-1000, 16k, 256k, loops, latency, connect, verified, register"))
+  }
+}

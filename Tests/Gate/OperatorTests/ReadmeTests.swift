@@ -1,0 +1,60 @@
+import Foundation
+import GateProcesses
+import PostgresServers
+import SimulatedDevice
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@Suite("The README's commands for operators", .serialized, .timeLimit(.minutes(5)))
+struct ReadmeTests {
+  /// The blocks of shell commands in a section.
+  private static func blocks(of title: String) throws -> [String] {
+    let readme = try ProjectFile.text("README.md")
+    let section = try #require(readme.components(separatedBy: "\n## \(title)\n").last)
+    let text = try #require(section.components(separatedBy: "\n## ").first)
+    return text.components(separatedBy: "```sh\n").dropFirst().map {
+      String($0.prefix(upTo: $0.range(of: "```")?.lowerBound ?? $0.endIndex))
+    }
+  }
+
+  /// Runs `text` as it stands there, in the gate's folder, and ends with the first command that fails.
+  private func run(_ text: String, at bench: AdminBench, _ variables: [String: String]) async throws {
+    let script = "set -eu\nPATH=\"\(Places.products):$PATH\"\nsystemctl() { :; }\n" + text
+    let (exit, _, errors) = try await ChildProcess.run(
+      "/bin/sh", ["-c", script], environment: variables, in: bench.gate.folder.path)
+    #expect(exit == .code(0), "\(errors)")
+  }
+
+  @Test("about changing and stopping a gate work as they are printed")
+  func life() async throws {
+    let blocks = try Self.blocks(of: "Changing and stopping a running gate")
+    try #require(blocks.count == 2)
+    try await AdminBench.serving { bench in
+      try await run(blocks[1], at: bench, [:])
+      try await run(blocks[0], at: bench, [:])
+      #expect(try await bench.gate.process.exit(within: .seconds(30)) == .code(0))
+    }
+  }
+
+  @Test("about keys and sessions work as they are printed")
+  func keys() async throws {
+    let blocks = try Self.blocks(of: "Keys and sessions")
+    try #require(blocks.count == 3)
+    let url = try await PostgresServer.shared().newURL()
+    try await AdminBench.serving { bench in
+      let (phone, hash) = try await bench.registeredPhone()
+      let (kept, _) = try await bench.registeredPhone()
+      let socket = try await bench.visitor.open(as: phone, counter: 1)
+      let session = try #require(socket.response.headers.first("X-Request-Id"))
+      try await run(blocks[0], at: bench, ["KEY": hash, "SESSION": session])
+      #expect(try await socket.ending(since: .now).code == 1001)
+      try await run(
+        blocks[1].replacingOccurrences(of: "/run/sallyport/admin.sock", with: bench.socket), at: bench, [:])
+      try await run(blocks[2], at: bench, ["POSTGRES": url])
+      let moved = try await sallyport(["keys", "show", kept.keyID, "--store", url])
+      #expect(moved.status == 0)
+    }
+  }
+}

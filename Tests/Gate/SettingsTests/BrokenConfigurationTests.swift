@@ -1,0 +1,84 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Settings
+
+/// A file of Tests/Gate/BrokenConfigurations. Its first comments say what is said of it, and whether its schema tells.
+struct BrokenConfiguration: Sendable, CustomTestStringConvertible {
+  enum Verdict: String, Sendable { case refuses, accepts, unreadable }
+
+  let name: String
+  let yaml: String
+  var path: String { Self.folder + "/" + name }
+  var testDescription: String { name }
+
+  static let folder = ProjectFile.path("Tests/Gate/BrokenConfigurations")
+
+  static let all: [BrokenConfiguration] = {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    return names.filter { $0.hasSuffix(".yaml") }.sorted().map { name in
+      let text = try? String(contentsOfFile: folder + "/" + name, encoding: .utf8)
+      return BrokenConfiguration(name: name, yaml: text ?? "")
+    }
+  }()
+
+  private var comments: [Substring] {
+    yaml.split(separator: "\n").prefix { $0.hasPrefix("# ") }.map { $0.dropFirst(2) }
+  }
+
+  /// `line:column: key: reason`
+  var faults: [String] { comments.filter { $0.first?.isNumber == true }.map(String.init) }
+
+  var verdict: Verdict? {
+    let verdicts: [String: Verdict] = [
+      "A validator with the schema refuses it.": .refuses, "A validator with the schema cannot tell.": .accepts,
+      "A validator with the schema cannot read it.": .unreadable,
+    ]
+    return comments.lazy.compactMap { verdicts[String($0)] }.first
+  }
+}
+
+@Suite("Broken configurations")
+struct BrokenConfigurationTests {
+  @Test("There are more than thirty of them, each with its faults and the schema's verdict")
+  func number() {
+    #expect(BrokenConfiguration.all.count > 30)
+    for broken in BrokenConfiguration.all {
+      #expect(!broken.faults.isEmpty && broken.verdict != nil, "\(broken.name)")
+    }
+  }
+
+  @Test("Each fault is told with its line, its column and its key", arguments: BrokenConfiguration.all)
+  func faults(_ broken: BrokenConfiguration) throws {
+    let workspace = try Workspace()
+    let told = try workspace.faults(yaml: broken.yaml, environment: [:])
+    #expect(told == broken.faults.map { "gate.yaml:\($0)" })
+  }
+
+  @Test("The schema refuses what it can, and its verdict is what the file says")
+  func schema() async throws {
+    let verdicts = try await SchemaValidator.judge(BrokenConfiguration.all.map(\.path))
+    for (broken, judged) in zip(BrokenConfiguration.all, verdicts) {
+      #expect(judged.verdict == broken.verdict?.rawValue, "\(broken.name): \(judged.errors)")
+    }
+    #expect(verdicts.count { $0.verdict == "refuses" } > 20)
+  }
+}
+
+/// Python's jsonschema, which knows nothing of this project.
+enum SchemaValidator {
+  struct Judgement: Decodable, Sendable {
+    let verdict: String
+    let errors: [String]
+  }
+
+  static func judge(_ files: [String]) async throws -> [Judgement] {
+    let program = ProjectFile.path("Tests/Gate/Programs/schema.py")
+    let schema = ProjectFile.path("config/sallyport.schema.json")
+    let (exit, output, errors) = try await ChildProcess.run(
+      Places.tool("python3"), [program, schema] + files, within: .seconds(120))
+    try #require(exit == .code(0), "\(errors.suffix(3))")
+    return try output.map { try JSONDecoder().decode(Judgement.self, from: Data($0.utf8)) }
+  }
+}

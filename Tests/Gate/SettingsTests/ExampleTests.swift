@@ -1,0 +1,130 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Settings
+
+@Suite("The examples say what the table says")
+struct ExampleTests {
+  private static let available = SettingsTable.keys.filter(\.isAvailable)
+
+  @Test("The example starts a gate, and shows the defaults")
+  func example() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.certificate, to: "fullchain.pem")
+    try workspace.write(Workspace.key, to: "privkey.pem", permissions: 0o600)
+    let settings = try workspace.load(yaml: ProjectFile.text("config/sallyport.yaml"), environment: [:])
+    #expect(settings.warnings == [])
+    for value in settings.effective {
+      // A list without elements has a row of its own name.
+      let pattern = SettingPath(text: value.key)?.pattern
+      let key = try #require(Self.available.first { [pattern, pattern.map { $0 + "[]" }].contains($0.pattern) })
+      if let standard = key.standard { #expect(value.text == standard, "\(value.key)") }
+    }
+  }
+
+  /// The example with its comments switched on.
+  static func everything() throws -> String {
+    try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.hasPrefix("#  ") || $0.hasPrefix("#debug_mtls") ? $0.dropFirst() : $0 }.joined(separator: "\n")
+  }
+
+  @Test("The example with its comments switched on has every key")
+  func everyKey() throws {
+    let entries = FileLayer.entries(of: try Self.everything(), at: "sallyport.yaml", in: "/")
+    #expect(entries.faults == [])
+    // A list without elements is given as well as one with them.
+    let given = Set(entries.values.keys.map(\.pattern) + entries.containers.keys.map { $0.pattern + "[]" })
+    for key in Self.available { #expect(given.contains(key.pattern), "\(key.pattern)") }
+  }
+
+  @Test("The example of .env starts a gate")
+  func dotenv() throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.certificate, to: "fullchain.pem")
+    try workspace.write(Workspace.key, to: "privkey.pem", permissions: 0o600)
+    let text = try ProjectFile.text("config/env.example")
+    let settings = try workspace.load(dotenv: text, environment: [:])
+    #expect(settings.appAttest.apps.map(\.bundleID) == ["com.example.yourapp"])
+
+    // With everything in it switched on, too.
+    try workspace.write(Workspace.certificate, to: "config/client-ca/ca.pem")
+    let everything = text.split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }.joined(separator: "\n")
+    #expect(try workspace.load(dotenv: everything, environment: [:]).routes.count == 1)
+  }
+
+  @Test(
+    "The keys in the README are some of the table's, as the table says them and in its order, with every required one")
+  func reference() throws {
+    let readme = try ProjectFile.text("README.md")
+    let lines = readme.split(separator: "\n").map(String.init)
+    let rows = Array(lines.drop { $0 != "| key | values | default | |" }.dropFirst(2).prefix { $0.hasPrefix("| `") })
+    #expect((10..<30).contains(rows.count))
+    #expect(rows == Self.available.map(Self.row).filter(rows.contains))
+    for key in Self.available where key.meaning.hasSuffix("Required.") { #expect(rows.contains(Self.row(key))) }
+    // All the others are there; `ReferenceTests` compares the file with the table.
+    #expect(readme.contains("](Sources/Gate/Settings/Settings.docc/Configuration.md)"))
+  }
+
+  /// A key as the README shows it. Without a default the key is off, or required, as its summary says.
+  private static func row(_ key: KeyDefinition) -> String {
+    "| `\(key.pattern)` | \(key.form) | \(key.standard.map { "`\($0)`" } ?? "") | \(key.meaning) |"
+  }
+
+  @Test("The README's configuration is sound, and its faults are what a gate says")
+  func readme() throws {
+    let workspace = try Workspace()
+    let readme = try ProjectFile.text("README.md")
+    let folder = "/etc/letsencrypt/live/gate.example.com"
+    let yaml = try #require(Self.block(after: "```yaml", in: readme))
+      .replacingOccurrences(of: "\(folder)/fullchain.pem", with: "cert.pem")
+      .replacingOccurrences(of: "\(folder)/privkey.pem", with: "key.pem")
+    #expect(try workspace.load(yaml: yaml, environment: [:]).warnings == [])
+
+    let broken = yaml.replacingOccurrences(of: "AAABBBCCC1", with: "AAABBBCCC")
+      .replacingOccurrences(of: "upstream:", with: "upstraem:")
+    let error = try #require(throws: ConfigurationFaults.self) {
+      try workspace.load(yaml: broken, environment: [:])
+    }
+    #expect(try #require(Self.block(after: "line and column:\n\n   ```", in: readme)) == "\(error)\n")
+  }
+
+  /// The lines of the first fenced block behind `opening`, as far left as its fence.
+  private static func block(after opening: String, in text: String) -> String? {
+    guard let start = text.range(of: opening + "\n"),
+      let end = text.range(of: "```", range: start.upperBound..<text.endIndex)
+    else { return nil }
+    let lines = text[start.upperBound..<end.lowerBound].split(separator: "\n", omittingEmptySubsequences: false)
+    return lines.map { $0.hasPrefix("   ") ? $0.dropFirst(3) : $0 }.joined(separator: "\n")
+  }
+
+  @Test("A damaged example never stops the reader: cut off, or with an odd character in it")
+  func damage() throws {
+    let text = try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
+      .filter { !$0.hasPrefix("#") }.joined(separator: "\n")
+    var outcomes: Set<Bool> = []
+    let odd = Array("\"'[]{}:#&*!|>%@`\t\u{0}\u{85}-?,")
+    for (number, index) in text.indices.enumerated().filter({ $0.offset % 3 == 0 }) {
+      var damaged = text
+      damaged.insert(odd[number % odd.count], at: index)
+      for broken in [String(text[..<index]), damaged] {
+        outcomes.insert(FileLayer.entries(of: broken, at: "x", in: "/").faults.isEmpty)
+      }
+    }
+    #expect(outcomes == [true, false])
+  }
+
+  @Test(
+    "Documents that grow without end are refused",
+    arguments: [
+      "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+        + "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]",
+      String(repeating: "[", count: 100_000),
+      String(repeating: "- ", count: 100_000) + "x",
+      String(repeating: "{a: ", count: 100_000),
+    ])
+  func growth(_ text: String) {
+    #expect(!FileLayer.entries(of: text, at: "x", in: "/").faults.isEmpty)
+  }
+}

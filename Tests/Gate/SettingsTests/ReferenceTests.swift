@@ -1,0 +1,172 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Settings
+
+@Suite("Schema and reference come from the table")
+struct ReferenceTests {
+  @Test("The schema that is shipped is the one that the program prints (sallyport check --schema)")
+  func shippedSchema() throws {
+    #expect(try ProjectFile.text("config/sallyport.schema.json") == ConfigurationSchema.text)
+  }
+
+  @Test("The reference that is shipped is the one that the program prints (sallyport check --reference)")
+  func shippedReference() throws {
+    #expect(try ProjectFile.text("Sources/Gate/Settings/Settings.docc/Configuration.md") == ConfigurationReference.text)
+  }
+
+  @Test("The reference has a row for each key, and the schema its place")
+  func completeness() throws {
+    let schema = try #require(
+      JSONSerialization.jsonObject(with: Data(ConfigurationSchema.text.utf8)) as? [String: Any])
+    for key in SettingsTable.keys where key.isAvailable {
+      #expect(ConfigurationReference.text.contains("| `\(key.pattern)` | \(key.kind) | "))
+      var place: [String: Any]? = schema
+      for step in SettingPath(pattern: key.pattern, indices: []).steps {
+        let parent = step == "[]" ? place : place?["properties"] as? [String: Any]
+        place = parent?[step == "[]" ? "items" : step] as? [String: Any]
+      }
+      #expect((place?["description"] as? String)?.hasPrefix(key.meaning) == true, "\(key.pattern)")
+    }
+  }
+
+  @Test("Each key has an example, which is a value of it")
+  func examples() throws {
+    for key in SettingsTable.keys where key.isAvailable {
+      let example = try #require(key.example, "\(key.pattern) needs an example")
+      #expect(key.misfit(example) == nil, "\(key.pattern)")
+    }
+  }
+
+  @Test("A key that may hold a secret has one beside it that takes a file, also as a credential")
+  func secrets() {
+    let secrets = SettingsTable.keys.filter(\.holdsSecret)
+    #expect(!secrets.isEmpty)
+    for secret in secrets {
+      let section = secret.pattern.prefix { $0 != "." } + "."
+      #expect(
+        SettingsTable.keys.contains {
+          $0.pattern.hasPrefix(section) && $0.pattern.hasSuffix("_file") && $0.credential != nil
+        }, "\(secret.pattern)")
+    }
+  }
+
+  @Test("The schema takes the example, as it is and with everything in it switched on")
+  func schemaTakesExample() async throws {
+    let workspace = try Workspace()
+    try workspace.write(ExampleTests.everything(), to: "everything.yaml")
+    let verdicts = try await SchemaValidator.judge([
+      ProjectFile.path("config/sallyport.yaml"), workspace.folder + "/everything.yaml",
+    ])
+    #expect(verdicts.map(\.errors) == [[], []])
+  }
+
+  @Test("The schema takes whatever the gate takes: every example and every default, bare and in quotes")
+  func schemaTakesValues() async throws {
+    let workspace = try Workspace()
+    var files: [String] = []
+    for key in SettingsTable.keys where key.isAvailable {
+      for (number, text) in Set([key.example, key.standard].compactMap(\.self)).enumerated() {
+        let path = SettingPath(pattern: key.pattern, indices: [])
+        for (form, value) in [("bare", text), ("quoted", "\"\(text)\"")] where !(form == "bare" && text == "::") {
+          let name = "\(key.pattern)-\(number)-\(form).yaml"
+          try workspace.write(Self.document(path, value), to: name)
+          files.append("\(workspace.folder)/\(name)")
+        }
+      }
+    }
+    for (file, judged) in zip(files, try await SchemaValidator.judge(files)) {
+      // An element alone lacks what it requires; that is no fault of the value.
+      #expect(judged.errors.filter { !$0.contains("is a required property") } == [], "\(file)")
+    }
+  }
+
+  /// A document with nothing but `value` at `path`.
+  private static func document(_ path: SettingPath, _ value: String) -> String {
+    path.steps.reversed().reduce(value) { inner, step in step == "[]" ? "[\(inner)]" : "{ \(step): \(inner) }" }
+  }
+}
+
+@Suite("The settings in force")
+struct EffectiveTests {
+  /// What two configurations have to agree in to mean the same.
+  private static func meaning(_ settings: GateSettings) -> GateSettings {
+    var settings = settings
+    settings.warnings = []
+    settings.effective = []
+    settings.stateFolder = nil
+    return settings
+  }
+
+  static let configurations = [
+    "", "routes: []", "identity: { strip_headers: [] }", "app_attest: { apps: [] }",
+    """
+    listen: { address: "::1", port: 0 }
+    tls: { min_version: 1.3 }
+    app_attest:
+      apps:
+        - { team_id: AAABBBCCC1, bundle_id: a.b, environments: [development, production] }
+        - { team_id: "1234567890", bundle_id: a.c, validation_category: { allow: [os, other], when_missing: refuse } }
+    debug_mtls: { client_ca_file: "odd \\"name\\" # 'x'.pem", allow_subjects: ["CN=a, b: c", "- d", "null", "é\\u2028"] }
+    routes:
+      - { path: /, upstream: "tcp://[::1]:1" }
+      - { path: /a, upstream: wss://h, upstream_tls: { server_name: other }, audience: chat }
+    session: { max_age: off, ping: off }
+    identity: { strip_headers: ["X-A", "yes", "123"] }
+    """,
+  ]
+
+  @Test("Written out, they load again and mean the same", arguments: configurations)
+  func roundTrip(_ yaml: String) throws {
+    let workspace = try Workspace()
+    try workspace.write(Workspace.certificate, to: "odd \"name\" # 'x'.pem")
+    let settings = try workspace.load(yaml: yaml)
+    try workspace.write(settings.effectiveYAML, to: "elsewhere/effective.yaml")
+    let again = try SettingsLoader(
+      file: "elsewhere/effective.yaml", environment: [:], workingDirectory: workspace.folder
+    ).load()
+    #expect(Self.meaning(again) == Self.meaning(settings), "\(settings.effectiveYAML)")
+    #expect(again.effective.map(\.text) == settings.effective.map(\.text))
+  }
+
+  @Test("Each value says where it comes from")
+  func origins() throws {
+    let workspace = try Workspace()
+    let text = try workspace.load(
+      yaml: "session: { ping: 10s }", dotenv: "SALLYPORT_SESSION__MAX_AGE=1h",
+      environment: Workspace.tls.merging(["SALLYPORT_LISTEN__PORT": "6201"]) { $1 },
+      flags: [FlagSetting(flag: "--set", key: "shutdown.drain_timeout", text: "5s")]
+    ).effectiveYAML
+    let lines = text.split(separator: "\n").map {
+      $0.replacingOccurrences(of: "(?<=\\S)  +", with: "  ", options: .regularExpression)
+    }
+    for line in [
+      "  port: 6201  # SALLYPORT_LISTEN__PORT", "  loops: auto  # default", "  ping: 10s  # gate.yaml:1:18",
+      "  max_age: 1h  # .env:1 SALLYPORT_SESSION__MAX_AGE", "  drain_timeout: 5s  # --set",
+      "  # password_file: not set",
+    ] {
+      #expect(lines.contains(line), "\(text)")
+    }
+  }
+
+  @Test("No password is in them, and they load nevertheless")
+  func masked() throws {
+    let workspace = try Workspace()
+    let settings = try workspace.load(yaml: "store: { url: 'postgres://u:hunter2@h/x?sslpassword=hunter3' }")
+    #expect(settings.effectiveYAML.contains("postgres://u:…@h/x?sslpassword=…"))
+    #expect(!settings.effectiveYAML.contains("hunter"))
+    #expect(try workspace.faults(yaml: settings.effectiveYAML, environment: [:]) == [])
+  }
+
+  @Test("Warnings are told beside faults")
+  func warningsBesideFaults() throws {
+    let workspace = try Workspace()
+    try workspace.write("listen: { prot: 1 }\napp_attest: { enforcement: off }", to: "gate.yaml")
+    let examination = SettingsLoader(
+      file: "gate.yaml", environment: Workspace.tls, workingDirectory: workspace.folder
+    ).examine()
+    #expect(examination.settings == nil && examination.faults.count == 1)
+    #expect(examination.warnings.contains { $0.key == "app_attest.enforcement" })
+  }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Which room imports from which, read from the sources themselves.
+@Suite("The rooms")
+struct RoomTests {
+  /// What a room may import from, beside itself.
+  private static let allowed: [String: Set<String>] = [
+    "Common": [], "Attestation": ["Common"], "Gate": ["Common", "Attestation"], "Device": ["Common", "Attestation"],
+    "MFA": ["Common", "Attestation"],
+  ]
+
+  /// What single targets may import beyond that: `sallyport dev` has a device, and the client's tools have the engine.
+  private static let exceptions: [String: Set<String>] = [
+    "sallyport": ["SimulatedDevice"], "AttestTool": ["Transport", "TransportEngine"], "attest": ["TransportEngine"],
+  ]
+
+  private struct Target {
+    let name: String
+    let room: String
+
+    /// The modules that its Swift files import.
+    func imports() throws -> Set<String> {
+      let folder = ProjectFile.path("Sources/\(room)/\(name)")
+      var modules: Set<String> = []
+      for file in try FileManager.default.subpathsOfDirectory(atPath: folder) where file.hasSuffix(".swift") {
+        let text = try String(contentsOfFile: folder + "/" + file, encoding: .utf8)
+        for match in text.matches(of: /(?m)^ *(?:@\w+ )?(?:public |package |internal )?import (?:\w+ )?(\w+)/) {
+          modules.insert(String(match.output.1))
+        }
+      }
+      return modules
+    }
+  }
+
+  private static func targets() throws -> [Target] {
+    try folders(in: "Sources").flatMap { room in
+      try folders(in: "Sources/" + room).map { Target(name: $0, room: room) }
+    }
+  }
+
+  private static func folders(in path: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: ProjectFile.path(path)).sorted()
+  }
+
+  @Test("import from the rooms below them alone")
+  func arrows() throws {
+    let targets = try Self.targets()
+    #expect(Set(targets.map(\.room)) == Set(Self.allowed.keys))
+    let rooms = Dictionary(uniqueKeysWithValues: targets.map { ($0.name, $0.room) })
+    for target in targets {
+      let imports = try target.imports().subtracting(Self.exceptions[target.name] ?? [])
+      let rooms = Set(imports.compactMap { rooms[$0] }).subtracting([target.room])
+      let allowed = try #require(Self.allowed[target.room])
+      #expect(rooms.isSubset(of: allowed), "\(target.name) imports from \(rooms.subtracting(allowed))")
+    }
+  }
+
+  @Test("read the imports of the sources as they are written")
+  func twin() throws {
+    let engine = try Target(name: "TransportEngine", room: "Gate").imports()
+    #expect(engine.isSuperset(of: ["Transport", "ByteCoding", "COpenSSL"]))
+  }
+
+  @Test("have the same names among the tests")
+  func tests() throws {
+    #expect(Set(try Self.folders(in: "Tests")).isSubset(of: Self.allowed.keys))
+  }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import GateProcesses
+import MFADomain
+import MFAFixtures
+import SimulatedDevice
+import TestSupport
+import Testing
+
+@Suite("The guide's commands", .serialized, .timeLimit(.minutes(5)))
+struct GuideTests {
+  /// The blocks of shell commands in a section of the guide.
+  private static func blocks(of title: String) throws -> [String] {
+    let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
+    let section = try #require(guide.components(separatedBy: "\n## \(title)\n").dropFirst().first)
+    let own = section.components(separatedBy: "\n## ")[0]
+    return own.components(separatedBy: "```sh\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+  }
+
+  /// Runs blocks of the guide as one script, as they stand there.
+  private static func run(
+    _ blocks: [String], in folder: String, _ environment: [String: String?]
+  ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin"
+    return try await ChildProcess.run(
+      Places.tool("bash"), ["-euo", "pipefail", "-c", blocks.joined(separator: "\n")],
+      environment: environment.merging(["PATH": Places.products + ":" + path]) { first, _ in first }, in: folder)
+  }
+
+  @Test("what the guide says of operating works as it stands there, and after its rotation the old key opens nothing")
+  func operate() async throws {
+    let blocks = try Self.blocks(of: "Operate")
+    #expect(blocks.count == 2 && blocks[1].contains("keys rotate"))
+    let gate = try TestGate(clock: .system)
+    try await Places.withTemporaryFolder { folder in
+      let database = "sqlite://\(folder)/mfa.db"
+      let made = try await Self.run(["(umask 077; mfa-backend keys make > keys.json)"], in: folder, [:])
+      #expect(made.exit == .code(0), "\(made.errors)")
+      let backend = try await BackendProcess(
+        ["--database", database, "--keys", folder + "/keys.json", "--listen", "127.0.0.1:0"]
+          + BackendProcess.believing(gate))
+      defer { backend.process.kill() }
+      let phone = TestPhone(username: "ada")
+      let port = try #require(backend.port)
+      let enrolled = try await MFAEndToEndTests.curl(
+        "POST", "http://127.0.0.1:\(port)/api/v1/mfa/enroll", phone.enrolment(),
+        ["-H", "X-Attest-Assertion: \(try await gate.assertion(for: phone.app))"])
+      #expect(enrolled.status == 200, "\(enrolled.text)")
+      #expect(try await backend.stop() == .code(0))
+      let old = try Data(contentsOf: URL(fileURLWithPath: folder + "/keys.json"))
+      let run = try await Self.run(blocks, in: folder, ["DATABASE": database])
+      #expect(run.exit == .code(0), "\(run.output) \(run.errors)")
+      #expect(run.errors.isEmpty, "\(run.errors)")
+      #expect(run.output.first == "ada devices=1")
+      #expect(run.output.last?.hasSuffix(" data keys sealed anew") == true && run.output.last?.first != "0")
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: folder).sorted().filter { $0.hasSuffix(".json") }
+          == ["keys.json"])
+      let users = ["mfa-backend admin users --database \"$DATABASE\" --keys keys.json"]
+      #expect(try await Self.run(users, in: folder, ["DATABASE": database]).output == ["ada devices=0"])
+      try old.write(to: URL(fileURLWithPath: folder + "/keys.json"))
+      #expect(try await Self.run(users, in: folder, ["DATABASE": database]).exit == .code(78))
+    }
+  }
+
+  @Test("every command of the guide by curl works through a real gate, as it stands there")
+  func curl() async throws {
+    let blocks = try Self.blocks(of: "By curl")
+    #expect(blocks.count == 8)
+    try await Household.serving { household in
+      try await Places.withTemporaryFolder { folder in
+        let run = try await Self.run(
+          blocks, in: folder,
+          [
+            "GATE": household.socketURL, "AUTHORITY": household.gate.folder.path, "XDG_DATA_HOME": folder + "/data",
+            "SALLYPORT_AUTHORITY": nil,
+          ])
+        let output = run.output.joined(separator: "\n")
+        #expect(run.exit == .code(0), "\(output)\n\(run.errors.joined(separator: "\n"))")
+        let texts = [
+          "Device enrolled successfully", "\"enrolled\":true", "\"devices\":[", "MFA verification successful",
+          "Trusted device revoked successfully", "\"pubKeyCredParams\":[", "\"keys\":[]", "OTP sent to +1234567890",
+          "linkCode", "Token refreshed",
+          "Downgraded to SMS OTP", "Session revoked", "\"result\":{",
+        ]
+        for text in texts { #expect(output.contains(text), "\(text)") }
+      }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import MFADomain
+import MFAFixtures
+import TestSupport
+import Testing
+
+/// python-fido2 and soft-webauthn: from PyPI, in a folder of their own.
+enum SecurityKeyClients {
+  private static let folder = ProjectFile.path(".build/webauthn-mfa")
+  static let python = folder + "/bin/python3"
+  static let program = ProjectFile.path("Tests/MFA/Programs/security_keys.py")
+  private static let modules = "import fido2.client, soft_webauthn, jwt"
+
+  /// Installs them unless they are there; whether they are there then.
+  static func areThere() async -> Bool {
+    if await succeeds(python, ["-c", modules]) { return true }
+    let packages = ["fido2==1.2.0", "soft-webauthn==0.1.4", "pyjwt>=2,<3", "cryptography>=42"]
+    guard await succeeds("/usr/bin/python3", ["-m", "venv", folder]),
+      await succeeds(folder + "/bin/pip", ["-q", "install"] + packages)
+    else { return false }
+    return await succeeds(python, ["-c", modules])
+  }
+
+  private static func succeeds(_ path: String, _ arguments: [String]) async -> Bool {
+    guard FileManager.default.isExecutableFile(atPath: path) else { return false }
+    return (try? await ChildProcess.run(path, arguments, within: .seconds(240)))?.exit == .code(0)
+  }
+}
+
+@Suite("Security keys of others", .serialized, .timeLimit(.minutes(10)))
+struct SecurityKeyClientTests {
+  @Test(
+    "A-223 A-224 python-fido2's client by each algorithm, and soft-webauthn, register with the real server and sign in",
+    .enabled("they cannot be installed: that needs python3-venv and PyPI") { await SecurityKeyClients.areThere() })
+  func clients() async throws {
+    let gate = try TestGate(clock: .system)
+    try await Places.withTemporaryFolder { folder in
+      try gate.privateKeyPEM.write(toFile: folder + "/gate.pem", atomically: true, encoding: .utf8)
+      let backend = try await BackendProcess(
+        ["--ephemeral", "--listen", "127.0.0.1:0", "--webauthn-rp-id", "example.org"]
+          + ["--webauthn-origins", "https://example.org,https://login.example.org"] + BackendProcess.believing(gate))
+      defer { backend.process.kill() }
+      let port = try #require(backend.port)
+      let run = try await ChildProcess.run(
+        SecurityKeyClients.python,
+        [
+          SecurityKeyClients.program, "http://127.0.0.1:\(port)/api/v1", folder + "/gate.pem", "example.org",
+          "https://login.example.org",
+        ], within: .seconds(120))
+      #expect(run.exit == .code(0), "\(run.errors.joined(separator: "\n"))")
+      #expect(
+        run.output == [
+          "python-fido2 ES256 -7", "python-fido2 EdDSA -8", "python-fido2 RS256 -257", "soft-webauthn ES256 -7",
+          "excluded", "refused elsewhere",
+        ])
+      #expect(try await backend.stop() == .code(0))
+    }
+  }
+
+  @Test("B-085 a backend that is not told of a relying party answers that security keys are unavailable")
+  func off() async throws {
+    let gate = try TestGate(clock: .system)
+    let backend = try await BackendProcess(
+      ["--ephemeral", "--listen", "127.0.0.1:0"] + BackendProcess.believing(gate))
+    defer { backend.process.kill() }
+    let port = try #require(backend.port)
+    let phone = TestPhone()
+    func ask(_ path: String, _ body: JSONValue, token: String? = nil) async throws -> CurlAnswer {
+      try await curl(
+        "POST", "http://127.0.0.1:\(port)/api/v1\(path)", body, token: token,
+        ["-H", "X-Attest-Assertion: \(try await gate.assertion(for: phone.app))"])
+    }
+    _ = try await ask("/mfa/enroll", phone.enrolment())
+    let challenge = try await ask("/auth/initiate", phone.naming)
+    let session = try await ask(
+      "/auth/verify-signature",
+      phone.naming.with([
+        "challengeId": challenge["challengeId"] ?? nil,
+        "signature": .string(try phone.sign(challenge["challenge"]?.text ?? "")),
+      ]))
+    let answer = try await ask(
+      "/auth/webauthn/registration/options", [:], token: try #require(session["token"]?.text, "\(session.text)"))
+    #expect(answer.status == 503 && answer["code"] == "unavailable", "\(answer.text)")
+  }
+}

@@ -1,0 +1,332 @@
+import Foundation
+import MFASettings
+import TestSupport
+import Testing
+
+@Suite("The backend's settings")
+struct SettingsTests {
+  private func read(
+    _ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []
+  ) throws -> Result<BackendSettings, SettingsFaults> {
+    let file = NSTemporaryDirectory() + "mfa-\(UUID().uuidString).yaml"
+    try yaml.write(toFile: file, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    let reader = SettingsReader(file: file, environment: environment, flags: flags.compactMap(\.self))
+    return Result { () throws(SettingsFaults) in try reader.read() }.mapError { faults in
+      SettingsFaults(
+        faults.faults.map { fault in
+          guard case .file(_, let line, let column) = fault.origin else { return fault }
+          return SettingsFault(.file("mfa.yaml", line: line, column: column), fault.key, fault.reason)
+        })
+    }
+  }
+
+  private static let least = """
+    database: ephemeral
+    gate: { jwks: keys.json, issuer: "https://gate", audience: mfa }
+
+    """
+
+  private func faults(_ yaml: String, environment: [String: String] = [:], flags: [SettingFlag?] = []) throws
+    -> [String]
+  {
+    switch try read(yaml, environment: environment, flags: flags) {
+    case .success: []
+    case .failure(let faults): faults.faults.map(\.description)
+    }
+  }
+
+  @Test("the least file gives every default")
+  func defaults() throws {
+    let settings = try read(Self.least).get()
+    #expect(settings.listen == .tcp(host: "127.0.0.1", port: 8080))
+    #expect(settings.database == .ephemeral && settings.texting == .nobody && settings.mail == nil)
+    #expect(settings.policy.mostDevices == 10 && settings.policy.gracePeriod == .seconds(7 * 86400))
+    #expect(settings.domain == "localhost" && settings.issuer == "Sallyport")
+    #expect(settings.policy.recoveryWait == .seconds(86400))
+    #expect(settings.policy.allowsBiometricGate && settings.policy.secondFactorFor == "nobody")
+    #expect(settings.limits.messagesPerHour == 3000 && settings.limits.messagesPerHourOfAddress == 30)
+    #expect(settings.limits.accountsOfKey == 10 && !settings.policy.vouchesForDeviceKeys)
+    #expect(settings.limits.messagesPerHourOfKey == 30 && settings.limits.codeRequestsOfAddress?.count == 100)
+    #expect(settings.limits.codeRequestsOfAddress?.period == .seconds(50))
+    #expect(settings.limits.codeRequestsOfKey.count == 20 && settings.limits.codeRequestsOfKey.period == .seconds(40))
+    #expect(settings.limits.requestsOfKey.count == 120 && settings.limits.requestsOfKey.period == .seconds(6))
+    #expect(settings.metrics == nil && settings.logLevel == "info" && !settings.logsStatements)
+    #expect(settings.gate.keys.hasSuffix("/keys.json") && settings.gate.keys.hasPrefix("/"))
+  }
+
+  @Test(
+    "the name of the service is one line without a colon",
+    arguments: [("Sallyport", true), ("Ada & Söhne", true), ("a:b", false), ("", false)])
+  func issuer(_ name: String, _ isGood: Bool) throws {
+    let yaml = Self.least + "issuer: \"\(name)\"\n"
+    if isGood {
+      #expect(try read(yaml).get().issuer == name)
+    } else {
+      #expect(try faults(yaml).count == 1)
+    }
+  }
+
+  @Test("flags stand over variables, and those over the file")
+  func layers() throws {
+    let yaml = Self.least + "listen: 127.0.0.1:1\ndomain: file\n"
+    #expect(try read(yaml).get().listen == .tcp(host: "127.0.0.1", port: 1))
+    let environment = ["MFA_BACKEND_LISTEN": "127.0.0.1:2", "MFA_BACKEND_POLICY__MOST_DEVICES": "3", "OTHER": "x"]
+    let settings = try read(yaml, environment: environment).get()
+    #expect(settings.listen == .tcp(host: "127.0.0.1", port: 2))
+    #expect(settings.domain == "file" && settings.policy.mostDevices == 3)
+    let flag = SettingFlag("--listen", "listen", "unix:/run/mfa.sock")
+    #expect(try read(yaml, environment: environment, flags: [flag]).get().listen == .unix(path: "/run/mfa.sock"))
+  }
+
+  @Test("what a container network says of a service called mfa-backend is no setting")
+  func containerNetwork() throws {
+    let environment = [
+      "MFA_BACKEND_SERVICE_HOST": "10.0.0.1", "MFA_BACKEND_SERVICE_PORT": "80", "MFA_BACKEND_PORT": "tcp://10.0.0.1:80",
+      "MFA_BACKEND_PORT_80_TCP_ADDR": "10.0.0.1",
+    ]
+    #expect(try faults(Self.least, environment: environment).isEmpty)
+  }
+
+  @Test(
+    "a variable that is no setting's is refused, with the one that was probably meant",
+    arguments: [
+      ("MFA_BACKEND_LISTNE", "no setting has this variable; did you mean MFA_BACKEND_LISTEN?"),
+      (
+        "MFA_BACKEND_POLICY__MOST_DEVICE",
+        "no setting has this variable; did you mean MFA_BACKEND_POLICY__MOST_DEVICES?"
+      ),
+      ("MFA_BACKEND_ZZZZZZZZ", "no setting has this variable"),
+    ])
+  func unknownVariable(_ name: String, _ reason: String) throws {
+    #expect(try faults(Self.least, environment: [name: "x"]) == ["\(name): \(reason)"])
+    #expect(try faults(Self.least, environment: [name: ""]).isEmpty)
+  }
+
+  @Test(
+    "a place to listen is on loopback, and no name that looks so",
+    arguments: [
+      ("127.0.0.1:80", true), ("127.9.9.9:0", true), ("localhost:80", true), ("[::1]:80", true), ("unix:/run/a", true),
+      ("127.0.0.1.example.org:80", false), ("127.example.org:80", false), ("128.0.0.1:80", false), ("[::]:80", false),
+    ])
+  func loopback(_ text: String, _ isPlace: Bool) {
+    let place = ListenPlace(text)
+    #expect((place != nil) == isPlace)
+    if let place { #expect("\(place)" == text) }
+  }
+
+  @Test("every fault is told at once, with its place")
+  func faults() throws {
+    let yaml = """
+      listen: 0.0.0.0:8080
+      databse: ephemeral
+      gate:
+        jwks: keys.json
+        isuer: x
+      sms: { sink: pager, account: AC1 }
+      policy: { most_devices: many, grace_period: soon }
+      domain: a
+      domain: b
+      log: debug
+      email:
+
+      """
+    #expect(
+      try faults(yaml, environment: ["MFA_BACKEND_GATE__TYPO": "1"]) == [
+        "mfa.yaml:2:1: databse: unknown key",
+        "mfa.yaml:5:3: gate.isuer: unknown key",
+        "mfa.yaml:6:14: sms.sink: is log",
+        "mfa.yaml:7:25: policy.most_devices: is a number from 1 to 100",
+        "mfa.yaml:7:45: policy.grace_period: is a number with d, h, m or s, as 7d",
+        "mfa.yaml:9:1: domain: given twice, first in line 8",
+        "mfa.yaml:10:1: log: takes keys below it",
+        "MFA_BACKEND_GATE__TYPO: no setting has this variable",
+        "mfa.yaml:1:9: listen: is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here",
+        "database: is required",
+        "gate.issuer: is required",
+        "gate.audience: is required",
+        "sms.token_file: is required",
+        "sms.from: is required",
+      ])
+  }
+
+  @Test(
+    "what is no configuration is one fault",
+    arguments: [
+      ("- a", "mfa.yaml:1:1: the file holds no keys, as listen: 127.0.0.1:8080"),
+      ("listen: [", "mfa.yaml:2:1: not YAML"), ("gate: 1: 2", "mfa.yaml:1:"),
+    ])
+  func noConfiguration(_ yaml: String, _ start: String) throws {
+    #expect(try faults(yaml + "\n").first?.hasPrefix(start) == true)
+  }
+
+  @Test("of a file that cannot be read that alone is told")
+  func unreadableFile() {
+    let reader = SettingsReader(file: "/nowhere/mfa.yaml", environment: ["MFA_BACKEND_A__B": "1"], flags: [])
+    #expect(throws: SettingsFaults([SettingsFault(.nowhere, nil, "/nowhere/mfa.yaml cannot be read")])) {
+      try reader.read()
+    }
+  }
+
+  @Test("a database needs keys, and is of a kind that there is")
+  func database() throws {
+    let gate = "gate: { jwks: \"https://g/keys\", issuer: i, audience: a }\n"
+    #expect(try faults("database: sqlite:///x.db\n" + gate) == ["keys_file: is required"])
+    #expect(
+      try faults("database: mysql://x\n" + gate) == [
+        "mfa.yaml:1:11: database: is sqlite:///path, postgres://… or ephemeral"
+      ])
+    let settings = try read("database: postgres://db/mfa\nkeys_file: /k.json\n" + gate).get()
+    #expect(settings.database == .kept(url: "postgres://db/mfa", keysFile: "/k.json"))
+    #expect(settings.gate.keys == "https://g/keys")
+  }
+
+  @Test("mail and SMS want all that belongs to them")
+  func delivery() throws {
+    let yaml = Self.least + "email: { smtp: mail, from: a@b.c, user: u }\nsms: { from: \"+1234567890\" }\n"
+    #expect(
+      try Set(faults(yaml)) == [
+        "mfa.yaml:3:41: email.user: and email.password_file belong together",
+        "mfa.yaml:3:16: email.smtp: is HOST:PORT, or [ADDRESS]:PORT with one of IPv6",
+        "sms.account: is required", "sms.token_file: is required",
+      ])
+  }
+
+  @Test(
+    "what would send codes where nobody meant to is a fault",
+    arguments: [
+      (
+        "sms: { sink: log }\nemail: { smtp: \"mail:25\", from: a@b.c }",
+        "mfa.yaml:3:14: sms.sink: writes what is for e-mail to the log too: leave it out, or the mail server"
+      ),
+      ("email: { smtp: \"mail:25\", from: noreply }", "mfa.yaml:3:33: email.from: is name@domain"),
+      ("email: { ca_file: /ca.pem }", "email.smtp: is required"),
+      (texted("http://sms.example.com"), "mfa.yaml:3:54: sms.url: is https, or http on loopback alone"),
+      (texted("api.twilio.com"), "mfa.yaml:3:54: sms.url: is https"),
+      (texted("ftp://127.0.0.1"), "mfa.yaml:3:54: sms.url: is https"),
+      (texted("https://sms.example.com/x"), nil), (texted("http://127.0.0.1:8025"), nil),
+    ] as [(String, String?)])
+  func misdirected(_ section: String, _ fault: String?) throws {
+    let yaml = Self.least + section + "\n"
+    if let fault {
+      let first = try #require(try faults(yaml).first)
+      #expect(first.hasPrefix(fault), "\(first)")
+    } else {
+      #expect(throws: Never.self) { try read(yaml).get() }
+    }
+  }
+
+  private static func texted(_ url: String) -> String {
+    "sms: { account: AC, token_file: /t, from: \"+1\", url: \"\(url)\" }"
+  }
+
+  @Test(
+    "a mail server is a name or an address, and one of IPv6 stands in brackets",
+    arguments: [
+      ("mail.example.com:587", "mail.example.com"), ("192.0.2.1:25", "192.0.2.1"), ("[2001:db8::1]:25", "2001:db8::1"),
+      ("2001:db8::1:25", nil), ("[192.0.2.1]:25", nil), ("[::1]", nil), (":25", nil), ("mail:0", nil),
+      ("mail:65536", nil),
+      ("user@mail:25", nil), ("[]:25", nil),
+    ] as [(String, String?)])
+  func mailServer(_ text: String, _ host: String?) throws {
+    let yaml = Self.least + "email: { smtp: \"\(text)\", from: a@b.c }\n"
+    #expect((try? read(yaml).get())?.mail?.host == host)
+  }
+
+  @Test(
+    "the gate's keys come by plain http from this machine alone",
+    arguments: [
+      ("https://gate.example.com/jwks.json", true), ("http://127.0.0.1:6200/jwks.json", true),
+      ("http://localhost/jwks.json", true), ("http://[::1]:6200/jwks.json", true), ("/etc/gate.jwks", true),
+      ("http://gate.example.com/jwks.json", false), ("HTTP://gate.example.com/jwks.json", false),
+      ("http://127.0.0.1@gate.example.com/", false), ("http://127.0.0.1.example.com/", false),
+      ("http://[2001:db8::1]/", false), ("http://localhost.example.com/", false), ("http:///jwks.json", false),
+      ("http://192.0.2.1/", false),
+    ])
+  func plainKeys(_ place: String, _ isTaken: Bool) throws {
+    let yaml = "database: ephemeral\ngate: { jwks: \"\(place)\", issuer: i, audience: a }\n"
+    let fault =
+      "mfa.yaml:2:15: gate.jwks: is https, a file, or http from loopback alone: whoever can change keys on their way says"
+      + " who is who"
+    #expect(try faults(yaml) == (isTaken ? [] : [fault]))
+  }
+
+  @Test("what one address may do can be without a limit, by name and by none", arguments: ["off", "0"])
+  func withoutLimit(_ word: String) throws {
+    let yaml = Self.least + "limits: { per_ip: { messages_per_hour: \(word), code_requests: \(word) } }\n"
+    let limits = try read(yaml).get().limits
+    #expect(limits.messagesPerHourOfAddress == nil && limits.codeRequestsOfAddress == nil)
+    #expect(limits.messagesPerHourOfKey == 30 && limits.messagesPerHour == 3000)
+    let environment = ["MFA_BACKEND_LIMITS__PER_IP__MESSAGES_PER_HOUR": "7"]
+    let flag = SettingFlag("--ip-code-requests", "limits.per_ip.code_requests", "5/1h")
+    let above = try read(yaml, environment: environment, flags: [flag]).get().limits
+    #expect(above.messagesPerHourOfAddress == 7)
+    #expect(above.codeRequestsOfAddress?.count == 5 && above.codeRequestsOfAddress?.period == .seconds(3600))
+  }
+
+  @Test("a limit has its bounds, and only those of addresses can be off")
+  func limitBounds() throws {
+    let yaml =
+      Self.least + """
+        limits:
+          messages_per_hour: off
+          global: 3
+          per_ip: { messages_per_hour: 1000001, code_requests: 0/1s }
+          per_key: { messages_per_hour: 0, code_requests: 5/2d, requests: 120 }
+
+        """
+    #expect(
+      try faults(yaml) == [
+        "mfa.yaml:4:22: limits.messages_per_hour: is a number from 1 to 1000000",
+        "mfa.yaml:5:3: limits.global: unknown key",
+        "mfa.yaml:6:32: limits.per_ip.messages_per_hour: is a number from 1 to 1000000, or off",
+        "mfa.yaml:6:56: limits.per_ip.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m, or off",
+        "mfa.yaml:7:33: limits.per_key.messages_per_hour: is a number from 1 to 1000000",
+        "mfa.yaml:7:51: limits.per_key.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
+        "mfa.yaml:7:67: limits.per_key.requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
+      ])
+  }
+
+  @Test(
+    "A-229 a recovery waits an hour at least, or there is none; 0 is neither",
+    arguments: [("1h", 3600), ("30d", 2_592_000), ("off", nil)] as [(String, Int?)])
+  func recoveryWait(_ text: String, _ seconds: Int?) throws {
+    let settings = try read(Self.least + "policy: { recovery_wait: \(text) }\n").get()
+    #expect(settings.policy.recoveryWait == seconds.map { .seconds($0) })
+  }
+
+  @Test("A-229 a recovery without a wait is refused, and why is said", arguments: ["0", "0s", "59m", "31d", "on"])
+  func noRecoveryWait(_ text: String) throws {
+    #expect(
+      try faults(Self.least + "policy: { recovery_wait: \(text) }\n") == [
+        "mfa.yaml:3:26: policy.recovery_wait: is a time from 1h to 30d, or off: without a wait nobody could stop who found"
+          + " the codes"
+      ])
+  }
+
+  @Test("every key has a variable of its own")
+  func variables() {
+    #expect(Set(SettingKey.all.map(\.variable)).count == SettingKey.all.count)
+    #expect(SettingKey.all.map(\.variable).contains("MFA_BACKEND_GATE__CA_FILE"))
+  }
+}
+
+@Suite("What is written about the settings")
+struct WrittenSettingsTests {
+  @Test("the example has every key, and with what it gives the backend would start")
+  func example() throws {
+    let file = ProjectFile.path("config/mfa-backend.yaml")
+    _ = try SettingsReader(file: file, environment: [:], flags: []).read()
+    // With everything that is commented out, no key is unknown.
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    let names = SettingKey.all.flatMap { $0.path.split(separator: ".").map(String.init) }
+    for name in names { #expect(text.contains(name + ":"), "\(name)") }
+  }
+
+  @Test("the guide's table has each key with its default", arguments: SettingKey.all)
+  func table(_ key: SettingKey) throws {
+    let guide = try ProjectFile.text("Sources/MFA/MFAService/MFAService.docc/Guide.md")
+    let standard = key.standard.map { "`\($0)`" } ?? ""
+    #expect(guide.contains("| `\(key.path)` | \(standard) | \(key.summary) |"))
+  }
+}
