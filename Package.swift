@@ -1,12 +1,16 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+/// Continuous integration sets this: a warning then fails the build. Not for users, whose compiler may be newer and warn of
+/// more.
+let isStrict = Context.environment["SALLYPORT_STRICT"] == "1"
+
 let settings: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("InternalImportsByDefault"),
-]
+] + (isStrict ? [.treatAllWarnings(as: .error)] : [])
 
 /// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows from
 /// which other rooms a room may import.
@@ -60,10 +64,13 @@ func program(_ room: Room, _ name: String, in folder: String, _ dependencies: [T
   .executableTarget(name: name, dependencies: dependencies, path: room.test(folder), swiftSettings: settings)
 }
 
-/// The gate builds and is tested without the MFA backend, its server framework and NIO when this is set.
+// Environment variables, not package traits, leave parts out: a trait can drop a dependency of a target, and cannot drop the
+// target itself, so that every file of the backend and of its tests would need an `#if`.
+
+/// Whether to leave out the MFA backend, its server framework and NIO.
 let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
 
-/// The fuzz targets and what they fuzz, and nothing else: see scripts/fuzz, which builds with flags of its own.
+/// Whether to build the fuzz targets and what they fuzz, and nothing else. `scripts/fuzz` sets this and its own flags.
 let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 
 let package = Package(
@@ -163,7 +170,7 @@ let package = Package(
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
-    support(.gate, "StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
+    support(.gate, "StoreConformance", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography", "TestSupport"]),
 
     tests(
       .attestation, "AppAttestMintedTests", ["AppAttest", "ByteCoding", "CBOR", "Cryptography", "SimulatedDevice"]),
@@ -196,7 +203,7 @@ let package = Package(
         "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
         "TransportEngine", "attest", "sallyport",
       ]),
-    tests(.common, "CBORTests", ["CBOR", "ByteCoding"]),
+    tests(.common, "CBORTests", ["CBOR", "ByteCoding", "TestSupport"]),
     tests(.gate, "ConformanceTests", ["GateProcesses", "SimulatedDevice", "TestSupport", "sallyport"]),
     tests(.common, "CertificateIssuingTests", ["ByteCoding", "Cryptography", "TestSupport"]),
     tests(.common, "CryptographyTests", ["Cryptography", "ByteCoding"]),

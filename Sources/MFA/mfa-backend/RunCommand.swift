@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import Foundation
 internal import Glibc
 internal import JSONLog

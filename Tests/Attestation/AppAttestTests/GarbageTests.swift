@@ -3,27 +3,15 @@ import ByteCoding
 import CBOR
 import Cryptography
 import SimulatedDevice
+import TestSupport
 import Testing
-
-/// A small generator with a seed (SplitMix64), so that a failure can be had again.
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
-  }
-}
 
 /// Nothing that comes from outside may end the process, and nothing damaged may be taken for whole.
 @Suite("Garbage")
 struct GarbageTests {
   @Test("Damage of every kind is refused, and never traps", arguments: 0..<8 as Range<UInt64>)
   func survivesDamage(_ seed: UInt64) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let minted = try Minted(claims: AppClaims())
     let attestation = try minted.attestation()
     let receipt = try AttestationObject(attestation).receipt.bytes
@@ -43,7 +31,7 @@ struct GarbageTests {
 
   @Test("Random bytes are refused, and never trap", arguments: 0..<4 as Range<UInt64>)
   func survivesRandomBytes(_ seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let beginnings: [[UInt8]] = [[], [0xA3], [0xA2], [0x30, 0x80], [0x30, 0x82], [0x31], [0x30]]
     for _ in 0..<400 {
       let count = Int.random(in: 0..<200, using: &generator)
@@ -70,7 +58,7 @@ struct GarbageTests {
   }
 
   /// `bytes` with one to four things wrong: bytes changed, left out, doubled, or replaced by the ends of ranges.
-  private static func damaged(_ bytes: [UInt8], using generator: inout SplitMix) -> [UInt8] {
+  private static func damaged(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [UInt8] {
     var damaged = bytes
     for _ in 0..<Int.random(in: 1...4, using: &generator) {
       let offset = Int.random(in: 0..<damaged.count - 16, using: &generator)

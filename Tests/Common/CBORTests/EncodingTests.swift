@@ -1,4 +1,5 @@
 import CBOR
+import TestSupport
 import Testing
 
 @Suite("Encoding CBOR")
@@ -13,7 +14,7 @@ struct EncodingTests {
 
   @Test("The order of pairs does not matter to the encoding", arguments: 0..<20)
   func isDeterministic(_ seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let pairs = (0..<12).map { CBORMap.Pair(.unsigned(UInt64($0) * 37), .unsigned(UInt64($0))) }
     #expect(
       CBORValue.map(CBORMap(pairs.shuffled(using: &generator))).encoded == CBORValue.map(CBORMap(pairs)).encoded)
@@ -31,7 +32,7 @@ struct EncodingTests {
 
   @Test("What was written is read again as it was", arguments: 0..<300)
   func roundTrips(_ seed: UInt64) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let value = CBORValue.random(depth: 4, using: &generator)
     let limits = CBORLimits(bytes: 1 << 20, items: 1 << 20)
     #expect(try CBORValue(decoding: value.encoded, limits: limits).encoded == value.encoded)
@@ -39,7 +40,7 @@ struct EncodingTests {
 
   @Test("Floats are written in the shortest width that keeps them", arguments: 0..<300)
   func writesShortestFloats(_ seed: UInt64) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let double = Double(bitPattern: generator.next())
     let single = Double(Float(bitPattern: UInt32(truncatingIfNeeded: generator.next())))
     for number in [double, single] where !number.isNaN {
@@ -60,7 +61,7 @@ struct EncodingTests {
 }
 
 extension CBORValue {
-  static func random(depth: Int, using generator: inout SplitMix) -> CBORValue {
+  static func random(depth: Int, using generator: inout SeededGenerator) -> CBORValue {
     let number = generator.next() >> UInt64.random(in: 0..<64, using: &generator)
     switch Int.random(in: 0..<(depth == 0 ? 8 : 11), using: &generator) {
     case 0: return .unsigned(number)

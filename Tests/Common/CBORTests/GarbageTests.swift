@@ -1,24 +1,12 @@
 import CBOR
+import TestSupport
 import Testing
-
-/// A small generator with a seed (SplitMix64), so that a failure can be had again.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
-  }
-}
 
 @Suite("CBOR and garbage")
 struct GarbageTests {
   @Test("Random bytes are refused or are what would be written again, but for the order of keys", arguments: 0..<20)
   func survivesRandomBytes(_ seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     for _ in 0..<500 {
       let bytes = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
         UInt8.random(in: 0...255, using: &generator)
@@ -30,7 +18,7 @@ struct GarbageTests {
 
   @Test("A damaged encoding is refused or stands for something else", arguments: 0..<100)
   func survivesDamage(_ seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let value = CBORValue.random(depth: 4, using: &generator)
     let bytes = value.encoded
     for offset in bytes.indices.prefix(400) {
@@ -43,7 +31,7 @@ struct GarbageTests {
 
   @Test("A prefix of an encoding is no encoding", arguments: 0..<50)
   func refusesPrefixes(_ seed: UInt64) {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let bytes = CBORValue.random(depth: 4, using: &generator).encoded
     for count in 0..<min(bytes.count, 1000) {
       #expect(throws: CBORError.self) { try CBORValue(decoding: bytes.prefix(count)) }

@@ -2,6 +2,7 @@ import AppAttest
 import AttestGate
 import Locking
 import StoreConformance
+import TestSupport
 import Testing
 
 /// What several gates did to one database, and what they were told: to be checked when all is over.
@@ -26,7 +27,7 @@ final class History: Sendable {
   ///
   /// A fault of the store is a refusal and is not tried again; a replay may try what it left.
   func work(on stores: [any GateStore], seed: UInt64) async {
-    var random = SplitMix(seed: seed)
+    var random = SeededGenerator(seed: seed)
     var keys: [(key: AttestedKey, counter: UInt32)] = []
     while !Task.isCancelled {
       guard let store = stores.randomElement(using: &random) else { return }

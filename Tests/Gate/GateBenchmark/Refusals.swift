@@ -1,3 +1,4 @@
+import AppAttest
 import ArgumentParser
 import AttestGate
 import ByteCoding
@@ -31,7 +32,7 @@ struct Refusals: ParsableCommand {
   private func measure() async throws {
     let fleet = try await Fleet(of: 2 * count)
     let signer = try fleet.bench.device(claims: AppClaims())
-    let names = try fleet.devices.map(\.keyID.base64)
+    let names = fleet.devices.map(\.keyID.base64)
     for headers in try fleet.mint(count) { _ = try await fleet.bench.gate.admit(AdmissionClaim(headers: headers)) }
     let orders = Kind.allCases.flatMap { kind in (0..<count).map { (kind, $0) } }.shuffled()
     var times: [Kind: [Double]] = [:]

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import TestSupport
 internal import Testing
 
 extension StoreLaw {
@@ -112,7 +113,7 @@ extension StoreLaw {
   private static func disturb(
     _ store: Store, _ keys: [AttestedKey], _ nonces: [Nonce], seed: UInt64
   ) async throws -> [KeyUse] {
-    var random = SplitMix(seed: seed)
+    var random = SeededGenerator(seed: seed)
     var admitted: [KeyUse] = []
     for step in UInt32(1)...40 {
       let key = keys[Int.random(in: keys.indices, using: &random)]

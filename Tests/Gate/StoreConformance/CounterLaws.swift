@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import TestSupport
 internal import Testing
 
 extension StoreLaw {
@@ -28,7 +29,7 @@ extension StoreLaw {
       for window in [0, 1, 2, 8, 31, 62, 63] {
         let key = try await registeredKey(in: store)
         var model = WindowModel(size: window)
-        var random = SplitMix(seed: UInt64(window))
+        var random = SeededGenerator(seed: UInt64(window))
         for _ in 0..<200 {
           let counter = model.plausibleCounter(using: &random)
           let admittance = try await store.admit(Specimen.use(of: key, counter, window: window))
@@ -80,22 +81,9 @@ private struct WindowModel {
   }
 
   /// Mostly near the edges of the window, sometimes far ahead.
-  func plausibleCounter(using random: inout SplitMix) -> UInt32 {
+  func plausibleCounter(using random: inout SeededGenerator) -> UInt32 {
     let reach = UInt32(size + 3)
     let ahead = UInt32.random(in: 0...19, using: &random) == 0 ? UInt32.random(in: 0...200, using: &random) : 2
     return UInt32.random(in: (greatest - min(greatest, reach))...(greatest + ahead), using: &random)
-  }
-}
-
-/// The same numbers for the same seed, so that a failure can be repeated (Steele, Lea and Flood, 2014).
-public struct SplitMix: RandomNumberGenerator {
-  private var state: UInt64
-  public init(seed: UInt64) { state = seed }
-
-  public mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -93,7 +93,7 @@ struct HistoryKeyTests {
     let key = try await Self.write(2, in: store).historyKeys.newest
     try await Self.forge(store, keepingKeyNumbers: false) { _ in false }
     #expect(try await Self.trail(store).verify().fault == .keyWithoutEntries(key: key))
-    try await store.write { records in
+    _ = try await store.write { records in
       try (records as? SQLRecords)?.sql.run("DELETE FROM data_keys WHERE purpose = 'history'", [])
     }
     #expect(try await Self.trail(store).verify().fault == .noKey)
@@ -112,7 +112,7 @@ struct HistoryKeyTests {
     // A change of one character breaks the signature.
     let other = "\(head)".replacingOccurrences(of: "4:", with: "3:")
     #expect(HistoryHead(other).map(vault.historyKeys.verifies) != true)
-    try await store.write { records in
+    _ = try await store.write { records in
       try (records as? SQLRecords)?.sql.run("DELETE FROM audit WHERE sequence > 2", [])
     }
     #expect(try await Self.trail(store).verify().fault == nil)
@@ -123,7 +123,7 @@ struct HistoryKeyTests {
     #expect(try await heads.next()?.sequence == 2)
     // With the key removed too, the next start makes another one, which does not verify the old head.
     try await Self.forge(store, keepingKeyNumbers: false) { _ in true }
-    try await store.write { records in
+    _ = try await store.write { records in
       try (records as? SQLRecords)?.sql.run("DELETE FROM data_keys WHERE purpose = 'history'", [])
     }
     let renewed = try await Self.write(2, in: store)
@@ -151,9 +151,9 @@ struct HistoryKeyTests {
     await #expect(throws: StoreFault.self) { try await Self.note(in: store) }
     store.authenticateHistory(with: second.historyKeys)
     // An entry of before the new key, put after it.
-    try await store.write { try ($0 as? SQLRecords)?.sql.run("UPDATE audit SET key_number = 5 WHERE sequence = 5", []) }
+    _ = try await store.write { try ($0 as? SQLRecords)?.sql.run("UPDATE audit SET key_number = 5 WHERE sequence = 5", []) }
     #expect(try await Self.trail(store).verify().fault == .olderKey(sequence: 5))
-    try await store.write { try ($0 as? SQLRecords)?.sql.run("DELETE FROM audit WHERE sequence > 3", []) }
+    _ = try await store.write { try ($0 as? SQLRecords)?.sql.run("DELETE FROM audit WHERE sequence > 3", []) }
     #expect(try await Self.trail(store).verify().fault == .keyWithoutEntries(key: 7))
   }
 

@@ -1,18 +1,6 @@
 public import ByteCoding
 public import Foundation
 
-/// Where the backend reads the time of day. Injected, so that tests move it by hand.
-public struct WallClock: Sendable {
-  private let read: @Sendable () -> Timestamp
-
-  public init(_ read: @escaping @Sendable () -> Timestamp) { self.read = read }
-
-  public func now() -> Timestamp { read() }
-
-  /// The machine's own clock.
-  public static let system = WallClock { .now() }
-}
-
 /// Where secrets come from.
 public struct Entropy: Sendable {
   private let draw: @Sendable (Int) -> [UInt8]

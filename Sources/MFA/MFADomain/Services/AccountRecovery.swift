@@ -1,5 +1,5 @@
 internal import ByteCoding
-public import Foundation
+internal import Foundation
 
 /// The way back for a user who has lost every device: a code on paper, and a time of waiting in which it can be stopped.
 public struct AccountRecovery: Sendable {

@@ -46,7 +46,7 @@ extension EngineTests {
 
     @Test("the Close of a service that ends with input unread reaches a client that speaks meanwhile")
     func serviceCloses() throws {
-      var scene = try open()
+      let scene = try open()
       // The client's event comes first, and has the loop write to a service that is gone.
       try scene.atOnce {
         try scene.client.send(FrameTrackerTests.frame(1, [1], mask: Self.mask))
@@ -80,7 +80,7 @@ extension EngineTests {
 
     @Test("the last bytes of a plain service that ends with input unread reach a client that speaks meanwhile")
     func bridgedServiceCloses() throws {
-      var scene = try open(isBridge: true)
+      let scene = try open(isBridge: true)
       try scene.atOnce {
         try scene.client.send(FrameTrackerTests.frame(2, [1], mask: Self.mask))
         try scene.service?.send(Array("last".utf8))
@@ -103,7 +103,7 @@ extension EngineTests {
         sent += more
       }
       var queued: Int32 = 0
-      ioctl(socket.fd, UInt(TIOCOUTQ), &queued)
+      _ = ioctl(socket.fd, UInt(TIOCOUTQ), &queued)
       return sent - Int(queued)
     }
 
@@ -149,7 +149,7 @@ extension EngineTests {
 
     @Test("the last message of a client that resets reaches a service that speaks meanwhile", arguments: [true, false])
     func clientResets(isBridge: Bool) throws {
-      var scene = try open(isBridge: isBridge)
+      let scene = try open(isBridge: isBridge)
       let word = FrameTrackerTests.frame(2, Array("last".utf8), mask: Self.mask)
       try scene.atOnce {
         try scene.service?.send(isBridge ? [1] : FrameTrackerTests.frame(2, [1]))

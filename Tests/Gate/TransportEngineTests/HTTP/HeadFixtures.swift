@@ -1,3 +1,4 @@
+import TestSupport
 import Transport
 
 @testable import TransportEngine
@@ -50,21 +51,6 @@ func handshake(_ line: String = "GET / HTTP/1.1", replacing: [(String, String?)]
     if let value { fields.append((name, value)) }
   }
   return request(line, fields.map { "\($0.0): \($0.1)" } + adding)
-}
-
-/// Random numbers that are the same in every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
 }
 
 /// What is wrong with `parse` if its outcome depends on how `bytes` arrive; `nil` if all is well.

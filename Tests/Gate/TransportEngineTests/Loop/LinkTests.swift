@@ -15,7 +15,7 @@ struct LinkTests {
     var link = Link()
     link.fd = dup(accepted.fd)
     defer { link.close() }
-    fcntl(link.fd, F_SETFL, O_NONBLOCK)
+    _ = fcntl(link.fd, F_SETFL, O_NONBLOCK)
     let block = [UInt8](repeating: 7, count: 64 << 10)
     for _ in 0..<400 where link.outbox.count < 256 << 10 {
       block.withUnsafeBytes { link.send($0, through: bio.window) }

@@ -1,14 +1,12 @@
-public import ByteCoding
-
-/// Where the gate reads the time of day. Injected, so that tests move it by hand.
+/// The source of the time of day. It is injected, so that a test can set the time.
 public struct WallClock: Sendable {
   private let read: @Sendable () -> Timestamp
 
   public init(_ read: @escaping @Sendable () -> Timestamp) { self.read = read }
 
-  /// The current instant; each call reads anew.
+  /// The current instant; each call reads it again.
   public func now() -> Timestamp { read() }
 
-  /// The machine's own clock.
+  /// The clock of the machine.
   public static let system = WallClock { .now() }
 }
