@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 
 /// Signs where the history ends, again and again, for a place that the database's own writers cannot change: the log.
 public actor HistoryHeads {

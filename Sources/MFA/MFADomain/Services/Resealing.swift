@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 /// Sealing all that is sealed anew, under a data key that nothing was sealed with before.
 public struct Resealing: Sendable {
   private let store: any Store
