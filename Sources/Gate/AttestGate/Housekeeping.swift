@@ -1,5 +1,5 @@
 internal import AppAttest
-internal import ByteCoding
+public import ByteCoding
 
 /// What a gate does now and then so that the store does not grow for ever and no secret grows old.
 ///

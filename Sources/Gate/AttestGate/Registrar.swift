@@ -1,5 +1,5 @@
 public import AppAttest
-internal import ByteCoding
+public import ByteCoding
 internal import Cryptography
 
 /// What a device sends to have its key registered, unread.

@@ -1,6 +1,6 @@
 internal import AppAttest
 public import AttestGate
-internal import ByteCoding
+public import ByteCoding
 internal import JSONLog
 public import Logging
 public import Transport

@@ -1,6 +1,6 @@
 internal import AppAttest
 public import AttestGate
-internal import ByteCoding
+public import ByteCoding
 internal import Cryptography
 
 /// Every key of a store as lines of JSON, a page at a time, however many there are.

@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 internal import Foundation
 internal import JWTKit
 internal import Locking

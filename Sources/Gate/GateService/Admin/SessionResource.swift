@@ -1,6 +1,6 @@
 internal import AppAttest
 public import AttestGate
-internal import ByteCoding
+public import ByteCoding
 public import Logging
 internal import Transport
 
