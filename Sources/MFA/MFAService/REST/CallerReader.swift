@@ -1,4 +1,4 @@
-internal import ByteCoding
+public import ByteCoding
 internal import HTTPTypes
 public import MFADomain
 public import MFATokens
