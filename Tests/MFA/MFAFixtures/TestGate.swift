@@ -1,4 +1,4 @@
-import ByteCoding
+public import ByteCoding
 import Crypto
 import Foundation
 public import JWTKit
