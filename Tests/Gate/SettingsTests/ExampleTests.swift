@@ -55,19 +55,19 @@ struct ExampleTests {
   }
 
   @Test(
-    "The keys in the README are some of the table's, as the table says them and in its order, with every required one")
+    "The keys in the operators' article are some of the table's, as the table has them and in its order, with every required one")
   func reference() throws {
-    let readme = try ProjectFile.text("README.md")
+    let readme = try ProjectFile.text("Sources/Gate/Settings/Settings.docc/CommonSettings.md")
     let lines = readme.split(separator: "\n").map(String.init)
     let rows = Array(lines.drop { $0 != "| key | values | default | |" }.dropFirst(2).prefix { $0.hasPrefix("| `") })
     #expect((10..<30).contains(rows.count))
     #expect(rows == Self.available.map(Self.row).filter(rows.contains))
     for key in Self.available where key.meaning.hasSuffix("Required.") { #expect(rows.contains(Self.row(key))) }
     // All the others are there; `ReferenceTests` compares the file with the table.
-    #expect(readme.contains("](Sources/Gate/Settings/Settings.docc/Configuration.md)"))
+    #expect(readme.contains("](<doc:Configuration>)"))
   }
 
-  /// A key as the README shows it. Without a default the key is off, or required, as its summary says.
+  /// A key as the article shows it. Without a default the key is off, or required, as its summary says.
   private static func row(_ key: KeyDefinition) -> String {
     "| `\(key.pattern)` | \(key.form) | \(key.standard.map { "`\($0)`" } ?? "") | \(key.meaning) |"
   }

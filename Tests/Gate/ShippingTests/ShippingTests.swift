@@ -142,7 +142,7 @@ struct ShippingTests {
   }
 
   @Test(
-    "systemd understands every line of the units, and finds the manual where the README installs it",
+    "systemd understands every line of the units, and finds the manual where the article installs it",
     .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
   func syntax() async throws {
     try await Places.withTemporaryFolder { folder in
@@ -166,10 +166,10 @@ struct ShippingTests {
     }
   }
 
-  /// Runs the README's line that installs the manual pages, with `folder` in the place of /usr/share.
+  /// Runs the article's line that installs the manual pages, with `folder` in the place of /usr/share.
   private func installManuals(in folder: String) async throws {
-    let readme = try ProjectFile.text("README.md")
-    let line = try #require(readme.split(separator: "\n").first { $0.hasPrefix("scripts/manuals ") })
+    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Service.md")
+    let line = try #require(article.split(separator: "\n").first { $0.hasPrefix("scripts/manuals ") })
     let command = line.replacing("/usr/share", with: folder).replacing(".build/release", with: Places.products)
       .replacing(".build/manuals", with: folder + "/manuals")
     let (exit, _, errors) = try await ChildProcess.run(
@@ -178,13 +178,13 @@ struct ShippingTests {
   }
 }
 
-@Suite("The README's commands", .timeLimit(.minutes(3)))
-struct ReadmeTests {
+@Suite("The articles' commands", .timeLimit(.minutes(3)))
+struct ArticleTests {
   /// The lines of the first fenced block behind `heading` that begins with `start`.
-  private func block(startingWith start: String) throws -> String {
-    let readme = try ProjectFile.text("README.md")
-    let opening = try #require(readme.range(of: "```sh\n" + start), "no block begins with \(start)")
-    let rest = readme[opening.lowerBound...].dropFirst("```sh\n".count)
+  private func block(startingWith start: String, in article: String) throws -> String {
+    let text = try ProjectFile.text(article)
+    let opening = try #require(text.range(of: "```sh\n" + start), "no block begins with \(start)")
+    let rest = text[opening.lowerBound...].dropFirst("```sh\n".count)
     return String(rest[..<(try #require(rest.range(of: "```"))).lowerBound])
   }
 
@@ -199,7 +199,8 @@ struct ReadmeTests {
 
   @Test("that make certificates for debug builds work as they stand")
   func clientCertificates() async throws {
-    let script = try block(startingWith: "sallyport ca init")
+    let script = try block(
+      startingWith: "sallyport ca init", in: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md")
     try await Places.withTemporaryFolder { folder in
       let (exit, output, errors) = try await shell(script, in: folder)
       #expect(exit == .code(0), "\(errors)")
@@ -212,7 +213,9 @@ struct ReadmeTests {
 
   @Test("that check a configuration work as they stand")
   func check() async throws {
-    let lines = try block(startingWith: "sallyport check").split(separator: "\n").map(String.init)
+    let lines = try block(
+      startingWith: "sallyport check", in: "Sources/Gate/GateService/GateService.docc/Operating.md"
+    ).split(separator: "\n").map(String.init)
     try await Places.withTemporaryFolder { folder in
       let (made, _, errors) = try await run(
         Places.tool("openssl"), "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-x509",

@@ -7,12 +7,12 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("The README's commands for operators", .serialized, .timeLimit(.minutes(5)))
-struct ReadmeTests {
+@Suite("The operators' article", .serialized, .timeLimit(.minutes(5)))
+struct OperatingArticleTests {
   /// The blocks of shell commands in a section.
   private static func blocks(of title: String) throws -> [String] {
-    let readme = try ProjectFile.text("README.md")
-    let section = try #require(readme.components(separatedBy: "\n## \(title)\n").last)
+    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Operating.md")
+    let section = try #require(article.components(separatedBy: "\n## \(title)\n").last)
     let text = try #require(section.components(separatedBy: "\n## ").first)
     return text.components(separatedBy: "```sh\n").dropFirst().map {
       String($0.prefix(upTo: $0.range(of: "```")?.lowerBound ?? $0.endIndex))
@@ -27,7 +27,7 @@ struct ReadmeTests {
     #expect(exit == .code(0), "\(errors)")
   }
 
-  @Test("about changing and stopping a gate work as they are printed")
+  @Test("has commands for changing and stopping a gate that work as printed")
   func life() async throws {
     let blocks = try Self.blocks(of: "Changing and stopping a running gate")
     try #require(blocks.count == 2)
@@ -38,7 +38,7 @@ struct ReadmeTests {
     }
   }
 
-  @Test("about keys and sessions work as they are printed")
+  @Test("has commands for keys and sessions that work as printed")
   func keys() async throws {
     let blocks = try Self.blocks(of: "Keys and sessions")
     try #require(blocks.count == 3)

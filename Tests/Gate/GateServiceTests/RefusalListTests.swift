@@ -44,11 +44,11 @@ struct TroubleshootingTests {
   }
 }
 
-@Suite("The README lists every refusal")
-struct ReadmeTests {
-  /// The codes in the README's table, each with the statuses of its row.
+@Suite("The list of refusals")
+struct RefusalListTests {
+  /// The codes in the article's table, each with the statuses of its row.
   private static func rows() throws -> [String: [Int]] {
-    let lines = try ProjectFile.text("README.md").split(separator: "\n").drop { $0 != "| status | codes | |" }
+    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n").drop { $0 != "| status | codes | |" }
       .dropFirst(2)
     var rows: [String: [Int]] = [:]
     for line in lines.prefix(while: { $0.hasPrefix("|") }) {
@@ -60,13 +60,13 @@ struct ReadmeTests {
     return rows
   }
 
-  @Test("Each code stands in it, and nothing else does")
+  @Test("has each code, and nothing else")
   func everyCode() throws {
     #expect(Set(try Self.rows().keys) == codes)
   }
 
   @Test(
-    "Each other refusal stands in it with its status",
+    "has each other refusal with its status",
     arguments: [
       Refusal.malformedRegistration(.notJSON), .foreignOrigin, .notFound, .methodNotAllowed(allowed: "GET"),
       .upgradeRequired, .malformedRequest(.malformedHead(rule: "")), .malformedRequest(.headTooLarge(rule: "")),

@@ -5,8 +5,8 @@ import StoreConformance
 import TestSupport
 import Testing
 
-@Suite("The README's commands for the store")
-struct ReadmeTests {
+@Suite("The operators' article on the store")
+struct StoreArticleTests {
   @Test("Run one after another, as they stand there", arguments: StoreKind.allCases)
   func commands(_ kind: StoreKind) async throws {
     let commands = try Self.commands()
@@ -33,7 +33,7 @@ struct ReadmeTests {
 
   /// The words of each command in the block below the heading, without its comment.
   private static func commands() throws -> [[String]] {
-    let lines = try ProjectFile.text("README.md").split(separator: "\n")
+    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Operating.md").split(separator: "\n")
     return lines.drop { $0 != "### The store" }.dropFirst(2).prefix { $0 != "```" }
       .map { $0.prefix { $0 != "#" }.split(separator: " ").map(String.init) }
   }
