@@ -5,9 +5,9 @@ public import Cryptography
 public struct AssertionVerifier: Sendable {
   public init() {}
 
-  /// The counter of `assertion`, if `key` made it for `clientDataHash` after having counted to `last`.
+  /// Returns the counter of `assertion`, if `key` signed it over `clientDataHash` with a counter beyond `last`.
   ///
-  /// - Parameter publicKey: the key's own, made ready once; `nil` makes it anew, which costs as much as the rest.
+  /// - Parameter publicKey: the key, prepared once; `nil` prepares it in this call, which costs as much as the rest.
   public func verify(
     _ assertion: Assertion, by key: AttestedKey, publicKey: P256PublicKey? = nil, clientDataHash: ClientDataHash,
     after last: SignCount

@@ -99,8 +99,8 @@ public struct ReceiptVerifier: Sendable {
 
 /// For what a receipt should be.
 public struct ReceiptExpectation: Sendable, Hashable {
-  /// `nil` if either will do. A newer receipt holds no hash that could be compared, so whoever sends one as the first would
-  /// get around the comparison.
+  /// The required kind; `nil` accepts either. A newer receipt holds no hash to compare, so a client that sent one as
+  /// its first would evade the comparison.
   public let kind: Receipt.Kind?
   public let appID: AppID
   /// X9.62, uncompressed, 65 bytes.

@@ -1,10 +1,10 @@
 internal import Locking
 
-/// Certificates of chains that were found good, as OpenSSL read them, and which of them signed which.
+/// Caches certificates of valid chains, as OpenSSL parsed them, and which of them signed which.
 ///
-/// Spares the next chain that shares them the reading of the certificate and the verification of its signature. Both are
-/// matters of bytes alone, and an entry is found by all bytes of a certificate. What else makes a chain good (its path,
-/// the instant, what an issuer may do) is asked of each chain anew. What was refused is never kept.
+/// The next chain that shares them skips the parsing and the verification of the signature. Both depend on bytes
+/// alone, and an entry is found by all bytes of a certificate. The other conditions of a valid chain (its path, the
+/// instant, what an issuer may do) are checked for each chain. A refused certificate is never cached.
 final class ChainMemory: Sendable {
   private struct Link {
     let subject: X509Handle

@@ -5,7 +5,7 @@ internal import Locking
 public final class P256PrivateKey: Sendable {
   public let publicKey: P256PublicKey
   let key: PKey
-  /// One that nobody uses just now: to make a context costs more than half of a signature.
+  /// A context that is not in use: making one costs more than half of a signature.
   private let spare = Guarded<SigningContext?>(nil)
 
   /// A new key.

@@ -7,7 +7,7 @@ internal import Locking
 final class PKey: @unchecked Sendable {
   private let handle: OpaquePointer
 
-  /// One that nobody uses just now: to make a context takes a third as long as to verify.
+  /// A context that is not in use: making one takes a third of the time of a verification.
   private let spare = Guarded<VerificationContext?>(nil)
 
   /// Takes over `handle`.

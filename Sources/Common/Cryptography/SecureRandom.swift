@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// Bytes that nobody can guess, from OpenSSL's generator, which the kernel seeds.
+/// Unpredictable bytes from OpenSSL's generator, which the kernel seeds.
 public enum SecureRandom {
   /// `count` random bytes.
   ///

@@ -2,7 +2,7 @@ internal import COpenSSL
 
 /// An `EVP_PKEY_CTX` that signs digests with one key.
 ///
-/// Whoever holds it uses it alone: `P256PrivateKey` hands it to one caller at a time.
+/// Only one caller uses it at a time: `P256PrivateKey` lends it.
 final class SigningContext: @unchecked Sendable {
   private let handle: OpaquePointer
 

@@ -36,13 +36,13 @@ final class TrustStore: @unchecked Sendable {
   /// What OpenSSL made of `certificate`, if it is a root.
   func handle(of certificate: Certificate) -> X509Handle? { handles.first { $0.certificate == certificate } }
 
-  /// The path from `leaf` to a root: each certificate names the next one as its issuer, which is an authority for paths
-  /// as long and names as these. Of several issuers that could be it, one that is valid at `instant`, if one is.
-  /// **The validity is not verified.**
+  /// Returns the path from `leaf` to a root: each certificate names the next one as its issuer, which may issue paths
+  /// of this length and these names. If several issuers fit, one that is valid at `instant` is preferred. **The
+  /// validity is not verified.**
   ///
-  /// - Parameter signatureFault: says what is wrong with the signatures of a path. It is asked once the path is known and
-  ///   its extensions are sound, and before anything is worked out that certificates say of others, such as which names
-  ///   are good: nothing of that is done for what nobody has signed.
+  /// - Parameter signatureFault: returns the fault of a path's signatures. It is called once the path is known and
+  ///   its extensions are sound, and before any statement of a certificate about others, such as permitted names, is
+  ///   evaluated: an unsigned statement costs no work.
   func path(
     from leaf: X509Handle, through intermediates: [X509Handle], at instant: Timestamp,
     signatureFault: @escaping ([X509Handle]) -> ChainRejection?

@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// An `EVP_PKEY_CTX` that verifies signatures of digests by one key.
+/// An `EVP_PKEY_CTX` that verifies signatures of digests with one key.
 ///
-/// Whoever holds it uses it alone: `PKey` hands it to one caller at a time.
+/// Only one caller uses it at a time: `PKey` lends it.
 final class VerificationContext: @unchecked Sendable {
   private let handle: OpaquePointer
 

@@ -103,7 +103,7 @@ public final class LineSink: Sendable {
           var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           _ = poll(&entry, 1, -1)
         } else if errno != EINTR {
-          // Nobody can be told that nobody can be told.
+          // The log itself failed, so no line can report it.
           return
         }
       }

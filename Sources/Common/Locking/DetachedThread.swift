@@ -8,9 +8,9 @@
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    /// Runs `body` on a new thread that nobody waits for.
+    /// Runs `body` on a new detached thread.
     ///
-    /// - Returns: 0, or the number of the error (`EAGAIN`) if there is no thread to be had; `body` is then not run.
+    /// - Returns: 0, or the error number (`EAGAIN`) if no thread can be created; `body` then does not run.
     public static func start(_ body: @escaping @Sendable () -> Void) -> Int32 {
       var attributes = pthread_attr_t()
       pthread_attr_init(&attributes)

@@ -30,7 +30,8 @@ public final class Guarded<Value: Sendable>: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// What `body` makes of the value, which nobody else reaches meanwhile. `body` must not wait, nor take the same lock.
+  /// Returns what `body` makes of the value, while no other thread can reach it. `body` must not wait, nor take the
+  /// same lock.
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -1,10 +1,11 @@
 internal import Glibc
 
-/// A file that is written beside the place where it is to stand, so that it appears there whole or not at all.
+/// A file that is written next to its destination, so that it appears there complete or not at all.
 ///
-/// It is called `PLACE.new-PID`, has mode 0600, and is locked (flock(2)) for as long as somebody works on it: what a process
-/// leaves that is killed, the next one for the same place removes. A signal that ends the process removes it too, once
-/// `UnfinishedFiles.endWithSignals()` was called. Of a process only one works at a place at a time. Calls block.
+/// Its name is `PLACE.new-PID`, its mode is 0600, and it is locked (flock(2)) while its owner works on it. A file
+/// that a killed process left is removed by the next process that writes to the same place. A signal that ends the
+/// process removes it too, once `UnfinishedFiles.endWithSignals()` was called. Within a process only one caller at a
+/// time works on a place. Calls block.
 public final class DraftFile {
   /// What a system call came to.
   public struct Fault: Error, Sendable, Hashable {
@@ -47,9 +48,9 @@ public final class DraftFile {
   /// Makes the draft durable and has it stand in its place, whatever stood there.
   ///
   /// - Parameters:
-  ///   - prepare: is done just before.
-  ///   - finish: is done when the new name is durable. A signal that would end the process waits for that as well: it finds
-  ///     either all of it done or nothing.
+  /// - prepare: is done just before.
+  /// - finish: is done when the new name is durable. A signal that would end the process waits for that as well: it finds
+  /// either all of it done or nothing.
   public func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
     // The draft ends with this object, which has to be there until all of it is done.
     try withExtendedLifetime(self) {
@@ -75,7 +76,7 @@ public final class DraftFile {
 
   private static let mark = ".new-"
 
-  /// Makes the draft, locked before it has its name: nobody finds it who could take it for abandoned.
+  /// Creates the file and locks it before it gets its name, so that no other process can take it for abandoned.
   private static func claim(_ path: String, from unnamed: String, for place: String) throws(Fault) -> Int32 {
     removeAbandoned(for: place)
     unlink(unnamed)

@@ -3,10 +3,10 @@ internal import CSignals
 internal import Glibc
 internal import Locking
 
-/// The signals that somebody in this process hears, instead of what they would do to it.
+/// The signals that this process handles itself, instead of their default action.
 ///
-/// Not Dispatch's own sources of signals: those hear nothing of a signal that the process does not ignore, and one that
-/// comes when it is ignored already and not heard yet is lost. Whoever sent it would wait for an end that does not come.
+/// Dispatch's signal sources are not used. They miss a signal that the process does not ignore, and lose one that
+/// arrives after it is ignored and before the source is active: the sender would wait for an exit that never comes.
 public enum ProcessSignals {
   /// From the return on `body` is called with each of `numbers` that comes, on a queue, one after the other. Signals of one
   /// number that come at once may be one, as signal(7) has it.

@@ -2,7 +2,7 @@ internal import CSignals
 internal import Glibc
 internal import Locking
 
-/// Files that are written beside the place where they are to stand, and that nobody wants when they are not completed.
+/// Registry of temporary files next to their destinations, to be removed if they are not completed.
 public enum UnfinishedFiles {
   private static let paths = Guarded(Set<String>())
 

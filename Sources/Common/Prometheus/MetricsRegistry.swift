@@ -27,7 +27,7 @@ public final class MetricsRegistry: Sendable {
         description: FamilyDescription(name: name, help: help, kind: .histogram, labels: labels), bounds: bounds))
   }
 
-  /// Values that somebody else keeps: `read` is asked each time that the metrics are read.
+  /// Registers values that are kept elsewhere: `read` is called each time the metrics are read.
   ///
   /// - Parameter kind: `.counter` for a value that only rises.
   public func values(

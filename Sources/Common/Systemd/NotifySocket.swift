@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// The socket on which a service tells systemd how it is (sd_notify(3)), without libsystemd: one datagram for each
-/// message, which nobody answers.
+/// The socket on which a service reports its state to systemd (sd_notify(3)), without libsystemd: one datagram for
+/// each message, without an answer.
 public struct NotifySocket: Sendable, Hashable {
   /// What systemd understands of a service of `Type=notify`.
   public enum State: Sendable, Hashable {
     /// It serves.
     case ready
-    /// It reads its configuration anew, since the given instant of the monotonic clock, in microseconds.
+    /// The service reloads its configuration, since the given instant of the monotonic clock, in microseconds.
     case reloading(at: UInt64)
     /// It is about to end.
     case stopping
@@ -33,7 +33,7 @@ public struct NotifySocket: Sendable, Hashable {
   /// A path, or `@` and a name in Linux's abstract namespace.
   public let address: String
 
-  /// The socket that `$NOTIFY_SOCKET` names; `nil` if nobody wants to be told.
+  /// The socket that `$NOTIFY_SOCKET` names; `nil` if the variable is not set.
   public init?(environment: [String: String]) {
     // sun_path holds 108 bytes; a path ends with a zero.
     guard let address = environment["NOTIFY_SOCKET"], address.utf8.count <= 107, address.utf8.count > 1,
@@ -44,7 +44,7 @@ public struct NotifySocket: Sendable, Hashable {
 
   /// Sends `states` as one message.
   ///
-  /// - Returns: `false` if nobody took it. There is nothing to be done about that: systemd draws its own conclusions.
+  /// - Returns: `false` if the message was not delivered. The caller need not act: systemd notices by itself.
   @discardableResult
   public func send(_ states: State...) -> Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

@@ -15,9 +15,10 @@ public enum PassedSockets {
     public let name: String
   }
 
-  /// The descriptors, which the caller takes over; empty if there are none, or they were meant for another process.
+  /// Returns the descriptors, which the caller takes over; empty if there are none, or if they are for another
+  /// process.
   ///
-  /// Call it once: a descriptor does not say whether somebody has it already.
+  /// Call it once: a descriptor does not show whether it already has an owner.
   public static func descriptors(environment: [String: String]) -> [Int32] {
     guard environment["LISTEN_PID"] == String(getpid()), let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }),
       (1...most).contains(count)

@@ -86,11 +86,11 @@ extension YAMLDocument.Position {
   }
 }
 
-/// Parses documents whose sections may hold a key twice.
+/// Parses documents whose sections may contain a key twice.
 ///
-/// Yams stops at the first such section, without saying where the second one stands. A configuration is to tell all its
-/// faults with their places, so the first of the keys is overwritten with private characters of the same width, which
-/// keeps every column, and the text is parsed anew; the characters are turned back in the tree.
+/// Yams stops at the first such section and does not report where the second key stands. A configuration must report
+/// all its faults with their places. So the first of the keys is overwritten with private characters of the same
+/// width, which keeps every column, and the text is parsed again; the tree then gets the original characters back.
 private enum DuplicateTolerantParser {
   private static let firstPrivate: UInt32 = 0xE000
   private static let mostPrivate = 0x1000

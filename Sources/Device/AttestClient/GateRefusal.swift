@@ -20,9 +20,9 @@ public struct GateRefusal: Error, Sendable, Hashable {
     self.requestID = requestID
   }
 
-  /// The refusal in any answer other than the hoped-for one, of a refused upgrade too.
+  /// Reads the refusal from any answer other than the expected one, that of a refused upgrade included.
   ///
-  /// Whoever answered is not known to be a gate: nothing of the refusal can steer a terminal that it is written to.
+  /// The sender is not known to be a gate, so no part of the refusal can steer a terminal that it is written to.
   public init(_ response: HTTPResponse) {
     let text = String(decoding: response.body, as: UTF8.self)
     status = response.status

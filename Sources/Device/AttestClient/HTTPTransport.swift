@@ -60,7 +60,7 @@ public struct HTTPField: Sendable, Hashable {
 
 /// Why there is no answer. The texts are for people.
 public enum TransportError: Error, Sendable, Hashable {
-  /// No connection: name resolution, routing, or nobody listens.
+  /// No connection: name resolution or routing failed, or no process listens.
   case unreachable(String)
   /// The handshake failed, or the server's certificate is not to be trusted.
   case untrusted(String)

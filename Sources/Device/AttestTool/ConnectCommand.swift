@@ -128,7 +128,7 @@ enum Handshake {
   static func text(of headers: AssertionHeaders?, to address: GateURL) -> String {
     var lines = ["> GET \(address.target) HTTP/1.1", "> Host: \(address.hostField)"]
     if let headers {
-      // Nobody can use it again, and nobody wants to read it.
+      // The nonce is spent and the assertion is long, so neither is printed.
       lines.append("> \(AssertionHeaders.keyIDName): \(headers.keyID)")
       lines.append("> \(AssertionHeaders.dataName): \(headers.data.prefix(24))… (\(headers.data.count) characters)")
       lines.append("> \(AssertionHeaders.nonceName): \(headers.nonce.prefix(16))…")

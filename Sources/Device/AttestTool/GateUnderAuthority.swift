@@ -2,10 +2,11 @@ internal import ByteCoding
 internal import Cryptography
 internal import SimulatedDevice
 
-/// With whom a device's key is registered: the gate at an address, under the authority that the key was attested by.
+/// The gate at an address under one authority: what a device's key is registered with.
 ///
-/// `sallyport dev` in another folder is another gate, with roots of its own, although its address is the same. The key that the
-/// device has with the first is none of the second's business: it would be refused, given up, and replaced once an hour.
+/// `sallyport dev` in another folder is another gate, with roots of its own, although its address is the same. The
+/// key that the device has with the first gate must not be sent to the second: it would be refused, given up, and
+/// replaced once an hour.
 struct GateUnderAuthority: Sendable, Hashable {
   /// `host:port`.
   let gate: String

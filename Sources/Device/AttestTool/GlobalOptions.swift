@@ -38,7 +38,8 @@ struct GlobalOptions: ParsableArguments {
     do throws(AuthorityFolderError) { return try folder.load() } catch { throw Failure(error) }
   }
 
-  /// Whom to trust: the file of --ca, else the authority's TLS root, else the system's roots. Never everyone.
+  /// The trusted authorities: the file of --ca, else the authority's TLS root, else the system's roots. Verification
+  /// is never off.
   func makeTLS(certificate: String? = nil, key: String? = nil) throws(Failure) -> ClientTLS {
     do throws(ServerTLS.Fault) {
       return try ClientTLS(

@@ -4,7 +4,7 @@ internal import TransportEngine
 
 /// Carries messages between a WebSocket and the standard streams.
 struct SocketPipe: Sendable {
-  /// Runs the socket's loop, as long as somebody holds it.
+  /// Runs the socket's loop while this value exists.
   let engine: ClientEngine
   let socket: ClientWebSocket
   let isBinary: Bool
@@ -46,7 +46,7 @@ struct SocketPipe: Sendable {
     if StandardInput.isTerminal { StandardError.write("connected; each line is a message, Ctrl-D ends\n") }
     let fault = Shared<InputFault?>(nil)
     let lastMessage = Shared(ContinuousClock.now)
-    // Not a child task: it may be waiting for a person when the server has closed, and nobody waits for it then.
+    // Not a child task: it may wait for a person when the server has closed, and the pipe must not wait for it then.
     Task {
       do throws(InputFault) {
         try await sendInput()
@@ -60,7 +60,7 @@ struct SocketPipe: Sendable {
     }
     while case .message(let message) = try await next(ending: fault, signals) {
       lastMessage.set(.now)
-      // Nobody reads any more, as behind `| head`: that is an end like any other.
+      // The reader has gone, as with `| head`: that is a normal end.
       guard write(message) else { return await socket.close() }
     }
   }
@@ -171,7 +171,7 @@ struct SocketPipe: Sendable {
 
 /// Why the input was not sent to its end.
 private enum InputFault: Error {
-  /// It cannot be read, or not be sent as it is: nobody but this side knows.
+  /// The input cannot be read, or cannot be sent as it is: only this side knows.
   case input(Failure)
   /// The socket takes nothing more.
   case socket(Failure)

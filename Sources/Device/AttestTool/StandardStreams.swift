@@ -3,8 +3,8 @@ internal import Glibc
 
 /// Standard output, unbuffered: what is written is there for the next program at once.
 enum StandardOutput {
-  /// `false` if nobody reads any more. Where it cannot be written for another reason, the process ends and says so: a
-  /// result that is lost is no success.
+  /// Returns `false` if the reader has gone. If writing fails for another reason, the process reports it and exits: a
+  /// lost result is not a success.
   @discardableResult
   static func write(_ bytes: [UInt8]) -> Bool {
     guard !writeAll(bytes, to: STDOUT_FILENO) else { return true }
@@ -38,8 +38,8 @@ private func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
   return true
 }
 
-/// Whether a call on `file` that failed with `code` is worth another one. Where the file does not block, which it may share
-/// with whoever started this process, waits until it is ready.
+/// Whether a call on `file` that failed with `code` should be repeated. Where the file does not block, which it may
+/// share with the parent process, waits until it is ready.
 private func isPassing(_ code: Int32, on file: Int32, awaiting event: Int32) -> Bool {
   if code == EINTR { return true }
   guard code == EAGAIN || code == EWOULDBLOCK else { return false }

@@ -104,7 +104,7 @@ public struct AuthorityFolder: Sendable, Hashable {
 public enum AuthorityFolderError: Error, Sendable, Hashable {
   /// The folder holds none.
   case absent(String)
-  /// The folder holds some of its files, but not this one, which somebody removed.
+  /// The folder has some of its files but not this one, which was removed.
   case incomplete(String, missing: String)
   /// A process ended while it was changing the folder, or is changing it now; `loadOrMake` completes that.
   case halfDone(String)
@@ -127,7 +127,7 @@ extension AuthorityFolderError: CustomStringConvertible {
   public var hint: String {
     switch self {
     case .absent: "`sallyport dev` makes one; name its folder"
-    case .incomplete, .malformed: "remove the folder, or name another one, and let `sallyport dev` make it anew"
+    case .incomplete, .malformed: "remove the folder, or name another one, and let `sallyport dev` create it again"
     case .halfDone: "start `sallyport dev` with this folder again: it completes the change"
     case .unreadable, .unwritable: "check that the folder is yours and that its disk has room"
     }

@@ -15,7 +15,7 @@ struct FilesTogether {
 
   let folder: String
 
-  /// Writes `files`; whoever reads meanwhile without the lock may see some of them earlier than others, the last one last.
+  /// Writes `files`. A reader without the lock may meanwhile see some of them earlier than others, the last one last.
   func write(_ files: [File]) throws(PrivateFile.Fault) {
     try settle()
     try PrivateFile.makeFolder(begun)

@@ -36,7 +36,7 @@ public final class MemoryKeyStore: SimulatedKeyStore {
 
   public func key(_ keyID: String) -> SimulatedKey? { keys.withLock { $0[keyID] } }
   public func save(_ key: SimulatedKey) { keys.withLock { $0[key.keyID] = key } }
-  /// Loses every key, as a device does when its app is installed anew.
+  /// Loses every key, as a device does when its app is installed again.
   public func removeAll() { keys.withLock { $0.removeAll() } }
 }
 

@@ -1,7 +1,7 @@
 /// What someone brings to be let in.
 public struct AdmissionClaim: Sendable, Hashable {
   public let assertion: AssertionClaim
-  /// Only what the TLS handshake verified; a certificate in a header is nobody's.
+  /// Only a certificate that the TLS handshake verified; one in a header field proves nothing.
   public let certificate: VerifiedCertificate?
 
   public init(assertion: AssertionClaim, certificate: VerifiedCertificate?) {

@@ -13,8 +13,8 @@ public struct AssertionRule: AdmissionRule {
   private let stopwatch: Stopwatch
 
   /// - Parameters:
-  ///   - window: see `CounterWindow`.
-  ///   - recentKeys: of how many keys the public key is kept at hand.
+  /// - window: see `CounterWindow`.
+  /// - recentKeys: of how many keys the public key is kept at hand.
   /// - Throws: what the crypto library says if it cannot make a key.
   public init(
     apps: ServedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,
@@ -32,8 +32,8 @@ public struct AssertionRule: AdmissionRule {
   /// Forgets what is remembered of a key that the registry may no longer have.
   public func forget(_ keyID: KeyID) { known.forget(keyID) }
 
-  /// Everything is verified before anything is spent, so a wrong signature burns nobody's nonce. Then the registry spends
-  /// the nonce, advances the counter and looks at the revocation in one step.
+  /// Verifies everything before anything is spent, so a wrong signature cannot spend another device's nonce. Then the
+  /// registry spends the nonce, advances the counter and reads the revocation in one step.
   public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {
     guard !claim.assertion.isAbsent else { return nil }
     guard !apps.isEmpty else { throw .notConfigured }

@@ -11,7 +11,7 @@ public struct ChallengeKey: Sendable, Hashable {
   public let secret: [UInt8]
   /// Nonces issued later than this are refused, although they authenticate; `nil` while the key is in use.
   public let retiresAt: Timestamp?
-  /// `nil` if nobody knows; kept to the millisecond.
+  /// `nil` if unknown; kept to the millisecond.
   public let madeAt: Timestamp?
 
   /// `nil` unless the secret has 32 bytes.
@@ -84,7 +84,7 @@ public struct ChallengeKeyRing: Sendable, Hashable {
     ChallengeKeyRing(unchecked: [issuing] + keys.dropFirst().filter { !$0.isWorthless(at: now, life: life) })
   }
 
-  /// Whether the key that issues is as old as `period`, or nobody knows how old it is.
+  /// Whether the issuing key is at least `period` old, or its age is unknown.
   public func isDue(at now: Timestamp, every period: Duration) -> Bool {
     issuing.madeAt.map { now.since($0) >= period } ?? true
   }

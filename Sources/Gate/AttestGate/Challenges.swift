@@ -2,10 +2,10 @@ public import ByteCoding
 internal import Cryptography
 internal import Locking
 
-/// Issues nonces and tells its own from others.
+/// Issues nonces, and recognizes its own.
 ///
-/// Issuing keeps nothing: a nonce carries its time and its proof, so a flood of requests fills no memory and evicts
-/// nobody's nonce. That a nonce is used once is the `KeyRegistry`'s promise.
+/// Issuing stores nothing: a nonce carries its time and its proof, so a flood of requests fills no memory and evicts
+/// no other client's nonce. `KeyRegistry` ensures that a nonce is used once.
 public final class Challenges: Sendable {
   /// The greatest age at which a nonce is good.
   public let life: Duration
@@ -129,8 +129,8 @@ public final class Challenges: Sendable {
     return true
   }
 
-  /// As `refresh()`, for a nonce whose key is unknown here. Anybody can make such nonces up: within a second of a refresh
-  /// there is no other one. Whoever comes while one is under way waits for that, and shares its outcome.
+  /// Like `refresh()`, for a nonce whose key is unknown here. Any client can invent such nonces, so within a second
+  /// of a refresh no other one starts. A caller that arrives during a refresh waits for it and shares its outcome.
   func refreshOnce(at now: Timestamp) async throws(StoreError) {
     guard storage != nil else { return }
     let refresh = refreshes.withLock { refreshes -> Task<StoreError?, Never>? in

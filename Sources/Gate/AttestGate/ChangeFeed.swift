@@ -2,10 +2,10 @@ public import AppAttest
 
 /// How a gate learns what others did to the store that they share: other gates, and commands of an operator.
 public protocol ChangeFeed: Sendable {
-  /// What was changed after `position`, in the order of the commits; `nil` asks for the present position and what has to
-  /// be assumed of all before it.
+  /// Returns the changes after `position`, in the order of the commits; `nil` asks for the present position and for
+  /// what has to be assumed of everything before it.
   ///
-  /// Complete: whoever reads on from the position that he was given misses nothing, however long that takes.
+  /// Complete: a reader that continues from the position that it was given misses nothing, however long it pauses.
   func changes(after position: ChangePosition?) async throws(StoreError) -> Changes
 
   /// Yields when there may be something new. A hint that comes early but may get lost: read at intervals too. Each stream
@@ -32,11 +32,11 @@ public struct Changes: Sendable, Hashable {
   /// How many changes a store keeps for those who have not read them; who comes later is told `.everything`.
   public static let kept: Int64 = 10_000
 
-  /// What `rows`, changes that a store keeps, come to for someone who has read up to `position`.
+  /// The result of `rows`, changes that a store keeps, for a reader that has read up to `position`.
   ///
   /// - Parameters:
-  ///   - rows: behind `position`, in their order; `nil` stands for the keys that nodes share.
-  ///   - newest: the position of the newest change, also if nobody keeps it any more.
+  /// - rows: after `position`, in their order; `nil` stands for the keys that nodes share.
+  /// - newest: the position of the newest change, also if it is no longer kept.
   public init(
     _ rows: [(position: Int64, keyID: KeyID?)], after position: ChangePosition?, newest: Int64
   ) {
@@ -58,7 +58,7 @@ public enum StoreChange: Sendable, Hashable {
   case key(KeyID)
   /// The keys that nodes share were replaced: those of nonces, or those of identities.
   case sharedKeys
-  /// Nobody knows what was changed: all that is remembered has to be asked for anew.
+  /// The changes are unknown: everything that is cached has to be read again.
   case everything
 }
 

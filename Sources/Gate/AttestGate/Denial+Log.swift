@@ -114,7 +114,7 @@ extension AssertionRejection {
 }
 
 extension Denial {
-  /// What names object identifiers is as long as whoever sent them likes.
+  /// The client chooses the length of a text that names object identifiers.
   fileprivate static func bounded(_ text: String) -> String { String(text.prefix(200)) }
 }
 

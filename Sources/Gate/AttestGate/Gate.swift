@@ -14,8 +14,7 @@ public struct Gate: Sendable {
   public enum Enforcement: String, Sendable, Hashable, CaseIterable {
     /// Only who proves to be someone is let in.
     case enforce
-    /// Everything is looked at, spent and counted as with `enforce`, and whoever is denied is let in all the same, as
-    /// nobody.
+    /// Verifies, spends and counts like `enforce`, and admits a client that was denied anonymously.
     case monitor
     /// Everyone is let in and nothing is looked at.
     case off
@@ -43,7 +42,7 @@ public struct Gate: Sendable {
     }
   }
 
-  /// Lets in whom `denial` refuses, as nobody, if the gate only watches; else throws it.
+  /// In monitor mode, admits the client anonymously despite `denial`; otherwise throws it.
   public func overrule(_ denial: Denial) throws(Denial) -> Admission {
     guard enforcement == .monitor else { throw denial }
     return Admission(principal: .anyone, at: clock.now(), overruled: denial)

@@ -38,7 +38,8 @@ public struct LiveGates: Sendable {
 
   public init(patience: Duration = .seconds(30)) { self.patience = patience }
 
-  /// Takes in that `number` gates were seen at `instant`. While nobody can be asked, call nothing: the last count stays.
+  /// Records that `number` gates were counted at `instant`. While the store cannot be asked, do not call it: the last
+  /// count stays.
   public mutating func see(_ number: Int, at instant: ContinuousClock.Instant) {
     let number = max(1, number)
     guard number < count else {
@@ -54,6 +55,6 @@ public struct LiveGates: Sendable {
     decline = nil
   }
 
-  /// This gate's part of a limit for all of them, rounded up: a limit that is not zero leaves everybody something.
+  /// This gate's part of a limit for all gates, rounded up: a limit that is not zero leaves each gate at least one.
   public func share(of limit: Int) -> Int { limit / count + (limit % count == 0 ? 0 : 1) }
 }

@@ -1,10 +1,10 @@
 internal import AppAttest
 public import ByteCoding
 
-/// What a gate does now and then so that the store does not grow for ever and no secret grows old.
+/// Periodic maintenance: the store does not grow without end, and no secret grows old.
 ///
-/// Spent nonces are forgotten once they are too old for any node to accept them; the keys of nonces are replaced; keys
-/// that nobody has used for long are removed, if that was asked for.
+/// Spent nonces are forgotten once they are too old for any node to accept; the challenge keys are replaced; keys
+/// that have not been used for long are removed, if that is configured.
 public struct Housekeeping: Sendable {
   /// What is done beyond forgetting nonces.
   public struct Plan: Sendable, Hashable {

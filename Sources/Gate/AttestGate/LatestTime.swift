@@ -1,13 +1,13 @@
 internal import ByteCoding
 internal import Locking
 
-/// How late it can be at most, whatever the clock on the wall says: what the store knew when it was first asked, a day,
-/// and what the process has counted since.
+/// The latest time that it can be, whatever the wall clock says: the time that the store knew when it was first
+/// asked, a day, and what the process has counted since.
 ///
-/// A clock that runs ahead cannot be told from a long silence by looking at it, and what is removed because of it is gone.
-/// The day lets a gate that rested for a while go on as before; one that rested for longer removes that much later.
+/// A clock that runs ahead looks like a long silence, and what is removed because of it is lost. With the day, a gate
+/// that rested for a while goes on as before; one that rested for longer removes that much later.
 ///
-/// One for a process: whoever makes another one asks the store anew, which may have come under the clock that is ahead.
+/// Use one for a process: another one asks the store again, where the fast clock may have left its time.
 public final class LatestTime: Sendable {
   private struct Anchor: Sendable {
     let time: Timestamp
@@ -19,7 +19,7 @@ public final class LatestTime: Sendable {
   private let uptime: @Sendable () -> ContinuousClock.Instant
   private let anchor = Guarded<Anchor?>(nil)
 
-  /// - Parameter uptime: a clock that nobody sets.
+  /// - Parameter uptime: a clock that cannot be set.
   public init(uptime: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.uptime = uptime }
 
   private var isAnchored: Bool { anchor.withLock { $0 != nil } }

@@ -18,7 +18,7 @@ public struct Stopwatch: Sendable {
 
   private let observe: (@Sendable (Work, Duration) -> Void)?
 
-  /// Nobody wants to know.
+  /// Discards its measurements.
   public static let none = Stopwatch(observe: nil)
 
   public init(observe: (@Sendable (Work, Duration) -> Void)?) { self.observe = observe }

@@ -9,7 +9,7 @@ extension StoreError: CustomStringConvertible {
     case .corrupt(let reason): "it is damaged: \(reason)"
     case .overloaded: "it has too much to do"
     case .closed: "it is closed"
-    case .inDoubt(let reason): "nobody knows whether it was done: \(reason)"
+    case .inDoubt(let reason): "it is not known whether it was done: \(reason)"
     case .failed(let reason): "it reports: \(reason)"
     }
   }

@@ -12,8 +12,8 @@ public enum StoreError: Error, Sendable, Hashable {
   case overloaded
   /// The store is shut.
   case closed
-  /// The commit was asked for and nobody knows what became of it. Whoever waits for it is refused, and nothing is tried
-  /// again: a nonce that may have been spent is worth nothing.
+  /// The commit was requested and its outcome is unknown. The caller is refused and nothing is retried: a nonce that
+  /// may have been spent is worth nothing.
   case inDoubt(reason: String)
   /// Anything else that the store's library reported.
   case failed(reason: String)

@@ -24,8 +24,8 @@ public struct StoreRule: Sendable {
   /// The rules of every store.
   ///
   /// - Parameters:
-  ///   - hashOfID: an expression for the `KeyHash` of `key_id`.
-  ///   - now: an expression for the present, in milliseconds since the epoch.
+  /// - hashOfID: an expression for the `KeyHash` of `key_id`.
+  /// - now: an expression for the present, in milliseconds since the epoch.
   public static func all(hashOfID: String, now: String) -> [StoreRule] { keys(hashOfID) + nonces(now) + changes }
 
   private static func keys(_ hashOfID: String) -> [StoreRule] {
@@ -42,7 +42,7 @@ public struct StoreRule: Sendable {
       StoreRule(
         "SELECT COUNT(*) FROM attested_keys WHERE sha256(public_key) <> key_id",
         "keys whose id is not the SHA-256 of the public key",
-        advice: "remove them (sallyport keys rm): nobody's device has such a key"),
+        advice: "remove them (sallyport keys rm): no device has such a key"),
       StoreRule(
         """
         SELECT COUNT(*) FROM attested_keys
@@ -65,11 +65,11 @@ public struct StoreRule: Sendable {
           + "app_attest.challenge_keys_file need a new key in it as well"),
       StoreRule(
         "SELECT COUNT(*) FROM spent_nonces WHERE issued_at < \(now) - 86400000",
-        "spent nonces older than a day: nobody has cleaned up",
+        "spent nonces older than a day: no gate has cleaned up",
         advice: "nothing, if no gate has run; a gate forgets them within a minute", weight: .warning),
       StoreRule(
         "SELECT COUNT(*) FROM spent_nonces WHERE issued_at <= (SELECT issued_at FROM nonce_watermark)",
-        "spent nonces that nobody needs any more", advice: "nothing: a gate removes them within a minute",
+        "spent nonces that are no longer needed", advice: "nothing: a gate removes them within a minute",
         weight: .warning),
       StoreRule(
         "SELECT COUNT(*) FROM challenge_keys WHERE position = 0 AND retires_at IS NOT NULL",

@@ -1,4 +1,4 @@
-/// What a store looks like to somebody who only looks: nothing is made, migrated or locked.
+/// The state of a store, read without creating, migrating or locking anything.
 public enum StoreSurvey: Sendable, Hashable {
   /// There is nothing yet: the first gate that opens it makes it.
   case absent

@@ -1,8 +1,8 @@
 public import ByteCoding
 
-/// A store as a whole: brought to this version, copied while gates work on it, replaced while nobody does.
+/// A whole store: migrated to this version, copied while gates use it, replaced while none does.
 ///
-/// For commands of an operator. Calls block the thread that makes them, for as long as the store is large.
+/// For operators' commands. A call blocks its thread for as long as the size of the store takes.
 public protocol WholeStore: Sendable {
   /// What the store is and where: without user and password.
   var place: String { get }
@@ -30,7 +30,7 @@ public protocol WholeStore: Sendable {
   func replace(with start: NewBeginning, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void) throws -> String?
 }
 
-/// Somebody works on a store that is to be replaced.
+/// A process uses the store that is to be replaced.
 public struct StoreInUse: Error, Sendable, Hashable {
   public init() {}
 }
@@ -42,8 +42,8 @@ public struct StoreInUse: Error, Sendable, Hashable {
 public struct NewBeginning: Sendable, Hashable {
   /// Takes the place of all keys of nonces.
   public let ring: ChallengeKeyRing
-  /// Nonces that were issued at or before this instant are refused, whatever key made them: also where the keys are in
-  /// a file that nobody replaced.
+  /// Nonces that were issued at or before this instant are refused, whatever key made them, also if the keys are in a
+  /// file that was not replaced.
   public let instant: Timestamp
 
   public init(at instant: Timestamp) {

@@ -36,7 +36,7 @@ static void *take(size_t size, const char *file, int line) {
   return kept.count > 0 ? kept.blocks[--kept.count] : aligned_alloc(alignment, buffer_size);
 }
 
-// A block's size tells what it may serve for, whoever allocated it.
+// The size of a block decides what it may be used for, not its allocator.
 static int is_record_buffer(void *block) {
   if ((uintptr_t)block % alignment != 0) return 0;
   size_t size = malloc_usable_size(block);

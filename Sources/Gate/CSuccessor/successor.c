@@ -64,7 +64,7 @@ pid_t successor_start(const char *path, char *const arguments[], char *const env
     // Out of the way of the descriptors' places.
     const int writer = fcntl(report[1], F_DUPFD_CLOEXEC, first + count);
     if (writer >= 0 && write_id(getpid(), own_id, own_id_size) && place_descriptors(descriptors, count)) {
-      // Whatever somebody has opened without O_CLOEXEC is not for the program. An old kernel knows no close_range(2).
+      // A descriptor that was opened without O_CLOEXEC is not for the program. An old kernel has no close_range(2).
       close_range((unsigned)(first + count), ~0U, CLOSE_RANGE_CLOEXEC);
       reset_signals();
       execve(path, arguments, environment);

@@ -2,10 +2,11 @@ public import ByteCoding
 public import Cryptography
 
 /// A folder with an authority of client certificates for debug builds: `ca.pem` and `ca.key`, and for each client
-/// `NAME.crt` and `NAME.key`, as the guide for app developers lays them out. Keys are on P-256, in files of mode 0600.
+/// `NAME.crt` and `NAME.key`, as the guide for app developers lays them out. Keys are on P-256, in files of mode
+/// 0600.
 ///
-/// It lets in whoever has a certificate of its, so it is for a developer's own machine: it is no public authority, keeps
-/// no list of what it issued, and revokes nothing.
+/// It is for a developer's own machine, since each certificate of its admits its holder: it is not a public
+/// authority, keeps no list of what it issued, and revokes nothing.
 public struct ClientAuthority: Sendable, Hashable {
   public let folder: String
 
@@ -19,9 +20,9 @@ public struct ClientAuthority: Sendable, Hashable {
   /// Makes the authority: a self-signed certificate of version 3 that may issue clients' and nothing above them.
   ///
   /// - Parameters:
-  ///   - subject: its name.
-  ///   - days: how long it is valid, from a day before `instant`, so that clocks may differ.
-  ///   - isReplacing: whether files that are there give way.
+  /// - subject: its name.
+  /// - days: how long it is valid, from a day before `instant`, so that clocks may differ.
+  /// - isReplacing: whether files that are there give way.
   /// - Returns: the paths of the certificate and the key.
   public func make(
     _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool

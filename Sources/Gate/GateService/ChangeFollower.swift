@@ -2,10 +2,10 @@ internal import AppAttest
 public import AttestGate
 internal import Locking
 
-/// Follows the changes of a store for as long as a gate lives, whatever becomes of its settings.
+/// Follows the changes of a store for as long as a gate lives, across reloads of its settings.
 ///
-/// There is one in a process: what it has read, no other one has to read again, and keys whose sessions are under
-/// suspicion wait for nobody else.
+/// There is one in a process: no other one has to read the same changes, and keys whose sessions are to be rechecked
+/// wait for no other reader.
 public final class ChangeFollower: Sendable {
   private let feed: any ChangeFeed
   private let sessions: LiveSessions
@@ -18,10 +18,10 @@ public final class ChangeFollower: Sendable {
   }
 
   /// - Parameters:
-  ///   - sessions: the same as that of the responses.
-  ///   - response: what is done about a change.
-  ///   - interval: how often to look when no notice comes. A revocation is answered within this time, and at once where
-  ///     the store gives notice.
+  /// - sessions: the same as that of the responses.
+  /// - response: what is done about a change.
+  /// - interval: how often to look when no notice comes. A revocation is answered within this time, and at once where
+  /// the store gives notice.
   public init(
     _ feed: any ChangeFeed, sessions: LiveSessions, response: ChangeResponse, every interval: Duration
   ) {
@@ -58,7 +58,8 @@ public final class ChangeFollower: Sendable {
   private var responses: [ChangeResponse] { state.withLock { $0.responses } }
   private var interval: Duration { state.withLock { $0.interval } }
 
-  /// Keys that changed while a session of theirs was let in. Asked until the store answers: nobody asks again.
+  /// Rechecks keys that changed while one of their sessions was being admitted. Repeats until the store answers,
+  /// since no later call would.
   private func recheckSuspects() async {
     for await keyID in sessions.recheck {
       while !Task.isCancelled {

@@ -15,8 +15,8 @@ public struct ChangeResponse: Sendable {
   private let logger: Logger
 
   /// - Parameters:
-  ///   - closesSessions: whether the sessions of a revoked key are closed.
-  ///   - forget: forgets what rules remember of a key.
+  /// - closesSessions: whether the sessions of a revoked key are closed.
+  /// - forget: forgets what rules remember of a key.
   public init(
     registry: any KeyRegistry, challenges: Challenges, identityKeys: IdentityKeys, sessions: LiveSessions,
     closesSessions: Bool = true, forget: @escaping @Sendable (KeyID) -> Void = { _ in }, logger: Logger
@@ -45,7 +45,7 @@ public struct ChangeResponse: Sendable {
     }
   }
 
-  /// Keys that nobody has asked for yet are fetched when somebody does.
+  /// Keys that have not been requested yet are fetched with the first request.
   private func refreshKeys() async throws(StoreError) {
     if challenges.isReady { try await challenges.refresh() }
     if identityKeys.isReady { try await identityKeys.refresh() }
@@ -82,7 +82,7 @@ public struct ChangeResponse: Sendable {
     do throws(StoreError) {
       record = try await registry.record(of: keyID)
     } catch .corrupt(let reason) {
-      // Whoever asks again hears the same for ever, and whatever changed behind it would wait.
+      // Another attempt would fail in the same way, and later changes would wait for it.
       return closeUnreadable(keyID, because: reason)
     } catch {
       throw error

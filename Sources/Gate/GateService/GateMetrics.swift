@@ -58,7 +58,7 @@ public final class GateMetrics: Sendable {
     refusedConnections = registry.counters(
       "sallyport_connections_refused_total", "Connections that were closed before TLS.", labels: ["code"])
     reloads = registry.counters(
-      "sallyport_reloads_total", "Attempts to read the configuration or a changed certificate anew.",
+      "sallyport_reloads_total", "Attempts to reload the configuration or a changed certificate.",
       labels: ["result"])
     let (admissions, verifications, storeCalls) = (admissions, verifications, storeCalls)
     admitted = Dictionary(
@@ -87,7 +87,7 @@ public final class GateMetrics: Sendable {
     }
   }
 
-  /// The configuration, with all the files that it names, was read anew or was to be.
+  /// Counts a reload of the configuration with all the files that it names, or an attempt.
   public func reloaded(_ outcome: ReloadOutcome) {
     count(outcome)
     switch outcome {
@@ -96,7 +96,7 @@ public final class GateMetrics: Sendable {
     }
   }
 
-  /// Changed certificates were read anew or were to be. A configuration that was refused stays refused.
+  /// Counts a reload of changed certificates, or an attempt. A configuration that was refused stays refused.
   public func renewedCertificates(_ outcome: ReloadOutcome) {
     count(outcome)
     switch outcome {

@@ -22,16 +22,16 @@ public struct GateResponder: RequestResponder {
   let metrics: GateMetrics
 
   /// - Parameters:
-  ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
-  ///   - identities: signs what upstreams are told.
-  ///   - limits: of every session.
-  ///   - sessions: where the sessions that are let in are listed, to be found when they have to be closed.
-  ///   - limiter: refuses what is asked too often, before anything else is looked at.
-  ///   - trustedProxies: who may ask `/attest/verify` for others, uncounted by address. Nobody is believed about whose
-  ///     request it is.
-  ///   - stripHeaders: names of further header fields that upstreams do not get to see.
-  ///   - metrics: counts what is decided.
-  ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
+  /// - challenges: the same that the gate's rules and `registrar` check nonces with.
+  /// - identities: signs the identities for upstreams.
+  /// - limits: of every session.
+  /// - sessions: the list of admitted sessions, through which they are closed.
+  /// - limiter: refuses requests beyond a rate, before anything else is examined.
+  /// - trustedProxies: the proxies that may ask `/attest/verify` for others, uncounted by address. No peer is
+  /// believed about the address of a client.
+  /// - stripHeaders: names of further header fields that upstreams do not get.
+  /// - metrics: counts the decisions.
+  /// - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
@@ -195,18 +195,19 @@ public struct GateResponder: RequestResponder {
     }
   }
 
-  /// Takes one of the turns of the address that asks, unless that is a proxy which asks for everybody.
+  /// Takes one turn of the address that asks, unless it is a trusted proxy, which asks for many clients.
   func spendUpgrade(of peer: Peer) throws(Refusal) {
     if !isTrustedProxy(peer) { try limiter.spend(.upgradesPerAddress, of: peer) }
   }
 
-  /// Whether `peer` is a proxy of the operator's own. Behind a PROXY header `peer` is whom the header names.
+  /// Whether `peer` is a proxy of the operator's own. With a PROXY header, `peer` is the client that the header
+  /// names.
   func isTrustedProxy(_ peer: Peer) -> Bool { trustedProxies.contains { $0.contains(peer.address) } }
 
-  /// Lets the bearer of `claim` in, and says in the gate's words who that is. Whom the gate only lets in because it
-  /// watches is counted and logged as refused, and nothing is said of him.
+  /// Admits the bearer of `claim`, and states in the gate's words who it is. A client that is admitted only because
+  /// of monitor mode is counted and logged as refused, and gets no identity.
   ///
-  /// - Parameter route: the route whose upstream the words are for; `nil` for an answer of `/attest/verify`.
+  /// - Parameter route: the route whose upstream the identity is for; `nil` for an answer of `/attest/verify`.
   func admitted(
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?, in context: RequestContext
   ) async throws(Refusal) -> (Admission, UpstreamIdentity) {
@@ -216,7 +217,7 @@ public struct GateResponder: RequestResponder {
     } catch {
       throw .denied(error)
     }
-    // By the key that was proved: by one that is only claimed anybody could use up another's turns.
+    // The proven key counts: with a key that is only claimed, any client could use up another's turns.
     if case .device(let device) = admission.principal { try limiter.spend(.upgradesPerKey, of: device.keyID) }
     if let denial = admission.overruled { context.wouldRefuse(denial, key: claim.assertion.claimedKey) }
     return (admission, identity)
@@ -241,7 +242,7 @@ public struct GateResponder: RequestResponder {
   private func enforced(
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
-    // Before anything is spent: without keys nobody could be announced.
+    // Before anything is spent: without keys the gate cannot sign an identity.
     if gate.enforcement != .off, !identities.isReady {
       do throws(StoreError) { try await identities.prepare() } catch { throw .storeUnavailable(error) }
     }

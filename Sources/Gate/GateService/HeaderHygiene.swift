@@ -9,13 +9,13 @@ struct HeaderHygiene: Sendable {
   private static let prefixes = [
     "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded", "x-original-", "x-rewrite-",
     "x-remote-", "remote-", "x-auth-", "x-authenticated-",
-    // By which other gates say who somebody is: a server that once stood behind one may still believe it.
+    // The fields in which other gates state an identity. A server that once stood behind one may still believe them.
     "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-", "x-amzn-oidc-", "x-goog-authenticated-", "x-goog-iap-",
     "x-ms-client-principal", "x-ms-token-", "cf-access-", "tailscale-",
   ]
   private static let names: Set<String> = [
     "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent",
-    // As above, where somebody is.
+    // The same for the client's address.
     "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
     // To CGI it is the variable HTTP_PROXY, and many libraries send their own requests where that says ("httpoxy").
     "proxy",
@@ -82,10 +82,10 @@ struct HeaderHygiene: Sendable {
 }
 
 extension HeaderHygiene {
-  /// An upstream's own refusal, as the client may see it: without what only the gate says, and without what the engine
-  /// writes itself.
+  /// Cleans an upstream's own refusal for the client: removes the fields that only the gate sets and those that the
+  /// engine writes.
   ///
-  /// - Parameter keepsDate: whether the answer is the upstream's own, date and all, and not written anew.
+  /// - Parameter keepsDate: whether the answer is passed on with the upstream's date, and not written by the gate.
   static func cleaned(fromUpstream headers: HeaderFields, keepsDate: Bool = false) -> HeaderFields {
     let named = options(of: headers)
     return HeaderFields(

@@ -15,9 +15,9 @@ public struct IdentityIssuer: Sendable {
   private let prefix: [UInt8]
 
   /// - Parameters:
-  ///   - issuer: `iss`, the name of the gate.
-  ///   - audience: `aud` of assertions for routes without an audience of their own, and for no route.
-  ///   - keys: the keys that sign.
+  /// - issuer: `iss`, the name of the gate.
+  /// - audience: `aud` of assertions for routes without an audience of their own, and for no route.
+  /// - keys: the keys that sign.
   public init(issuer: String, audience: String, keys: IdentityKeys) {
     self.keys = keys
     self.audience = audience
@@ -71,7 +71,8 @@ public struct IdentityIssuer: Sendable {
       claims.number("counter", Int64(device.counter.value))
       if let category = device.category { claims.text("category", category.name) }
     case .certificate(let certificate):
-      // All debug builds share the certificate: whoever looks at the environment alone must not take it for a device.
+      // All debug builds share the certificate: a server that reads the environment alone must not take it for a
+      // device.
       claims.text("env", "debug")
       claims.object("cnf", "x5t#S256", Base64URL.encode(certificate.fingerprint))
     }
@@ -81,7 +82,7 @@ public struct IdentityIssuer: Sendable {
   }
 }
 
-/// Whom an assertion is about.
+/// The subject of an assertion.
 struct IdentitySubject: Sendable {
   enum Proof: Sendable {
     case device(DevicePrincipal)

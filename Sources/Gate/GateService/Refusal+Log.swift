@@ -36,7 +36,7 @@ extension Refusal {
     if case .denied(let denial) = self { denial.appID } else { nil }
   }
 
-  /// Who is to act: on an error the operator, on a notice nobody but the client.
+  /// Who has to act: on an error the operator, on a notice only the client.
   var level: Logger.Level {
     switch self {
     case .denied(let denial): denial.code == .storeUnavailable || denial.code == .overloaded ? .error : .notice

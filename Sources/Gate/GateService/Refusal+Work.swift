@@ -16,7 +16,7 @@ extension Refusal {
 }
 
 extension Denial {
-  /// Whether a signature was verified first. A key that nobody knows costs as much as another.
+  /// Whether a signature was verified first. An unknown key costs as much work as a known one.
   var followsVerification: Bool {
     switch self {
     case .unknownKey, .assertionRefused, .nonceUsed, .counterReplayed, .keyRevoked, .appNotServed, .environmentRefused,
@@ -27,7 +27,7 @@ extension Denial {
       false
     // Registrations have a lane of their own, off the event loops.
     case .attestationRefused, .receiptNotFresh, .keyExists, .tooManyRegistrations: false
-    // The fault is the gate's own: to have everybody connect anew would not help it.
+    // The fault is the gate's own: new connections would not help.
     case .storeUnavailable: false
     }
   }

@@ -85,7 +85,7 @@ struct RequestContext: Sendable {
     return response(answer, closes: closes)
   }
 
-  /// Logs and counts what `denial` would have refused: the gate only watches, and lets the client through as nobody.
+  /// In monitor mode: logs and counts what `denial` would have refused. The client is admitted anonymously.
   func wouldRefuse(_ denial: Denial, key: KeyHash?) {
     var fields = fields(app: denial.appID, key: key)
     fields.append("code", denial.code.rawValue)

@@ -11,7 +11,7 @@ struct UpstreamIdentity: Sendable {
 
   private let values: [String?]
 
-  /// - Parameter assertion: see `IdentityIssuer`; `nil` where there is nobody to sign for.
+  /// - Parameter assertion: see `IdentityIssuer`; `nil` where there is no identity to sign.
   init(of principal: Principal, assertion: String?) {
     if case .device(let device) = principal {
       values = [assertion, KeyHash(of: device.keyID).text, device.appID.text, principal.method]

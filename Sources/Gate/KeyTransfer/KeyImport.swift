@@ -2,7 +2,7 @@ internal import AppAttest
 public import AttestGate
 internal import ByteCoding
 
-/// Merges an export into a store. Again is the same as once, so an import that was interrupted is begun anew.
+/// Merges an export into a store. A repeated import changes nothing more, so an interrupted one can be started again.
 public struct KeyImport: Sendable {
   /// What became of the keys of an export.
   public struct Summary: Codable, Sendable, Hashable {
@@ -40,8 +40,8 @@ public struct KeyImport: Sendable {
   /// Merges every key of an export.
   ///
   /// - Parameters:
-  ///   - summary: what has been done, up to the fault if there is one.
-  ///   - progress: told how many keys were looked at, of about how many.
+  /// - summary: what has been done, up to the fault if there is one.
+  /// - progress: told how many keys were looked at, of about how many.
   public func run(
     _ lines: LineReader, summary: inout Summary, progress: (_ count: Int, _ total: Int) -> Void = { _, _ in }
   ) async throws(ImportFault) {

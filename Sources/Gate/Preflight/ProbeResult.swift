@@ -4,7 +4,7 @@ public import Settings
 public struct ProbeResult: Sendable, Hashable {
   public enum Outcome: String, Sendable, Hashable, CaseIterable {
     case passed
-    /// It works, and somebody should look at it.
+    /// It works, and an operator should look at it.
     case warning
     case failed
   }

@@ -31,7 +31,7 @@ struct StoreProbe {
     return report.results
   }
 
-  /// The gate makes the state folder if nobody named another place, so it has to be able to.
+  /// The gate creates the state folder if none is configured, so it must be able to.
   private func lookAbove(_ folder: String, _ report: inout ProbeReport) {
     var above = folder[...]
     while access(above.isEmpty ? "/" : String(above), F_OK) != 0, let slash = above.lastIndex(of: "/") {

@@ -18,7 +18,7 @@ public final class Predecessor: Sendable {
 
   deinit { tell("") }
 
-  /// Nothing can go wrong any more: the sockets are this process's, and the other one serves nobody new.
+  /// From here nothing can fail: the sockets belong to this process, and the other one accepts no new connections.
   public func tellReady() { tell(Self.readyLine) }
 
   /// Why this process does not take over. The other one goes on as if nothing had been.
@@ -32,7 +32,7 @@ public final class Predecessor: Sendable {
       while !rest.isEmpty {
         let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
         if count < 0 && errno == EINTR { continue }
-        // It is gone: there is nobody to tell.
+        // The other process is gone.
         if count <= 0 { break }
         rest = rest.dropFirst(count)
       }

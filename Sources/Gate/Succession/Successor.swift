@@ -35,9 +35,9 @@ public final class Successor: Sendable {
   /// Starts `program`, and returns when it runs.
   ///
   /// - Parameters:
-  ///   - sockets: with the names that it knows them by; without colons. This process keeps its own descriptors.
-  ///   - environment: of this process. Variables that are meant for this process alone are left out: those of sockets,
-  ///     and `WATCHDOG_PID`.
+  /// - sockets: with the names that it knows them by; without colons. This process keeps its own descriptors.
+  /// - environment: of this process. Variables that are meant for this process alone are left out: those of sockets,
+  /// and `WATCHDOG_PID`.
   public static func start(
     _ program: OwnProgram, passing sockets: [(name: String, descriptor: Int32)], environment: [String: String]
   ) throws(StartFault) -> Successor {
@@ -138,7 +138,7 @@ public final class Successor: Sendable {
       guard !isGone else { return "it was ended" }
       isGone = true
       var status: Int32 = 0
-      // Whoever has told everything is about to end by itself, and its own status says more than a signal's.
+      // A process that has reported everything is about to exit, and its own status says more than a signal's.
       for _ in 0..<100 {
         let ended = waitpid(id, &status, WNOHANG)
         if ended == id { return Self.description(of: status) }

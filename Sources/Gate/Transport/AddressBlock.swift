@@ -1,5 +1,5 @@
-/// Whom limits take for one: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of its addresses has
-/// all of them. Clients of Unix sockets are one.
+/// What a limit counts as one client: an IPv4 address, or the /64 of an IPv6 address, since a client with one of its
+/// addresses has all of them. Clients of Unix sockets count as one.
 public struct AddressBlock: Sendable, Hashable {
   private enum Family: UInt8 { case unix, ipv4, ipv6 }
 

@@ -3,7 +3,7 @@ public struct ProxyProtocol: Sendable, Hashable {
   public enum Version: String, Sendable, Hashable, CaseIterable { case v1, v2, any }
 
   public let version: Version
-  /// Whoever connects from elsewhere is turned away: nobody is believed by default.
+  /// A peer from any other address is refused: by default no peer is trusted.
   public let trusted: [AddressRange]
 
   public init(_ version: Version, trusting trusted: [AddressRange]) {

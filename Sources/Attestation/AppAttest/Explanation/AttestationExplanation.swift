@@ -23,7 +23,7 @@ extension AttestationVerifier {
         try check(step, of: claim)
       }
       if step == .environment, case .rpIDMismatch = rejection {
-        // Which environments are allowed is a matter of the app, and nobody knows this one.
+        // Each app has its own allowed environments, and this command does not know the app.
         explanation.skip(step.rawValue, rule: step.rule)
       } else {
         explanation.record(step.rawValue, rule: step.rule, rejection: rejection)

@@ -5,10 +5,10 @@
 /// `errno`. To be called once, and never closed: a handler may run at any time.
 int signals_open(void);
 
-/// From now on the signal `number` is not obeyed, but can be read. 0, or -1 with `errno`.
+/// From now on the signal `number` is not obeyed, but can be read. Returns 0, or -1 with `errno`.
 ///
-/// No signal is lost between what it did before and this. A byte for which there is no room is lost; then there are
-/// thousands that nobody has read.
+/// No signal is lost between the previous disposition and this one. A byte for which the pipe has no room is lost;
+/// thousands of unread ones are then left.
 int signals_catch(int number);
 
 /// 1 if the process ignores the signal `number`, else 0.

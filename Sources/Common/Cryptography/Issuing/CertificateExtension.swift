@@ -52,7 +52,7 @@ public struct CertificateExtension: Sendable, Hashable {
   }
 }
 
-/// What a key is for (RFC 5280 section 4.2.1.3), except for the ninth bit, which nobody uses.
+/// The purposes of a key (RFC 5280 section 4.2.1.3), except for the ninth bit, which is not in use.
 public struct KeyUsage: OptionSet, Sendable, Hashable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }

@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Glibc
 
-/// How a run speaks with whoever started it.
+/// How a load run reports to the user who started it.
 struct LoadConsole: Sendable {
   let isJSON: Bool
   /// Whether to wait for lines of input.

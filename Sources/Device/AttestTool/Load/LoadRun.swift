@@ -6,7 +6,7 @@ internal import TransportEngine
 protocol LoadWork: Sendable {
   /// What is ready, for scripts.
   var news: String { get }
-  /// What has to stay open until whoever measures has looked.
+  /// The sockets that stay open until the measurement has ended.
   var sockets: [ClientWebSocket] { get }
 
   func perform() async -> LoadResult

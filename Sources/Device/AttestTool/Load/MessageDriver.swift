@@ -44,8 +44,8 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
 
   var seconds: Double { Double(max(lastReturn, start) - start) / 1e9 }
 
-  /// Begins, perhaps anew; `finish` is called once, when the time is over and all that was sent has come back or is
-  /// lost.
+  /// Begins, possibly not for the first time. `finish` is called once, when the time is over and every message has
+  /// come back or is lost.
   func begin(for duration: UInt64, _ finish: @escaping @Sendable () -> Void) {
     tally = LoadTally()
     for _ in 0..<isLost.count(where: { $0 }) { tally.lose(Failure(.unavailable, "a socket was lost before")) }

@@ -19,7 +19,7 @@ extension Attack {
       _ = try await prober.upgrade(lines)
       return try await prober.upgrade(lines)
     },
-    attack("a nonce that was used, signed anew", [401]) { prober throws(Failure) in
+    attack("a nonce that was used, signed again", [401]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
       _ = try await prober.upgrade(prober.device.lines(over: nonce))
       return try await prober.upgrade(prober.device.lines(over: nonce))
@@ -33,7 +33,7 @@ extension Attack {
       _ = try await prober.upgrade(prober.credentials())
       return try await prober.upgrade(prober.device.lines(over: prober.challenge(), count: 0))
     },
-    attack("a nonce that nobody gave", [401]) { prober throws(Failure) in
+    attack("a nonce that the gate did not issue", [401]) { prober throws(Failure) in
       try await prober.upgrade(prober.device.lines(over: Hex.encode(SecureRandom.bytes(32))))
     },
     attack("a nonce with a changed digit", [401]) { prober throws(Failure) in

@@ -55,7 +55,7 @@ extension Attack {
     replaced(.upgrade, "no key of WebSocket", "Sec-WebSocket-Key", nil),
     field(.upgrade, "two keys", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
     field(.upgrade, "a foreign origin", "Origin: https://elsewhere.example", [403]),
-    field(.upgrade, "an origin of nobody", "Origin: null", [403]),
+    field(.upgrade, "the origin null", "Origin: null", [403]),
   ]
 }
 

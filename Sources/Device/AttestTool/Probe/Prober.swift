@@ -17,7 +17,7 @@ final class Prober: Sendable {
   let isAuthorityTrusted: Bool
   private let transport: EngineTransport
 
-  /// - Parameter authority: whom the gate trusts; `nil` makes one that it cannot know.
+  /// - Parameter authority: the authority that the gate trusts; `nil` makes one that the gate cannot know.
   init(_ address: GateURL, authority: TestAuthority?, transport: EngineTransport) throws(Failure) {
     self.address = address
     self.transport = transport

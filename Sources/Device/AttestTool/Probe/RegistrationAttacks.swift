@@ -40,7 +40,7 @@ extension Attack {
       let attestation = try device.attestation(over: nonce, by: prober.authority)
       return try await prober.register(device, attestation: Array(attestation.dropLast(100)), nonce: nonce)
     },
-    attack("an attestation for a nonce that nobody gave", [401]) { prober throws(Failure) in
+    attack("an attestation for a nonce that the gate did not issue", [401]) { prober throws(Failure) in
       let nonce = String(repeating: "0123456789abcdef", count: 4)
       let device = try prober.stranger()
       return try await prober.register(

@@ -3,7 +3,7 @@ internal import ByteCoding
 
 /// Who may use the admin server.
 public enum AdminAccess: Sendable {
-  /// Whoever can connect: the socket's mode has judged already.
+  /// Any client that can connect: the socket's mode has already decided.
   case anyone
   /// Who shows this token (RFC 6750 section 2.1).
   case bearer(BearerToken)
@@ -19,7 +19,7 @@ public enum AdminAccess: Sendable {
 /// A web page can have its own host's name lead to 127.0.0.1, and then read what is answered there as if it were its own
 /// (DNS rebinding). Its requests name that host; those of who means this machine name this machine.
 public enum AdminHosts: Sendable {
-  /// Where nobody has anything to hide, or no browser comes.
+  /// For content that is not confidential, or where no browser comes.
   case any
   /// `localhost`, what ends with `.localhost`, and addresses of loopback, with whatever port. A request without `Host` is
   /// no browser's.

@@ -29,7 +29,7 @@ public struct AdminRouter: RequestResponder {
     do throws(AdminFault) {
       try hosts.check(request.headers)
       try access.check(request.headers)
-      // A browser that shows somebody's page sends this along with what the page has it ask for.
+      // A browser sends this when a page of another site makes the request.
       guard request.method == "GET" || request.headers.first("Origin") == nil else { throw .foreignOrigin }
       let (operation, values) = try operation(for: request)
       guard request.body.isEmpty || ["POST", "PUT"].contains(request.method) else { throw .bodyNotExpected }

@@ -12,7 +12,8 @@ public struct ReadinessCheck: Sendable {
   public let name: String
   let outcome: @Sendable () -> Outcome
 
-  /// - Parameter outcome: what is known, with a text for people; asks nobody, since whoever watches asks often.
+  /// - Parameter outcome: what is known, with a text for people. It must not ask a store or a peer, since monitoring
+  ///   calls it often.
   public init(_ name: String, outcome: @escaping @Sendable () -> Outcome) {
     self.name = name
     self.outcome = outcome
@@ -38,7 +39,7 @@ public struct ReadinessCheck: Sendable {
   }
 }
 
-/// `/livez` and `/readyz`, for whoever starts, restarts and balances gates.
+/// `/livez` and `/readyz`, for systems that start, restart and balance gates.
 public struct HealthResource: AdminResource {
   private let checks: [ReadinessCheck]
 

@@ -12,8 +12,8 @@ public struct KeyResource: AdminResource {
   private let clock: WallClock
 
   /// - Parameters:
-  ///   - sessions: those of this gate; `nil` where there is only a store.
-  ///   - logger: gets a line for each change, and for each of which nobody knows whether it was made.
+  /// - sessions: those of this gate; `nil` where there is only a store.
+  /// - logger: gets a line for each change, and for each change whose outcome is unknown.
   public init(
     store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system
   ) {
@@ -134,7 +134,7 @@ public struct KeyResource: AdminResource {
     _ request: AdminRequest, _ event: Logger.Message, _ body: (KeyID) async throws(StoreError) -> Bool
   ) async throws(AdminFault) -> KeyDescription {
     let keyID = try await record(named: request.value("key")).key.keyID
-    // Somebody may have removed it meanwhile.
+    // The key may have been removed meanwhile.
     guard try await changing(keyID, request, { () throws(StoreError) in try await body(keyID) }) else {
       throw .unknownKey
     }

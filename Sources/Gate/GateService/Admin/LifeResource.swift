@@ -1,6 +1,6 @@
 internal import Transport
 
-/// What came of an attempt to read the configuration anew.
+/// The outcome of an attempt to reload the configuration.
 public enum ReloadOutcome: Sendable, Hashable {
   /// It is served; the sections named need a restart for what changed in them, and so do files for what they hold.
   case done(needingRestart: [String])
@@ -23,9 +23,9 @@ public struct LifeResource: AdminResource {
   private let drain: @Sendable () -> Void
 
   /// - Parameters:
-  ///   - reload: returns once the new configuration is served, or the old one stays.
-  ///   - upgrade: returns once another process serves, or this one has given up.
-  ///   - drain: asks for the end and returns at once.
+  /// - reload: returns once the new configuration is served, or the old one stays.
+  /// - upgrade: returns once another process serves, or this one has given up.
+  /// - drain: asks for the end and returns at once.
   public init(
     reload: @escaping @Sendable () async -> ReloadOutcome, upgrade: @escaping @Sendable () async -> UpgradeOutcome,
     drain: @escaping @Sendable () -> Void
@@ -48,7 +48,7 @@ public struct LifeResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "POST", "/v1/reload", "Reads the configuration anew; open sessions do not notice.",
+        "POST", "/v1/reload", "Reloads the configuration; open sessions do not notice.",
         answers: AdminAnswers(200, schema: .reload, refusals: [409])
       ) {
         _ throws(AdminFault) in
@@ -58,7 +58,7 @@ public struct LifeResource: AdminResource {
         }
       },
       AdminOperation(
-        "POST", "/v1/upgrade", "Starts the program anew and gives way to it; open sessions go on until they end.",
+        "POST", "/v1/upgrade", "Starts the program again and hands over to it; open sessions go on until they end.",
         answers: AdminAnswers(200, schema: .upgrade, refusals: [409])
       ) {
         _ throws(AdminFault) in

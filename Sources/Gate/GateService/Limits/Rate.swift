@@ -13,6 +13,6 @@ public struct Rate: Sendable, Hashable {
 
   private init(share: Int, of span: Duration) { (count, self.span) = (share, span) }
 
-  /// The part of one of `gates`, rounded up: nobody's is zero.
+  /// The part of one of `gates`, rounded up, so that no gate's part is zero.
   func share(ofOneIn gates: Int) -> Rate { Rate(share: (count + max(1, gates) - 1) / max(1, gates), of: span) }
 }

@@ -1,8 +1,8 @@
 internal import Locking
 
-/// What everybody has used of each rate, for as long as the process lives: a reload forgives nobody.
+/// What each owner has used of each rate. It lives as long as the process, so a reload resets nothing.
 ///
-/// 1 MiB for each rate that is limited, whatever is asked of it.
+/// It takes 1 MiB for each limited rate, whatever the number of owners.
 public final class RateLedger: Sendable {
   private static let capacity = 1 << 16
   private let start: ContinuousClock.Instant
@@ -17,7 +17,7 @@ public final class RateLedger: Sendable {
 
   /// Takes one of `owner`'s turns; `nil`, or how long to wait for the next one.
   func take(_ limit: RateLimit, of owner: some Hashable, _ rate: Rate) -> Duration? {
-    // Swift's hashes are seeded for each process: nobody outside can look for owners that share a place.
+    // Swift's hashes are seeded for each process, so a client cannot find owners that share a place.
     let owner = UInt64(truncatingIfNeeded: owner.hashValue)
     let instant = nanoseconds(of: now())
     return accounts[limit]?.withLock { buckets in

@@ -1,9 +1,9 @@
 /// What each of many owners has used of a rate: token buckets in a table of fixed size.
 ///
-/// A bucket is the moment at which it will be full again (the generic cell rate algorithm, ITU-T I.371 section 1.B), so it
-/// fills by itself and one that is full needs no place. No timer goes, and nothing is ever swept. Where a set of places is
-/// full, the bucket that is nearest to being full gives way: its owner gets at most what it had used back. A flood of
-/// owners therefore costs no memory and locks nobody out; it makes the table forget, the smallest debts first.
+/// A bucket is the instant at which it will be full again (the generic cell rate algorithm, ITU-T I.371 section 1.B).
+/// So it fills by itself, and a full one needs no place. There is no timer and no sweep. Where a set of places is
+/// full, the bucket that is nearest to being full is evicted: its owner gains at most what it had used. A flood of
+/// owners therefore costs no memory and locks no client out; the table forgets, the least used buckets first.
 struct TokenBuckets {
   /// Nanoseconds of a clock that does not go back.
   typealias Instant = UInt64
@@ -27,8 +27,8 @@ struct TokenBuckets {
   /// Takes a token of `owner`'s bucket.
   ///
   /// - Parameters:
-  ///   - owner: a hash that clients cannot choose. Owners of the same hash share a bucket.
-  ///   - rate: may be another one each time.
+  /// - owner: a hash that clients cannot choose. Owners of the same hash share a bucket.
+  /// - rate: may be another one each time.
   /// - Returns: `nil`, or how long it takes until there is a token; then none was taken.
   mutating func take(of owner: UInt64, _ rate: Rate, at now: Instant) -> Duration? {
     let (span, token) = rate.nanoseconds

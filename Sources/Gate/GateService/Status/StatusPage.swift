@@ -53,9 +53,9 @@ struct StatusPage {
     let open: HTML =
       switch status.enforcement {
       case "off":
-        #"<section class="notice">The gate is open<p>Everybody is let through, nothing is verified.</p></section>"#
+        #"<section class="notice">Enforcement is off<p>Every client is admitted, nothing is verified.</p></section>"#
       case "monitor":
-        #"<section class="notice warn">The gate only watches<p>Whoever would be refused is let through as nobody.</p></section>"#
+        #"<section class="notice warn">Monitor mode<p>A client that would be refused is admitted anonymously.</p></section>"#
       default: .nothing
       }
     return """
@@ -203,7 +203,7 @@ struct ActivityChart {
     let scale = max(1, most)
     return activity.minutes.suffix(60).reversed().enumerated().map { age, counts in
       let x = Self.width - Self.step * (UInt64(age) + 1) + 1
-      // Whoever was there at all is seen.
+      // Even a single client shows in the chart.
       let admitted = counts.admitted == 0 ? 0 : max(2, counts.admitted * (Self.height - 4) / scale)
       let refused = counts.refused == 0 ? 0 : max(2, counts.refused * (Self.height - 4) / scale)
       let top = Self.height - admitted - refused
