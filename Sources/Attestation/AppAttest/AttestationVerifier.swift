@@ -18,9 +18,9 @@ public struct AttestationVerifier: Sendable {
   }
 
   /// - Parameters:
-  /// - apps: the apps and, for each, in which environments its keys may have been made.
-  /// - attestationRoots: `AppleRoots.appAttestation` for real devices.
-  /// - receiptRoots: `AppleRoots.appleRootG3` for real devices.
+  ///   - apps: the apps and, for each, in which environments its keys may have been made.
+  ///   - attestationRoots: `AppleRoots.appAttestation` for real devices.
+  ///   - receiptRoots: `AppleRoots.appleRootG3` for real devices.
   public init(
     apps: [AppID: Set<AttestEnvironment>], attestationRoots: [Certificate], receiptRoots: [Certificate]
   ) {
@@ -36,8 +36,8 @@ public struct AttestationVerifier: Sendable {
   /// The key that `attestation` proves, at `instant`.
   ///
   /// - Parameters:
-  /// - keyID: what the client calls the key.
-  /// - clientDataHash: what the client was to have attested; on the gate's path SHA-256 of the nonce's 32 bytes.
+  ///   - keyID: what the client calls the key.
+  ///   - clientDataHash: what the client was to have attested; on the gate's path SHA-256 of the nonce's 32 bytes.
   public func verify(
     _ attestation: AttestationObject, keyID: KeyID, clientDataHash: ClientDataHash, at instant: Timestamp
   ) throws(AttestationRejection) -> VerifiedAttestation {

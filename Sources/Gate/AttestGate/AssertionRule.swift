@@ -13,8 +13,8 @@ public struct AssertionRule: AdmissionRule {
   private let stopwatch: Stopwatch
 
   /// - Parameters:
-  /// - window: see `CounterWindow`.
-  /// - recentKeys: of how many keys the public key is kept at hand.
+  ///   - window: see `CounterWindow`.
+  ///   - recentKeys: of how many keys the public key is kept at hand.
   /// - Throws: what the crypto library says if it cannot make a key.
   public init(
     apps: ServedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,

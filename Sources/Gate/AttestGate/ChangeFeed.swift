@@ -35,8 +35,8 @@ public struct Changes: Sendable, Hashable {
   /// The result of `rows`, changes that a store keeps, for a reader that has read up to `position`.
   ///
   /// - Parameters:
-  /// - rows: after `position`, in their order; `nil` stands for the keys that nodes share.
-  /// - newest: the position of the newest change, also if it is no longer kept.
+  ///   - rows: after `position`, in their order; `nil` stands for the keys that nodes share.
+  ///   - newest: the position of the newest change, also if it is no longer kept.
   public init(
     _ rows: [(position: Int64, keyID: KeyID?)], after position: ChangePosition?, newest: Int64
   ) {

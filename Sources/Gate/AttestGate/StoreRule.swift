@@ -24,8 +24,8 @@ public struct StoreRule: Sendable {
   /// The rules of every store.
   ///
   /// - Parameters:
-  /// - hashOfID: an expression for the `KeyHash` of `key_id`.
-  /// - now: an expression for the present, in milliseconds since the epoch.
+  ///   - hashOfID: an expression for the `KeyHash` of `key_id`.
+  ///   - now: an expression for the present, in milliseconds since the epoch.
   public static func all(hashOfID: String, now: String) -> [StoreRule] { keys(hashOfID) + nonces(now) + changes }
 
   private static func keys(_ hashOfID: String) -> [StoreRule] {

@@ -20,9 +20,9 @@ public struct ClientAuthority: Sendable, Hashable {
   /// Makes the authority: a self-signed certificate of version 3 that may issue clients' and nothing above them.
   ///
   /// - Parameters:
-  /// - subject: its name.
-  /// - days: how long it is valid, from a day before `instant`, so that clocks may differ.
-  /// - isReplacing: whether files that are there give way.
+  ///   - subject: its name.
+  ///   - days: how long it is valid, from a day before `instant`, so that clocks may differ.
+  ///   - isReplacing: whether files that are there give way.
   /// - Returns: the paths of the certificate and the key.
   public func make(
     _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool

@@ -15,8 +15,8 @@ public struct ChangeResponse: Sendable {
   private let logger: Logger
 
   /// - Parameters:
-  /// - closesSessions: whether the sessions of a revoked key are closed.
-  /// - forget: forgets what rules remember of a key.
+  ///   - closesSessions: whether the sessions of a revoked key are closed.
+  ///   - forget: forgets what rules remember of a key.
   public init(
     registry: any KeyRegistry, challenges: Challenges, identityKeys: IdentityKeys, sessions: LiveSessions,
     closesSessions: Bool = true, forget: @escaping @Sendable (KeyID) -> Void = { _ in }, logger: Logger

@@ -22,16 +22,16 @@ public struct GateResponder: RequestResponder {
   let metrics: GateMetrics
 
   /// - Parameters:
-  /// - challenges: the same that the gate's rules and `registrar` check nonces with.
-  /// - identities: signs the identities for upstreams.
-  /// - limits: of every session.
-  /// - sessions: the list of admitted sessions, through which they are closed.
-  /// - limiter: refuses requests beyond a rate, before anything else is examined.
-  /// - trustedProxies: the proxies that may ask `/attest/verify` for others, uncounted by address. No peer is
+  ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
+  ///   - identities: signs the identities for upstreams.
+  ///   - limits: of every session.
+  ///   - sessions: the list of admitted sessions, through which they are closed.
+  ///   - limiter: refuses requests beyond a rate, before anything else is examined.
+  ///   - trustedProxies: the proxies that may ask `/attest/verify` for others, uncounted by address. No peer is
   /// believed about the address of a client.
-  /// - stripHeaders: names of further header fields that upstreams do not get.
-  /// - metrics: counts the decisions.
-  /// - logger: gets one line for each refusal, each opened and each closed session. It must not block.
+  ///   - stripHeaders: names of further header fields that upstreams do not get.
+  ///   - metrics: counts the decisions.
+  ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),

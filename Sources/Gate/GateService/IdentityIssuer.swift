@@ -15,9 +15,9 @@ public struct IdentityIssuer: Sendable {
   private let prefix: [UInt8]
 
   /// - Parameters:
-  /// - issuer: `iss`, the name of the gate.
-  /// - audience: `aud` of assertions for routes without an audience of their own, and for no route.
-  /// - keys: the keys that sign.
+  ///   - issuer: `iss`, the name of the gate.
+  ///   - audience: `aud` of assertions for routes without an audience of their own, and for no route.
+  ///   - keys: the keys that sign.
   public init(issuer: String, audience: String, keys: IdentityKeys) {
     self.keys = keys
     self.audience = audience

@@ -40,8 +40,8 @@ public struct KeyImport: Sendable {
   /// Merges every key of an export.
   ///
   /// - Parameters:
-  /// - summary: what has been done, up to the fault if there is one.
-  /// - progress: told how many keys were looked at, of about how many.
+  ///   - summary: what has been done, up to the fault if there is one.
+  ///   - progress: told how many keys were looked at, of about how many.
   public func run(
     _ lines: LineReader, summary: inout Summary, progress: (_ count: Int, _ total: Int) -> Void = { _, _ in }
   ) async throws(ImportFault) {

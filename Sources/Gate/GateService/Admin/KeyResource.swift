@@ -12,8 +12,8 @@ public struct KeyResource: AdminResource {
   private let clock: WallClock
 
   /// - Parameters:
-  /// - sessions: those of this gate; `nil` where there is only a store.
-  /// - logger: gets a line for each change, and for each change whose outcome is unknown.
+  ///   - sessions: those of this gate; `nil` where there is only a store.
+  ///   - logger: gets a line for each change, and for each change whose outcome is unknown.
   public init(
     store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system
   ) {

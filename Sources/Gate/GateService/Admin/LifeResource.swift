@@ -23,9 +23,9 @@ public struct LifeResource: AdminResource {
   private let drain: @Sendable () -> Void
 
   /// - Parameters:
-  /// - reload: returns once the new configuration is served, or the old one stays.
-  /// - upgrade: returns once another process serves, or this one has given up.
-  /// - drain: asks for the end and returns at once.
+  ///   - reload: returns once the new configuration is served, or the old one stays.
+  ///   - upgrade: returns once another process serves, or this one has given up.
+  ///   - drain: asks for the end and returns at once.
   public init(
     reload: @escaping @Sendable () async -> ReloadOutcome, upgrade: @escaping @Sendable () async -> UpgradeOutcome,
     drain: @escaping @Sendable () -> Void

@@ -27,8 +27,8 @@ struct TokenBuckets {
   /// Takes a token of `owner`'s bucket.
   ///
   /// - Parameters:
-  /// - owner: a hash that clients cannot choose. Owners of the same hash share a bucket.
-  /// - rate: may be another one each time.
+  ///   - owner: a hash that clients cannot choose. Owners of the same hash share a bucket.
+  ///   - rate: may be another one each time.
   /// - Returns: `nil`, or how long it takes until there is a token; then none was taken.
   mutating func take(of owner: UInt64, _ rate: Rate, at now: Instant) -> Duration? {
     let (span, token) = rate.nanoseconds
