@@ -50,7 +50,7 @@ public final class DraftFile {
   /// - Parameters:
   ///   - prepare: is done just before.
   ///   - finish: is done when the new name is durable. A signal that would end the process waits for that as well: it finds
-  /// either all of it done or nothing.
+  ///     either all of it done or nothing.
   public func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
     // The draft ends with this object, which has to be there until all of it is done.
     try withExtendedLifetime(self) {

@@ -21,7 +21,7 @@ public final class ChangeFollower: Sendable {
   ///   - sessions: the same as that of the responses.
   ///   - response: what is done about a change.
   ///   - interval: how often to look when no notice comes. A revocation is answered within this time, and at once where
-  /// the store gives notice.
+  ///     the store gives notice.
   public init(
     _ feed: any ChangeFeed, sessions: LiveSessions, response: ChangeResponse, every interval: Duration
   ) {

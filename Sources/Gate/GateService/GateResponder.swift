@@ -28,7 +28,7 @@ public struct GateResponder: RequestResponder {
   ///   - sessions: the list of admitted sessions, through which they are closed.
   ///   - limiter: refuses requests beyond a rate, before anything else is examined.
   ///   - trustedProxies: the proxies that may ask `/attest/verify` for others, uncounted by address. No peer is
-  /// believed about the address of a client.
+  ///     believed about the address of a client.
   ///   - stripHeaders: names of further header fields that upstreams do not get.
   ///   - metrics: counts the decisions.
   ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.

@@ -2,11 +2,10 @@ internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
 
-/// Admissions, as many as wait, in one transaction and one round trip.
+/// Admits as many waiting admissions as there are in one transaction and one round trip.
 ///
-/// Locks are taken in one order by everybody, so that batches of several gates never wait for one another in a circle:
-/// first the share of the nonces' lock, then the rows of the keys in the order of their ids, then the nonces in the order
-/// of their bytes.
+/// All gates take locks in one order, so that batches of several gates never deadlock: first the shared lock of the
+/// nonces, then the rows of the keys in the order of their ids, then the nonces in the order of their bytes.
 enum AdmissionBatch {
   /// Answers each of `uses`. Those of one key or with one nonce see what the ones before them did.
   static func admit(
@@ -41,14 +40,14 @@ enum AdmissionBatch {
   private static let lockKeys = Statement(
     "lock_keys", "SELECT 1 FROM attested_keys WHERE key_id = ANY($1) ORDER BY key_id FOR NO KEY UPDATE")
 
-  /// Spends the nonce, looks at the revocation and moves the counter, as one statement.
+  /// Spends the nonce, reads the revocation and advances the counter, in one statement.
   ///
-  /// `key` locks the key's row and reads its newest version, whatever the statement's snapshot shows; what it reads stays
-  /// true until the commit. `spent` waits for whoever inserts the same nonce at this moment and then finds it spent.
-  /// So of two with one nonce or one counter, on whatever gate, the second sees what the first did. `was_spent` is of the
-  /// snapshot: in a race it may miss what `spent` has met, which `fits` without `admitted` tells.
+  /// `key` locks the key's row and reads its newest version, whatever the statement's snapshot shows; the values stay
+  /// valid until the commit. `spent` waits for a concurrent insertion of the same nonce and then finds it spent. So
+  /// of two admissions with one nonce or one counter, on any gate, the second sees what the first did. `was_spent`
+  /// reads the snapshot: in a race it may miss what `spent` has met; `fits` without `admitted` shows that.
   ///
-  /// The bits of `used_counters` are explained in `SQLiteStore`'s `KeyStatements`.
+  /// `SQLiteStore`'s `KeyStatements` explains the bits of `used_counters`.
   private static let admit = Statement(
     "admit",
     """

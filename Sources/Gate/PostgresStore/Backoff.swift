@@ -11,6 +11,6 @@ struct Backoff: Sendable {
     return bound * Double.random(in: 0.5...1, using: &random)
   }
 
-  /// Begins anew, after a success.
+  /// Starts from the first pause again, after a success.
   mutating func reset() { bound = Self.first }
 }

@@ -42,7 +42,7 @@ enum CatalogStatements {
 
   // MARK: Removal
 
-  /// Locks the keys in the order that everybody does, removes them and notes each.
+  /// Locks the keys in the common order, removes them and records each change.
   static func remove(
     _ keys: [KeyID], unusedSince instant: Timestamp?, on connection: Connection
   ) throws(StoreError) -> Int {
@@ -150,8 +150,8 @@ enum CatalogStatements {
     ON CONFLICT (key_id) DO NOTHING
     """)
 
-  // Of two histories with different counters nobody knows what lies behind the greater one: all of it counts as used,
-  // unless the stored one has none.
+  // If two histories have different counters, it is unknown which counters below the greater one were used: all of
+  // them count as used, unless the stored history has none.
   private static let advance = Statement(
     "merge_counter",
     """

@@ -123,7 +123,7 @@ extension Connection {
 
   /// Whether the connection is open, as far as this side can tell without asking.
   ///
-  /// A server that went away while nobody asked has left its farewell in the socket: found before anything is sent, it
+  /// A server that closed an idle connection has left a message in the socket: found before anything is sent, it
   /// costs nothing but a new connection.
   func isUsable() -> Bool {
     guard fault == nil else { return false }

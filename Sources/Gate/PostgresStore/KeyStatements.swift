@@ -6,8 +6,8 @@ internal import ByteCoding
 enum KeyStatements {
   /// Spends the nonce and inserts the key, or does neither.
   ///
-  /// Two round trips, since the second insertion decides about the first. A nonce that somebody else spends at this moment
-  /// is waited for; of keys, only one that is being registered: nobody waits in a circle.
+  /// Two round trips, since the second insertion decides about the first. It waits for a transaction that spends the
+  /// same nonce, and for one that registers the same key; neither waits for this one, so there is no deadlock.
   static func register(_ registration: Registration, on connection: Connection) throws(StoreError) -> Insertion {
     let outcome = try connection.transaction { connection throws(StoreError) -> Insertion? in
       let answers = try connection.ask([
@@ -42,7 +42,7 @@ enum KeyStatements {
     } catch {
       throw .corrupt(reason: "spent_nonces.\(error.name) is malformed")
     }
-    // Neither may be true any more, if a key was removed meanwhile; the nonce was in somebody's hands.
+    // Both may be outdated if a key was removed meanwhile; another transaction held the nonce.
     return !isSpent && record != nil ? .keyExists : .nonceSpent
   }
 

@@ -3,10 +3,10 @@ internal import Locking
 
 /// One connection with a thread of its own, and the calls that wait for it.
 ///
-/// Calls that arrive while others are under way wait and go together: under load many share a round trip and a commit,
-/// without load nobody waits. While the database cannot be had, calls are refused at once, and the thread tries to
-/// connect again and again. After a fault the thread finds out by itself when all is well, so that what the lane says of
-/// the store's health does not wait for a next call.
+/// Calls that arrive while others are under way wait and go together: under load many share a round trip and a
+/// commit, and without load none waits. While the database is unreachable, calls are refused at once, and the thread
+/// tries to connect again and again. After a fault the thread itself finds out when the database works again, so that
+/// the reported health does not wait for the next call.
 final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
   /// Answers each of the inputs, in their order. A thrown error answers all of them.
   typealias Work = @Sendable (Connection, [Input]) throws(StoreError) -> [Result<Answer, StoreError>]
@@ -132,7 +132,7 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
     do throws(StoreError) {
       let answers = try work(connection, batch.map(\.input))
       let fault = answers.lazy.compactMap(\.fault).first { !$0.isOfOneAnswer }
-      // Before the answers, so that whoever has one finds the health that goes with it.
+      // Before the answers, so that a caller with an answer finds the matching health.
       health.note(fault, of: name)
       for (index, waiting) in batch.enumerated() {
         waiting.continuation.resume(

@@ -8,8 +8,9 @@ enum NonceStatements {
 
   /// Begins every transaction that spends nonces.
   ///
-  /// Its own statement, so that those behind it have younger snapshots: they see the watermark of whoever held the lock
-  /// before. Otherwise a nonce that is forgotten between snapshot and insertion would be taken for a new one.
+  /// A statement of its own, so that the following ones have younger snapshots: they see the watermark that the
+  /// previous holder of the lock wrote. Otherwise a nonce that is forgotten between snapshot and insertion would pass
+  /// for a new one.
   static let share = Call(
     Statement("share_nonces", "SELECT pg_advisory_xact_lock_shared(\(lock))"))
 

@@ -17,7 +17,7 @@ final class NoticeListener: Sendable {
 
   init(dialer: Dialer) { self.dialer = dialer }
 
-  /// A value for each notice, and one whenever the connection was made anew: notices may have been lost until then.
+  /// Yields a value for each notice, and one after each reconnection, since notices may have been lost until then.
   func notices() -> AsyncStream<Void> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let (number, starts, isClosed) = state.withLock { state in

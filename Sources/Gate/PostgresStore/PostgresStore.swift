@@ -3,11 +3,11 @@ public import AttestGate
 public import ByteCoding
 internal import Locking
 
-/// The gate's memory in a PostgreSQL database, for several gates.
+/// The gate's store in a PostgreSQL database, for several gates.
 ///
 /// A commit is durable by the server's own settings (`synchronous_commit` is at least `on`) before a call returns.
-/// Connections are opened by the first calls and anew, with growing waits, after a fault; meanwhile calls are refused at
-/// once. No call blocks the thread it is made on.
+/// The first calls open the connections, and after a fault they are opened again with growing pauses; meanwhile calls
+/// are refused at once. No call blocks the thread on which it is made.
 public final class PostgresStore: Sendable {
   /// How much, and for how long.
   public struct Limits: Sendable, Hashable {

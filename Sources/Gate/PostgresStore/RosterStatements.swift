@@ -3,7 +3,7 @@ internal import ByteCoding
 
 /// What gates say to one another: who lives, and who cleans up.
 enum RosterStatements {
-  /// By the server's clock. What is long gone is forgotten by whoever comes by.
+  /// Counts by the server's clock. Each call also forgets gates that stopped long ago.
   static func report(_ gate: GateNumber, life: Duration, on connection: Connection) throws(StoreError) -> Int {
     let seconds = Parameter("\(life.components.seconds) seconds")
     let results: [QueryResult]
@@ -34,7 +34,7 @@ enum RosterStatements {
     ON CONFLICT (gate) DO UPDATE SET seen_at = excluded.seen_at
     """)
 
-  // Rows that another gate is at are left to it: nobody waits, and so nobody waits in a circle.
+  // Skips rows that another gate has locked: it does not wait, so it cannot deadlock.
   private static let forget = Statement(
     "forget_gates",
     """

@@ -22,7 +22,8 @@ enum Schema {
   static func migrate(_ connection: Connection) throws(StoreError) {
     if try version(connection) == migrations.count { return }
     _ = try connection.transaction { connection throws(StoreError) in
-      // Whoever has the lock may be making an index over millions of rows: only this side's patience ends the wait.
+      // The process with the lock may be building an index over millions of rows: only this side's patience ends the
+      // wait.
       _ = try connection.ask([
         Call("SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"), Call(lock),
       ])

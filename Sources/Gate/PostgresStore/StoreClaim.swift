@@ -6,8 +6,8 @@ enum StoreClaim {
   /// Any number, the same in every version: with the schema it names the lock.
   private static let lock = "1935763570, hashtext(current_schema())"
 
-  /// How long others' claims are waited for. The server hears of a connection's end a moment later: who starts right
-  /// behind somebody who has stopped must not be told that he works on the tables.
+  /// How long to wait for other processes' leases. The server notices the end of a connection a moment later: a
+  /// process that starts right after another one has stopped must not be told that the tables are in use.
   private static let patience = Duration.seconds(1)
 
   /// Blocks for at most `patience`.
@@ -17,12 +17,12 @@ enum StoreClaim {
     guard try take("pg_try_advisory_lock_shared", on: connection) else { throw .locked }
   }
 
-  /// `false` if anybody else works on the tables. Blocks for at most `patience`.
+  /// Returns `false` if another process uses the tables. Blocks for at most `patience`.
   static func takeAlone(on connection: Connection) throws(StoreError) -> Bool {
     try take("pg_try_advisory_lock", on: connection)
   }
 
-  // Asked again instead of waited for at the server: whoever waits there keeps out those who come behind him.
+  // Polls instead of waiting at the server: a waiting exclusive request there would hold up later shared ones.
   private static func take(_ function: String, on connection: Connection) throws(StoreError) -> Bool {
     let deadline = ContinuousClock.now + patience
     while try !takeNow(function, on: connection) {

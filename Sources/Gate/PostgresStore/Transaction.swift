@@ -16,7 +16,7 @@ enum TransactionFault: Error {
 }
 
 extension Connection {
-  // Said each time, so that nobody's default for the role or the database changes what the statements rely on.
+  // Stated each time, so that a default of the role or the database cannot change what the statements rely on.
   private static let begin = Call(Statement("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"))
   private static let commit = Call(Statement("commit", "COMMIT"))
   private static let rollback = Call(Statement("rollback", "ROLLBACK"))

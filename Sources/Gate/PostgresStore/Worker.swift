@@ -3,7 +3,7 @@ internal import Locking
 
 /// A thread for work that blocks: neither an event loop nor a thread of Swift's pool may.
 enum Worker {
-  /// Runs `body` on a new thread that nobody waits for; `false` if there is none to be had.
+  /// Runs `body` on a new detached thread; returns `false` if none can be created.
   static func start(_ body: @escaping @Sendable () -> Void) -> Bool { DetachedThread.start(body) == 0 }
 
   /// Lets the calling thread rest.

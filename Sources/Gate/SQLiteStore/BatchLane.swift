@@ -3,10 +3,10 @@ internal import Dispatch
 internal import GRDB
 internal import Locking
 
-/// Runs jobs in batches, one transaction and so one flush to disk a batch.
+/// Runs jobs in batches: one transaction, and so one flush to disk, for each batch.
 ///
-/// Jobs that arrive while a batch runs wait and form the next one: under load the price of a commit is shared, without
-/// load nobody waits. One queue serves the lane, whatever the number of callers.
+/// Jobs that arrive while a batch runs form the next one: under load they share the price of a commit, and without
+/// load none waits. One queue serves any number of callers.
 final class BatchLane: Sendable {
   enum Access { case read, write }
 

@@ -127,8 +127,8 @@ struct CatalogStatements {
     return db.changesCount == 1
   }
 
-  // Of two histories with different counters nobody knows what lies behind the greater one: all of it counts as used,
-  // unless the stored one has none.
+  // If two histories have different counters, it is unknown which counters below the greater one were used: all of
+  // them count as used, unless the stored history has none.
   private func advance(_ entry: KeyEntry) throws {
     let record = entry.record
     try db.cachedStatement(

@@ -3,7 +3,7 @@ internal import GRDB
 internal import Glibc
 internal import Locking
 
-/// The file and its connections: opened when they are first needed, and anew after a fault that outlives a call.
+/// The file and its connections: opened when they are first needed, and again after a fault that outlives a call.
 final class DatabaseFile: Sendable {
   private enum State {
     case idle
@@ -70,8 +70,8 @@ final class DatabaseFile: Sendable {
     configuration.maximumReaderCount = 1
     configuration.label = "sallyport.store"
     configuration.prepareDatabase { db in
-      // KiB, taken as they are needed. The inner pages of ten million keys are 15 MB; SQLite's own 2 MB would have each
-      // admission read them anew.
+      // In KiB, taken as needed. The inner pages of ten million keys are 15 MB; with SQLite's default of 2 MB each
+      // admission would read them again.
       try db.execute(sql: "PRAGMA cache_size = -32768")
     }
     let pool = try DatabasePool(path: path, configuration: configuration)
@@ -97,11 +97,12 @@ final class DatabaseFile: Sendable {
     }
   }
 
-  /// The file holds the challenge keys: nobody else may read it. SQLite gives its companions the same mode.
+  /// The file holds the challenge keys, so only its owner may read it. SQLite gives the companion files the same
+  /// mode.
   ///
-  /// A file that is there is not opened. Whoever closes a descriptor of it lifts all locks that this process has on it
-  /// (fcntl(2)), and another lane may still be working with a pool that was let go of: without its lock, the next process
-  /// that closes the store removes the log that this one writes to, and with it what was promised.
+  /// An existing file is not opened: closing a descriptor of it lifts all locks that this process has on it
+  /// (fcntl(2)), and another queue may still use a pool that was discarded. Without its lock, the next process that
+  /// closes the store removes the log that this one writes to, and with it what was acknowledged.
   private func createPrivately() throws {
     guard access(path, F_OK) != 0 else { return }
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -78,7 +78,8 @@ final class FileUse: Sendable {
     return fstat(descriptor, &status) == 0 && status.st_size > 0
   }
 
-  /// Notes that the file is being replaced, so that nobody uses what a crash may leave. For the exclusive claim.
+  /// Records that the file is being replaced, so that no process uses what a crash may leave. Requires the exclusive
+  /// lock.
   func begin() throws(StoreError) {
     guard write(descriptor, "restoring\n", 10) == 10, fsync(descriptor) == 0 else { throw Self.fault() }
   }

@@ -40,7 +40,7 @@ final class NewStoreFile {
   /// Flushes the draft; then it stands in its place, in the instant of a rename, with `prepare` done just before and
   /// `finish` behind it. A signal that would end the process waits meanwhile.
   func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
-    // What revocations brought: nobody has read on from a position in this file.
+    // Removes the changes that revocations recorded: no reader has a position in this file.
     try write { try $0.execute(sql: "DELETE FROM changes") }
     try queue?.close()
     queue = nil

@@ -37,7 +37,7 @@ private struct FileSurvey {
     }
   }
 
-  /// A connection that only reads. Without somebody who has the file open, even a reader would make the companions of a
+  /// A read-only connection. While no process has the file open, even a reader would create the companion files of a
   /// database in WAL mode, unless it is told that the file does not change.
   private func connection() throws -> DatabaseQueue {
     var configuration = Configuration()

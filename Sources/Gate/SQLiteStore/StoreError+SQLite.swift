@@ -25,7 +25,7 @@ extension StoreError {
       }
   }
 
-  /// Whether the connection is to be given up, so that the next call opens the file anew.
+  /// Whether to discard the connection, so that the next call opens the file again.
   var endsConnection: Bool {
     switch self {
     case .unreachable, .readOnly, .corrupt, .closed, .inDoubt: true

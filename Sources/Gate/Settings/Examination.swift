@@ -7,7 +7,7 @@ public struct Examination: Sendable, Hashable {
   /// Told beside faults, too: some of them follow from a fault, and go with it.
   public let warnings: [Warning]
 
-  /// The same, if the value of `key` is found wrong by whoever knows more of it.
+  /// The same diagnostics, with a fault that a later check found in the value of `key`.
   public func refusing(_ key: String, _ reason: String, hint: String?) -> Examination {
     let origin = settings?.effective.first { $0.key == key }?.origin ?? .standard
     return Examination(

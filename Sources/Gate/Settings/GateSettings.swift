@@ -15,8 +15,8 @@ public struct GateSettings: Sendable, Hashable {
   public var mostWaitingForStore: Int
   /// How long a key may stay unused before it is removed; `nil` for ever.
   public var pruneUnusedAfter: Duration?
-  /// The folder of a store that nobody named, to be made (mode 0700) if it is absent; `nil` if `store.url` was given:
-  /// a folder that an operator names has to be there.
+  /// The folder of a store without a configured place, to be created (mode 0700) if it is absent; `nil` if
+  /// `store.url` was given: a folder that an operator names must exist.
   public var stateFolder: String?
   public var limits: Limits
   public var identity: Identity
@@ -85,9 +85,9 @@ extension GateSettings {
 
   public struct AppAttest: Sendable, Hashable {
     public enum Enforcement: String, Sendable, Hashable, CaseIterable { case enforce, monitor, off }
-    /// `monitor` lets through whom it would refuse, `off` everyone.
+    /// `monitor` admits clients that it would refuse, `off` all of them.
     public var enforcement: Enforcement
-    /// Each pair of team and bundle once; empty means that nobody can register.
+    /// Each pair of team and bundle once; an empty list means that no device can register.
     public var apps: [App]
     public var trust: Trust
     /// How long a nonce is valid.

@@ -13,9 +13,9 @@ public struct OperatorPlaces: Sendable, Hashable {
 /// What a command that works on the store itself needs of a gate's configuration.
 public struct StorePlaces: Sendable, Hashable {
   public var store: GateSettings.Store
-  /// The file with the keys of nonces; `nil` if the store has them, or nobody knows.
+  /// The file with the challenge keys; `nil` if the store has them, or if it is unknown.
   public var challengeKeysFile: String?
-  /// How long a nonce is good; `nil` if nobody knows.
+  /// The lifetime of a nonce; `nil` if it is unknown.
   public var challengeTTL: Duration?
 
   public init(store: GateSettings.Store) { self.store = store }

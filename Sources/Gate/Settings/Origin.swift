@@ -1,6 +1,6 @@
 /// Where a setting, or a fault in one, comes from.
 public enum Origin: Sendable, Hashable {
-  /// Nobody gave it: the default of the table, or nothing.
+  /// Not configured: the default of the table, or nothing.
   case standard
   /// A place in the configuration file; line and column count from 1, columns in Unicode scalars.
   case file(String, line: Int, column: Int)

@@ -37,7 +37,7 @@ public final class Successor: Sendable {
   /// - Parameters:
   ///   - sockets: with the names that it knows them by; without colons. This process keeps its own descriptors.
   ///   - environment: of this process. Variables that are meant for this process alone are left out: those of sockets,
-  /// and `WATCHDOG_PID`.
+  ///     and `WATCHDOG_PID`.
   public static func start(
     _ program: OwnProgram, passing sockets: [(name: String, descriptor: Int32)], environment: [String: String]
   ) throws(StartFault) -> Successor {

@@ -36,8 +36,8 @@ extension Engine {
     return copies
   }
 
-  /// From now on another process listens at the same sockets: `stopListening` and `drain` leave to it whoever has not
-  /// been accepted yet, and the file of a Unix socket stays.
+  /// From now on another process listens on the same sockets: `stopListening` and `drain` leave connections that are
+  /// not accepted yet to it, and the file of a Unix socket stays.
   public func shareSockets() async {
     file.withLock { $0 = nil }
     for loop in loops {

@@ -95,7 +95,7 @@ public final class Engine: Sendable {
     public let description: String
     /// The system's error number; 0 where it gave none.
     let number: Int32
-    /// Somebody else is listening there.
+    /// Another process listens at the address.
     public var isAddressInUse: Bool { number == EADDRINUSE }
     /// The port, or the folder of the socket, is not for this user.
     public var isForbidden: Bool { number == EACCES || number == EPERM }
@@ -226,16 +226,17 @@ public final class Engine: Sendable {
     try service.withLock(\.self).prepare(upstream)
   }
 
-  /// Has `responder` decide from now on, and new connections begin with `tls`.
+  /// Replaces what decides: `responder` for new requests, and `tls` for new connections.
   ///
-  /// Sessions go on as they were begun, and a request that a responder was asked about is answered by it; the next
-  /// request of a connection is for the new one. To that one a client's certificate counts only if all authorities that
-  /// it was verified with are still there; a new certificate of the server changes nothing. Files of authorities are read anew. When this returns, every loop has
-  /// changed over; of two calls at once either may come last on a loop, so make them one after the other.
+  /// Sessions continue as they were begun, and the responder that was asked about a request answers it; the next
+  /// request of a connection is for the new one. The new responder sees a client's certificate only if all
+  /// authorities that it was verified with are still configured; a new certificate of the server changes nothing.
+  /// Files of authorities are read again. When this returns, every loop has changed over. Of two concurrent calls
+  /// either may come last on a loop, so make them one after the other.
   ///
   /// - Parameters:
-  ///   - limits: for new connections; `nil` leaves them as they are. Those that are open stay, and count.
-  ///   - upstreams: whose authorities are read before anything changes, so that a broken file changes nothing.
+  ///   - limits: for new connections; `nil` leaves them as they are. Open connections stay, and count.
+  ///   - upstreams: their authorities are read before anything changes, so that a broken file changes nothing.
   public func replace(
     responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits? = nil, upstreams: [Upstream] = []
   ) async throws(ServerTLS.Fault) {
@@ -259,11 +260,11 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Stops to listen, and goes on to serve those who have connected: sessions until they end, other connections until
-  /// the next answer.
+  /// Stops listening, and continues to serve open connections: sessions until they end, other connections until the
+  /// next answer.
   ///
-  /// Who has connected and was not accepted yet is left to those who share the sockets; if nobody does, the connection is
-  /// accepted. It may be called again.
+  /// A connection that is not accepted yet is left to the processes that share the sockets; if there are none, it is
+  /// accepted. The call may be repeated.
   public func stopListening() async {
     removeFile()
     for loop in loops {

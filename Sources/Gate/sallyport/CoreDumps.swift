@@ -2,11 +2,11 @@ internal import Glibc
 
 /// What the system writes of a process that crashes: private keys and nonces are in its memory.
 enum CoreDumps {
-  /// Has none written, or one without memory where a program takes them.
+  /// Disables core dumps, or makes them empty of memory where a program receives them.
   ///
-  /// The limit, which nobody can raise again but root, is for files. The kernel does not ask it for a program
-  /// (`core_pattern` with a pipe, core(5)): the filter leaves such a program without any mapping. What cannot be set stays
-  /// as it is; a system without /proc writes files alone.
+  /// The limit, which only root can raise again, is for files. The kernel does not consult it for a program
+  /// (`core_pattern` with a pipe, core(5)): the filter leaves such a program without any mapping. A setting that
+  /// cannot be changed stays as it is; a system without /proc writes files alone.
   static func forbid() {
     var none = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)

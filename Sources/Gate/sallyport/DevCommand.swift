@@ -108,7 +108,7 @@ struct DevCommand: AsyncParsableCommand {
   /// The first socket would get a 502, and its developer would look for the reason in the device.
   private func warnOfUpstream(_ settings: GateSettings) async {
     for result in await Preflight(settings, store: nil, at: .now()).upstreams() where result.outcome == .failed {
-      Console.error("warning: \(result.text)\nhint: start it, as with `attest echo`; the gate need not be started anew")
+      Console.error("warning: \(result.text)\nhint: start it, as with `attest echo`; the gate need not be restarted")
     }
   }
 
@@ -172,8 +172,8 @@ struct DevCommand: AsyncParsableCommand {
       """)
   }
 
-  /// The one that was named, or one in the user's data folder (XDG Base Directory). Never in a folder that is everybody's:
-  /// keys are kept there.
+  /// The named folder, or one in the user's data folder (XDG Base Directory). Never a shared folder: keys are kept
+  /// there.
   private func chosenFolder() throws(CommandFailure) -> String {
     if let folder { return folder }
     let environment = ProcessInfo.processInfo.environment

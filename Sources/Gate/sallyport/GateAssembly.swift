@@ -26,7 +26,7 @@ struct GateMemory: Sendable {
   }
 }
 
-/// The parts of a gate, made from its settings and made anew when those change.
+/// The parts of a gate, made from its settings and replaced when those change.
 struct GateAssembly: Sendable {
   let settings: GateSettings
   let challenges: Challenges

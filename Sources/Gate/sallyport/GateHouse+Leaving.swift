@@ -9,11 +9,11 @@ internal import Transport
 internal import TransportEngine
 
 extension GateHouse {
-  /// Works until SIGTERM or SIGINT, until an operator asks for the end, or until another process has taken over; then
-  /// returns when every socket is closed or the time is up. A second signal does not hurry it. SIGHUP reads the
-  /// configuration anew, SIGUSR2 starts a successor.
+  /// Serves until SIGTERM or SIGINT, until an operator requests the end, or until another process has taken over;
+  /// then returns when every socket is closed or the time is over. A second signal does not hurry it. SIGHUP reloads
+  /// the configuration, SIGUSR2 starts a graceful upgrade.
   ///
-  /// - Parameter announce: says to whoever started the gate that it serves.
+  /// - Parameter announce: reports to the starter of the gate that it serves.
   func serve(announce: () -> Void = {}) async {
     generation.keeping = keeping(by: generation.assembly)
     let following = Task { [changes] in await changes.run() }
@@ -37,7 +37,7 @@ extension GateHouse {
       }
     // Each session that is cut off has its line in the log.
     await engine.end()
-    // Whoever asked for the end has its answer first.
+    // The caller that requested the end gets its answer first.
     await admin?.drain(timeout: .seconds(2))
     admin?.stop()
     metrics?.stop()
@@ -77,16 +77,16 @@ extension GateHouse {
     service.end()
     logger.info("stopping", metadata: ["reason": "\(reason)"])
     let settings = generation.assembly.settings
-    // Time for whoever balances gates to notice; sockets are taken on as before.
+    // Time for load balancers to notice; connections are accepted as before.
     try? await Task.sleep(for: settings.unreadyDelay)
     return await engine.drain(timeout: settings.drainTimeout)
   }
 
-  /// Leaves everybody new to the process `id`, and lets sessions go on until they end, the time is up, or somebody wants
-  /// this process to end. Returns how many had to be cut off.
+  /// Leaves new connections to the process `id`, and lets sessions continue until they end, the time is over, or a
+  /// signal asks this process to stop. Returns how many sessions were cut off.
   ///
-  /// The care for the store and the part of limits for all gates are the other one's; the sessions of keys that are
-  /// revoked are closed here as before.
+  /// The other process maintains the store and takes its part of the limits for all gates. This one still closes the
+  /// sessions of revoked keys.
   private func giveWay(to id: Int32, _ service: ServiceState, leaving presence: Task<Void, Never>) async -> Int {
     for engine in [engine, metrics, admin].compactMap(\.self) {
       await engine.shareSockets()
@@ -107,7 +107,7 @@ extension GateHouse {
       reason: wish == nil ? "the gate was upgraded" : "the gate is shutting down", timeout: settings.drainTimeout)
   }
 
-  /// Waits until nobody is connected any more, or for `limit`. Who wants the end meanwhile is named.
+  /// Waits until no client is connected, or for `limit`. Returns what asked for the end meanwhile.
   private func wishWhileLeaving(for limit: Duration) async -> String? {
     await withTaskGroup(of: String?.self) { group in
       group.addTask { [engine] in

@@ -5,7 +5,7 @@ internal import Transport
 internal import TransportEngine
 
 extension GateHouse {
-  /// The public listener, which accepts nobody yet.
+  /// The public listener, which does not accept yet.
   static func start(
     _ generation: Generation, _ tls: ServerTLS, _ inheritance: Inheritance, _ log: EngineLog
   ) throws(CommandFailure) -> Engine {
@@ -47,7 +47,7 @@ extension GateHouse {
   }
 }
 
-/// A listener beside the public one, without TLS and with one loop. It accepts nobody yet.
+/// A listener in addition to the public one, without TLS and with one loop. It does not accept yet.
 enum SideListener {
   /// Serves at the predecessor's socket if it listens at `address`, else at a new one.
   static func start(

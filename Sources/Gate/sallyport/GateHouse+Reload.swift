@@ -7,10 +7,10 @@ internal import Settings
 internal import TransportEngine
 
 extension GateHouse {
-  /// Reads the configuration anew and serves by it from then on; open sessions do not notice.
+  /// Reloads the configuration and serves by it from then on; open sessions do not notice.
   ///
-  /// All or nothing: whatever is wrong with the new one, the old one stays and the log says why. What a running process
-  /// cannot change stays as it was and is named. Of several at once, one after the other.
+  /// All or nothing: if the new one has a fault, the old one stays and the log says why. Settings that a running
+  /// process cannot change stay and are named. Concurrent calls run one after another.
   func reload(because reason: String) async -> ReloadOutcome {
     await inTurn { await $0.reloadNow(because: reason) }
   }
@@ -126,7 +126,7 @@ extension GateHouse {
 
   // MARK: Certificates
 
-  /// Serves renewed certificates: files that have changed are read anew, once they have rested for a round, so that a
+  /// Serves renewed certificates: changed files are read again once they have not changed for a round, so that a
   /// certificate is not read together with the key of another one.
   func watchCertificates() async {
     var seen = generation.certificates

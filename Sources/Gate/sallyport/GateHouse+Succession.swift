@@ -10,11 +10,10 @@ extension GateHouse {
   /// How long a successor may take until it serves. Shorter than an operator's command waits for its answer.
   private static let patience = Duration.seconds(25)
 
-  /// Starts the program anew, from the place that this process was started from, and gives way to it once it serves.
+  /// Starts the program again, from the path of this process, and hands over to it once it serves.
   ///
-  /// The successor gets every listening socket, so that nobody who connects is refused meanwhile. Whatever keeps it from
-  /// serving, this gate goes on as if nothing had been, and the outcome and the log say why. While one upgrade is on its
-  /// way there is no other one.
+  /// The new process inherits every listening socket, so no client is refused meanwhile. If it does not come to
+  /// serve, this gate continues unchanged, and the outcome and the log say why. Only one upgrade runs at a time.
   func upgrade(because reason: String) async -> UpgradeOutcome {
     let outcome = await tryUpgrade()
     switch outcome {

@@ -13,8 +13,7 @@ internal import Succession
 internal import Transport
 internal import TransportEngine
 
-/// A gate that serves: its store, its rules and its engine, put together from settings, and put together anew when those
-/// change.
+/// A running gate: its store, its rules and its engine, built from settings and rebuilt when those change.
 actor GateHouse {
   nonisolated let engine: Engine
   let loader: SettingsLoader
@@ -26,12 +25,13 @@ actor GateHouse {
   var generation: Generation
   /// What stood in the files that are read at the start alone.
   nonisolated let secrets: SecretFiles
-  /// Whether whoever balances gates is to send nobody here any more.
+  /// Whether load balancers should send no more clients here.
   nonisolated let isLeaving = Guarded(false)
   /// Who the settings that serve now let in, for `/readyz`.
   nonisolated let enforcement: Guarded<String>
   nonisolated let stops: StopRequests
-  /// Heard before anybody is told that the gate serves: who then sends one is not to end it by that.
+  /// Installs signal handlers before readiness is reported, so that a SIGHUP sent right after start cannot kill the
+  /// process.
   nonisolated let signals: Signals
   nonisolated let changes: ChangeFollower
   /// Reads files after the start, off the actor.
@@ -63,10 +63,10 @@ actor GateHouse {
 
   /// Opens the store, reads the certificates, and starts to listen.
   ///
-  /// A store that cannot be opened does not stop the start: the gate refuses sockets and says so until it can. A gate
-  /// that is to take the place of another one does not start then, since that one serves.
+  /// A store that cannot be opened does not stop the start: the gate refuses sockets and reports it until the store
+  /// works. During a graceful upgrade it does stop the start, since the old process serves.
   ///
-  /// - Parameter inheritance: what was left to this process; whoever left it is told how the start went.
+  /// - Parameter inheritance: what this process inherited; the old process is told how the start went.
   static func open(
     _ loader: SettingsLoader, _ inheritance: Inheritance = .ofThisProcess
   ) async throws(CommandFailure) -> GateHouse {
@@ -81,7 +81,7 @@ actor GateHouse {
     }
   }
 
-  /// All that can fail. Nobody is accepted yet.
+  /// Does all that can fail. No connection is accepted yet.
   private static func make(
     _ loader: SettingsLoader, _ inheritance: Inheritance
   ) async throws(CommandFailure) -> GateHouse {
@@ -91,7 +91,7 @@ actor GateHouse {
     do throws(CommandFailure) {
       return try await make(loader, settings, inheritance, program, logger, sink)
     } catch {
-      // What led there was logged, and nobody else would write it.
+      // The log has the reasons, and only this writes them.
       sink.flush()
       throw error
     }
@@ -214,16 +214,16 @@ actor GateHouse {
     case .enforce: break
     case .monitor:
       logger.warning(
-        "THE GATE ONLY WATCHES: whoever would be refused is let through as nobody",
+        "monitor mode: a client that would be refused is admitted anonymously",
         metadata: ["setting": "app_attest.enforcement: monitor"])
     case .off:
       logger.warning(
-        "THE GATE IS OPEN: everybody is let through, nothing is verified",
+        "enforcement off: every client is admitted, nothing is verified",
         metadata: ["setting": "app_attest.enforcement: off (REQUIRE_APP_AUTH=false)"])
     }
   }
 
-  /// Makes the folder of a store that nobody named. Where that fails, opening the store says what follows.
+  /// Creates the folder of a store without a configured place. If that fails, opening the store reports it.
   private static func makeStateFolder(_ folder: String, _ logger: Logger) {
     do {
       try FileManager.default.createDirectory(
@@ -277,8 +277,8 @@ extension GateSettings {
     let enforcement =
       switch appAttest.enforcement {
       case .enforce: "enforce"
-      case .monitor: "MONITOR: whoever would be refused is let through as nobody"
-      case .off: "OFF: everybody is let through, nothing is verified"
+      case .monitor: "MONITOR MODE: a client that would be refused is admitted anonymously"
+      case .off: "OFF: every client is admitted, nothing is verified"
       }
     guard debugMTLS != nil, appAttest.apps.contains(where: { $0.environments.contains(.production) }) else {
       return enforcement

@@ -6,10 +6,11 @@ internal import Systemd
 internal import Transport
 internal import TransportEngine
 
-/// What was left to this process by whoever started it: listening sockets, and perhaps its place.
+/// What the starter of this process passed to it: listening sockets, and possibly the connection to an old process
+/// that hands over.
 ///
-/// systemd's sockets are all for the public listener. A gate that is succeeded passes those of its other listeners as
-/// well, by name.
+/// systemd's sockets are all for the public listener. An old process also passes those of its other listeners, by
+/// name.
 final class Inheritance: Sendable {
   /// The listeners of a gate.
   enum Listener: String {
@@ -22,7 +23,7 @@ final class Inheritance: Sendable {
 
   /// The gate whose place this process takes; `nil` if there is none, as under systemd.
   let predecessor: Predecessor?
-  /// Those that nobody has taken yet.
+  /// The sockets that are not taken yet.
   private let rest: Guarded<[PassedSockets.Passed]>
 
   /// Takes over the descriptors.

@@ -18,7 +18,7 @@ struct ServiceState {
   /// The gate listens.
   func begin() { socket?.send(.ready, .status("serving")) }
 
-  /// The gate reads its configuration anew; `begin` follows.
+  /// The gate reloads its configuration; `begin` follows.
   func reloading() {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

@@ -33,7 +33,7 @@ final class StopRequests: Sendable {
   /// The next request; those that are not waited for say nothing.
   func next() async -> Stop {
     for await stop in stream { return stop }
-    // Nobody ends the stream but the end of the task that waits here.
+    // The stream ends only with the task that waits here.
     return .end("end")
   }
 }

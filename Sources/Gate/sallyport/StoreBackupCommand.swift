@@ -55,7 +55,7 @@ enum BackupCall {
       throw CommandFailure(error, of: place)
     } catch is StoreInUse {
       throw CommandFailure(
-        .unavailable, error: "\(place): somebody works on it, a gate or another command",
+        .unavailable, error: "\(place): another process uses it, a gate or a command",
         hint: "stop every gate on this store, then try again; nothing was changed")
     } catch {
       throw CommandFailure(.software, error: "\(error)", hint: "please report this")

@@ -37,7 +37,7 @@ struct StoreKeeper: Sendable {
     case nil: break
     }
     if report.removedKeys > 0 {
-      logger.notice("keys were removed that nobody used", metadata: ["keys": "\(report.removedKeys)"])
+      logger.notice("unused keys removed", metadata: ["keys": "\(report.removedKeys)"])
     }
   }
 }

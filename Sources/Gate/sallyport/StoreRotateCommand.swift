@@ -28,7 +28,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
       if let file = places.challengeKeysFile {
         throw CommandFailure(
           .configuration, error: "nonces are made with the keys in \(file), not with the store's",
-          hint: "put a new key on the first line of that file, on every gate, and start them anew")
+          hint: "put a new key on the first line of that file, on every gate, and restart them")
       }
       // Opening a store makes it; where none is, a wrong name is more likely than a wish for an empty one.
       let whole = try choice.makeWhole()

@@ -206,7 +206,7 @@ struct BrokenFileTests {
     Broken(
       "no category",
       "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, validation_category: { allow: [] } }]",
-      "2:72: app_attest.apps[0].validation_category.allow: an empty list lets nobody in; without the key every category is let in"
+      "2:72: app_attest.apps[0].validation_category.allow: an empty list admits no device; without the key every category is admitted"
     ),
     Broken(
       "a time without unit", "session: { max_age: 60 }",
@@ -367,7 +367,7 @@ struct BrokenFileTests {
       "1:39: tls.key_file: there is no private key in DIR/cert.pem: no PEM block PRIVATE KEY"),
     Broken(
       "a key with a passphrase", "tls: { cert_file: cert.pem, key_file: locked.pem }",
-      "1:39: tls.key_file: the private key in DIR/locked.pem is encrypted, and there is nobody to ask for its passphrase"
+      "1:39: tls.key_file: the private key in DIR/locked.pem is encrypted: the gate cannot ask for its passphrase"
     ),
     Broken("no certificate at all", "listen: { port: 1 }", "1:1: tls.cert_file: missing", "1:1: tls.key_file: missing"),
     Broken("a section without keys", "version: 1\ntls:", "2:1: tls.cert_file: missing", "2:1: tls.key_file: missing"),

@@ -24,7 +24,7 @@ extension Assembly {
     if categories.isEmpty, entries.containers[categoryList] != nil, entries.indices(of: categoryList).isEmpty,
       !entries.isFaulty(categoryList)
     {
-      refuse(categoryList, "an empty list lets nobody in; without the key every category is let in")
+      refuse(categoryList, "an empty list admits no device; without the key every category is admitted")
     }
     guard let team, let bundle, let missing = value(Keys.missingCategory, index) else { return nil }
     return GateSettings.App(
@@ -42,7 +42,7 @@ extension Assembly {
     case .off: warn(path(Keys.enforcement), "authentication is OFF: everyone is let through")
     case .enforce, .monitor:
       if enforcement == .monitor {
-        warn(path(Keys.enforcement), "authentication only WATCHES: whoever would be refused is let through as nobody")
+        warn(path(Keys.enforcement), "monitor mode: a client that would be refused is admitted anonymously")
       }
       if apps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
         warn(.root["app_attest"]["apps"], "no app is configured: registration answers 503")

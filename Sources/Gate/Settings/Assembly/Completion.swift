@@ -3,7 +3,7 @@ enum Completion {
   /// The upstream of a gate whose configuration names no route.
   static let standardUpstream = "ws://127.0.0.1:8080"
 
-  /// Takes files of `$CREDENTIALS_DIRECTORY` for the files that nobody named.
+  /// Uses files of `$CREDENTIALS_DIRECTORY` for files that are not configured.
   static func addCredentials(to entries: inout Entries, environment: [String: String]) {
     guard let folder = environment["CREDENTIALS_DIRECTORY"], folder.hasPrefix("/") else { return }
     for key in SettingsTable.keys {

@@ -19,7 +19,7 @@ extension Assembly {
       routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward, audience: audience))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
-      warn(list, "the list is empty: nobody gets anywhere")
+      warn(list, "the list is empty: every request gets 404")
     }
     return routes
   }

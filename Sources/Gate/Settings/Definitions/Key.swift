@@ -31,7 +31,7 @@ public struct KeyDefinition: Sendable {
   public let kind: String
   /// How a value is written.
   public let form: String
-  /// The value of the key where nobody gives one, as text; `nil` if there is none.
+  /// The value of the key if none is configured, as text; `nil` if there is no default.
   public let standard: String?
   /// Whether there has to be a value; elements of lists have one each.
   public let isRequired: Bool

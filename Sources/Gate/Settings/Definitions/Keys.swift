@@ -42,7 +42,7 @@ enum Keys {
 
   static let enforcement = Key<GateSettings.AppAttest.Enforcement>(
     "app_attest.enforcement", .choice(), default: "enforce",
-    "`monitor` logs and counts whom it would refuse and lets them through as nobody; `off` looks at nothing.")
+    "`monitor` logs and counts clients that it would refuse and admits them anonymously; `off` verifies nothing.")
   static let teamID = Key(
     "app_attest.apps[].team_id", .teamID, isRequired: true, "The app's Apple Developer team.")
   static let bundleID = Key(

@@ -54,7 +54,7 @@ enum FileContentRule: Sendable {
       if labels.contains("ENCRYPTED PRIVATE KEY")
         || String(decoding: bytes, as: UTF8.self).contains("Proc-Type: 4,ENCRYPTED")
       {
-        return "the private key in \(path) is encrypted, and there is nobody to ask for its passphrase"
+        return "the private key in \(path) is encrypted: the gate cannot ask for its passphrase"
       }
       let accepted = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"]
       return labels.contains(where: accepted.contains)

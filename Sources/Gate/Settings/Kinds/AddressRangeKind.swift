@@ -32,8 +32,8 @@ extension Kind where Value == GateSettings.AddressRange {
 }
 
 extension GateSettings.AddressRange {
-  /// The range, of IPv4 if that is what it stands for in IPv6 (`::ffff:192.0.2.0/120`; RFC 4291, section 2.5.5.2): the
-  /// gate takes whoever comes so for the IPv4 address that he has.
+  /// The range, as IPv4 if it is an IPv4-mapped one (`::ffff:192.0.2.0/120`; RFC 4291, section 2.5.5.2): the gate
+  /// treats such a client as one with the IPv4 address.
   fileprivate static func unmapped(_ bytes: [UInt8], _ length: Int) -> Self {
     let mapping = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
     guard bytes.count == 16, length >= 96, bytes.starts(with: mapping) else {

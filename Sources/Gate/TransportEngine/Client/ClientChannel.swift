@@ -39,7 +39,7 @@ final class ClientChannel: LoopChannel {
   private var inbox: [UInt8] = []
   private var answer: (head: ResponseHead, body: BodyReader)?
   var socket: ClientSocketState?
-  /// Whoever reads the WebSocket instead of `socket`.
+  /// The reader of the WebSocket that is used instead of `socket`.
   var driven: DrivenSocket?
   /// Why the connection is closed, once it is.
   private var ending: ClientFault?
@@ -59,7 +59,7 @@ final class ClientChannel: LoopChannel {
 
   // MARK: Wishes
 
-  /// `false` if the wish was refused, and whoever had it told so: then nothing may be sent for it.
+  /// `false` if the request was refused and its caller was told: nothing may be sent for it then.
   @discardableResult
   func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) -> Bool {
     let isPossible = if case .connection = wish { phase == .resolution } else { phase == .ready && self.wish == nil }
@@ -93,7 +93,7 @@ final class ClientChannel: LoopChannel {
     }
   }
 
-  /// Ends the connection; whoever waits is told why.
+  /// Closes the connection and reports the reason to the waiting caller.
   func end(_ fault: ClientFault, in loop: EventLoop) {
     guard phase != .closed else { return }
     phase = .closed
@@ -319,10 +319,10 @@ final class ClientChannel: LoopChannel {
     if hasSwitched || inbox.count > 1 << 20 { end(.lost("enough was read"), in: loop) }
   }
 
-  /// What comes while nobody waits must not become the answer to the next request.
+  /// Bytes that arrive without a request must not become the answer to the next one.
   private func refuseUnasked(in loop: EventLoop) {
     if phase == .ready && wish == nil && !inbox.isEmpty {
-      end(.malformed("the server answers what nobody asked"), in: loop)
+      end(.malformed("the server answered without a request"), in: loop)
     }
   }
 
@@ -371,7 +371,7 @@ final class ClientChannel: LoopChannel {
 
   private func upgraded(_ head: ResponseHead, in loop: EventLoop) {
     guard case .upgrade(let handshake, let done) = wish else {
-      end(.malformed("a 101 that nobody asked for"), in: loop)
+      end(.malformed("the server sent a 101 without a request"), in: loop)
       return
     }
     do throws(UpgradeAnswerFault) {

@@ -18,14 +18,14 @@ public final class ClientEngine: Sendable {
     signal(SIGPIPE, SIG_IGN)
   }
 
-  // Every connection holds its engine: nobody is left to wait for the loop.
+  // Every connection keeps its engine alive, so no caller waits for the loop here.
   deinit { loop.execute { $0.stop() } }
 
   /// Opens a connection, TLS handshake included.
   ///
   /// - Parameters:
-  ///   - tls: whom to trust and who to be; `nil` connects without TLS.
-  ///   - name: the name that the server must prove to have; `host` unless given.
+  ///   - tls: the trusted authorities and the client's identity; `nil` connects without TLS.
+  ///   - name: the name that the server's certificate must have; `host` unless given.
   public func connect(
     host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, timeout: Duration = .seconds(10)
   ) async throws(ClientFault) -> ClientConnection {
@@ -58,7 +58,7 @@ public final class ClientEngine: Sendable {
 public enum ClientFault: Error, Sendable, Hashable {
   /// Name resolution or connection failed.
   case unreachable(String)
-  /// The TLS handshake failed: the server is not whom it claims to be, or does not want us.
+  /// The TLS handshake failed: the server's certificate is not trusted, or the server refused the client.
   case untrusted(String)
   case timedOut
   /// The connection ended before its time.

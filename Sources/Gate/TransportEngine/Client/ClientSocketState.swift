@@ -46,7 +46,7 @@ struct ClientSocketState {
     } else if reader == nil {
       reader = done
     } else {
-      done(.failure(.misused("somebody else is receiving")))
+      done(.failure(.misused("another task is receiving")))
     }
   }
 

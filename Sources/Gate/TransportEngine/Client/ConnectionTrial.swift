@@ -2,9 +2,9 @@ internal import Glibc
 public import Transport
 
 extension ClientEngine {
-  /// Connects to `upstream` as a gate would, TLS handshake included, and lets go again.
+  /// Connects to `upstream` as a gate would, TLS handshake included, and closes the connection.
   ///
-  /// - Throws: why it cannot be reached within `timeout`, or is not whom it should be.
+  /// - Throws: why it cannot be reached within `timeout`, or why its certificate is not accepted.
   public func tryConnecting(to upstream: Upstream, within timeout: Duration) async throws(ClientFault) {
     switch upstream {
     case .webSocket(let host, let port), .tcp(let host, let port):

@@ -22,10 +22,10 @@ extension SocketDriver {
   public func drained(_ socket: DrivenSocket) {}
 }
 
-/// A WebSocket frame as a client sends it, made once and sent as often as one likes.
+/// A WebSocket frame as a client sends it, made once and sent any number of times.
 ///
-/// The mask is the same each time. RFC 6455 section 5.3 wants a fresh one for the sake of intermediaries that guess at
-/// what passes; a load generator has no secrets to send and nobody to attack.
+/// The mask is the same each time. RFC 6455 section 5.3 requires a fresh one, to protect intermediaries that
+/// interpret the bytes; a load generator sends no secrets and has no one to attack.
 public struct PreparedFrame: Sendable {
   let bytes: [UInt8]
 

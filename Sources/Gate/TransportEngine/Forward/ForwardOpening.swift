@@ -54,7 +54,7 @@ extension EventLoop {
       forward.isSent = true
       let (token, id) = (session.pointee.token, exchange.requestID)
       forward.order.opened(
-        // Weak: whoever keeps the handle must not keep the loop.
+        // Weak: a caller that keeps the handle must not keep the loop.
         SessionControl { [weak self] _, _ in
           self?.execute { loop in
             guard let session = loop.slots.session(token), let exchange = session.pointee.exchange,
@@ -70,7 +70,7 @@ extension EventLoop {
     exchange.inbox = []
     let token = session.pointee.token
     early.withUnsafeBufferPointer { forwardFromClient(session, exchange, forward, $0) }
-    // The client has left in the middle of its request: nobody will be told of that again.
+    // The client has left within its request, and that is reported only once.
     guard slots.session(token) != nil, exchange.forward === forward, session.pointee.phase == .forward,
       session.pointee.ends.pointee.link.hasEnded, !forward.request.isComplete
     else { return }
@@ -103,8 +103,8 @@ extension EventLoop {
     if keptUpstreams.add(kept) { kept.wait(in: self) }
   }
 
-  /// Whether a new connection to `upstream` would be verified with the same authorities as `link` was. Each reload reads
-  /// them anew.
+  /// Whether a new connection to `upstream` would be verified with the same authorities as `link` was. Each reload
+  /// reads them again.
   private func isVerifiedAsNow(_ link: Link, _ upstream: Upstream) -> Bool {
     guard let tls = link.tls, case .secureWebSocket(_, _, let settings) = upstream else { return true }
     return service?.upstreamTLS.isCurrent(SSL_get_SSL_CTX(tls), for: settings) ?? false

@@ -20,7 +20,7 @@ extension EventLoop {
       session.pointee.phase == .forward
     else { return }
     switch side {
-    // Whoever leaves before all was asked wants nothing; else he may still be listening.
+    // A client that leaves before its request is complete wants no answer; after that it may still be reading.
     case .client:
       if !forward.request.isComplete || session.pointee.ends.pointee.link.failure != nil { destroy(session) }
     case .upstream: upstreamLeft(session, exchange, forward)
@@ -75,7 +75,8 @@ extension EventLoop {
         return
       case .head(let head, let length):
         exchange.upstreamInbox.removeFirst(length)
-        // Nobody asked for another protocol. Other interim answers end here: the gate has told the client to go on.
+        // The client did not ask for another protocol. Other interim answers are dropped: the gate has already told
+        // the client to go on.
         if head.status == 101 {
           forwardFailed(session, forward, .misbehaved("it switched protocols unasked"))
           return
@@ -136,7 +137,7 @@ extension EventLoop {
     }
     var output: [UInt8] = []
     do throws(BodyFault) {
-      // An end that anybody on the way could have made is none.
+      // An end that an attacker on the path could have forged is not accepted as one.
       guard session.pointee.ends[1].link.endedInOrder else { throw .endedEarly }
       try forward.response?.connectionEnded(into: &output)
       sendToClient(session, output)

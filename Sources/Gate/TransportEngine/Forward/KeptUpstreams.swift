@@ -40,7 +40,7 @@ final class KeptUpstream: LoopChannel {
   private var link: Link
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
 
-  /// Takes over `link`, which nobody watches.
+  /// Takes over `link`, which has no watcher.
   init(_ link: Link, to upstream: Upstream) {
     self.link = link
     self.upstream = upstream
@@ -68,7 +68,7 @@ final class KeptUpstream: LoopChannel {
     return link
   }
 
-  /// Nobody wakes it any more. The link stays its own, and is closed with it.
+  /// From now on no event wakes it. It keeps the socket, and closes it with itself.
   private func withdraw(from loop: EventLoop) {
     loop.timers.cancel(timer)
     loop.unwatch(link.fd)

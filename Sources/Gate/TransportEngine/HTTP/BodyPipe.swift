@@ -40,8 +40,8 @@ struct BodyPipe: Sendable {
 
   var isComplete: Bool { if case .ended = source { true } else { false } }
 
-  /// Appends to `output` what of `bytes` belongs to the body, framed anew, and gives how many bytes that took: all, until
-  /// the body is complete.
+  /// Appends to `output` the part of `bytes` that belongs to the body, in the new framing, and returns how many bytes
+  /// that consumed: all, until the body is complete.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) throws(BodyFault) -> Int {
     switch source {
     case .ended:

@@ -5,10 +5,10 @@
 struct ChunkedBody: Sendable {
   /// What is done about chunk extensions (RFC 9112 section 7.1.1) and trailer fields (section 7.1.2).
   enum Extras: Sendable {
-    /// From clients: none that is honest sends them, and what follows is somebody else's request.
+    /// From clients: an honest one sends no extensions, and what follows could be read as another client's request.
     case refused
-    /// From upstreams, where they are allowed: at most 4 KiB of extensions a chunk and 16 KiB of trailers are read and
-    /// forgotten. The body is framed anew, so that nobody behind reads them either.
+    /// From upstreams, which may send them: at most 4 KiB of extensions a chunk and 16 KiB of trailers are read and
+    /// dropped. The body is framed again, so that the client does not read them either.
     case dropped
   }
 

@@ -1,6 +1,6 @@
 internal import Transport
 
-/// Why a head could not be written. Each is a mistake of this program, or of whoever had a value put into a field.
+/// Why a head could not be written. Each is a mistake of this program, or of the caller that gave a field its value.
 enum HeadWriteFault: String, Error, Sendable, CaseIterable {
   case method = "the method is not a token"
   case target = "the request target is not in origin form"

@@ -58,7 +58,7 @@ extension ResponseHead {
     if status < 200 || status == 204 || status == 304 { return .none }
     let (contentLength, isChunked) = try headers.declaredFraming()
     if isChunked {
-      // A transfer coding in HTTP/1.0 is the mark of a framing that nobody agrees on (section 6.1).
+      // A transfer coding in HTTP/1.0 leaves the framing ambiguous (section 6.1).
       if isVersion10 { throw .transferEncoding }
       return .chunked
     }

@@ -29,9 +29,9 @@ enum ResponseWriter {
     return head.ended(with: hasBody && !isForHEAD ? response.body : [])
   }
 
-  /// The head of an upstream's answer, framed anew: a body that ended with the connection is chunked.
+  /// Writes the head of an upstream's answer with a new framing: a body that ended with the connection is chunked.
   ///
-  /// `Date` is added unless it is among `fields`; what of these frames the message is left out.
+  /// `Date` is added unless it is among `fields`; the fields that frame the message are left out.
   static func forwarded(
     status: Int, fields: HeaderFields, framing: BodyFraming, closes: Bool, isForHEAD: Bool, at time: Timestamp
   ) throws(HeadWriteFault) -> [UInt8] {

@@ -10,9 +10,9 @@ struct Drain {
 }
 
 extension EventLoop {
-  /// Closes every session: open ones with a Close frame between two frames, waiting ones with the answer they wait for.
+  /// Closes every session: open ones with a Close frame between two frames, waiting ones with their answer.
   ///
-  /// A loop that drains already goes on as it was told first; whoever asks again is told of the end as well.
+  /// A loop that drains already keeps its first deadline; a second caller is told of the end as well.
   func startDraining(_ drain: Drain) {
     guard self.drain == nil else {
       self.drain?.waiting += drain.waiting
@@ -45,7 +45,7 @@ extension EventLoop {
     }
   }
 
-  /// Tells that the loop is empty, if it is and somebody wants to know.
+  /// Reports that the loop is empty, if it is and a caller waits for that.
   func drained() {
     if drain != nil, sessionCount == 0 { tellDrained() }
   }

@@ -120,7 +120,7 @@ final class EventLoop: @unchecked Sendable {
 
   func stop() { isStopping = true }
 
-  /// Accepts nobody from now on but those who have connected already and whom nobody else would accept.
+  /// Accepts from now on only clients that have connected already and that no other process would accept.
   func stopListening() {
     isLeaving = true
     for listener in listeners { listener.leave(in: self) }

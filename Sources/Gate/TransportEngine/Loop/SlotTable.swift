@@ -1,4 +1,4 @@
-/// Names one occupant of a loop, for ever: once it is gone, the name means nobody.
+/// Names one occupant of a loop, for ever: once the occupant is gone, the name finds nothing.
 struct SlotToken: Sendable, Hashable {
   let slot: UInt32
   let generation: UInt32
@@ -56,7 +56,7 @@ struct SlotTable {
     return Unmanaged<LoopChannel>.fromOpaque(occupant).takeUnretainedValue()
   }
 
-  /// The token of whoever is in `slot` now, if anybody is.
+  /// The token of the occupant of `slot`; `nil` if the slot is free.
   func token(in slot: UInt32) -> SlotToken? {
     guard slot < used, slots[Int(slot)].kind != .free else { return nil }
     return SlotToken(slot: slot, generation: slots[Int(slot)].generation)

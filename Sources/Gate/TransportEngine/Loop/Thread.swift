@@ -2,7 +2,7 @@ internal import Locking
 
 /// A thread with a task.
 enum Thread {
-  /// Runs `body` on a new thread that nobody waits for.
+  /// Runs `body` on a new detached thread.
   ///
   /// - Throws: when the system has no more threads; `body` is then not run.
   static func start(_ body: @escaping @Sendable () -> Void) throws(SystemCallError) {

@@ -38,7 +38,7 @@ extension EventLoop {
     return false
   }
 
-  /// Somebody who connects and says nothing looks whether the gate is there.
+  /// A client that connects and sends nothing is a health check.
   private func prefaceEnded(_ session: SessionRef, _ exchange: Exchange) {
     guard exchange.inbox.isEmpty else {
       refuseConnection(session, .malformedProxyHeader, "the connection ended within the header")
@@ -76,7 +76,7 @@ extension EventLoop {
     }
   }
 
-  /// Has connections that were opened while nobody counted them count from now on. None is closed for that.
+  /// Starts to count connections that were opened before counting began. None is closed because of that.
   func countConnections(in service: SessionService) {
     guard service.limits.connectionsPerAddress != nil else { return }
     for slot in 0..<slots.end {

@@ -239,7 +239,7 @@ extension EventLoop {
         destroy(session)
         return
       }
-      // The service still gets what the client had sent, but nobody waits for it as a drain does.
+      // The service still gets what the client had sent, with the patience of a drain.
       limitPatience(session, to: service?.limits.closeTimeout ?? EngineLimits().closeTimeout)
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client

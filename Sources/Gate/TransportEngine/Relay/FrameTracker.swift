@@ -80,7 +80,7 @@ struct FrameTracker {
   }
 }
 
-/// The header of a frame, as it stands (RFC 6455 section 5.2), judged by nobody.
+/// The header of a frame as it stands (RFC 6455 section 5.2), without validation.
 struct FrameOutline {
   static let continuation: UInt8 = 0
   static let close: UInt8 = 8

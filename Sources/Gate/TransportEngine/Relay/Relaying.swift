@@ -38,7 +38,7 @@ extension EventLoop {
     for index in 0..<2 { session.pointee.ends[index].link.lastHeard = now }
     let token = session.pointee.token
     order.opened(
-      // Weak: whoever keeps the handle must not keep the loop.
+      // Weak: a caller that keeps the handle must not keep the loop.
       SessionControl { [weak self] code, reason in
         self?.execute { loop in
           if let session = loop.slots.session(token) { loop.close(session, code, reason: reason) }

@@ -56,8 +56,8 @@ extension EventLoop {
     frame.withUnsafeBytes { target.pointee.link.send($0, through: window) }
   }
 
-  /// How long an end has to take what it is owed and to answer a Close. While the loop drains that is as long as the drain
-  /// has, and a moment more: whoever is left at its deadline is counted before he is cut off.
+  /// How long an end may take to receive what is pending and to answer a Close. During a drain it is the drain's time
+  /// and a moment more, so that a session that is left at the deadline is counted before it is cut off.
   var closePatience: Duration {
     guard let drain else { return service?.limits.closeTimeout ?? EngineLimits().closeTimeout }
     return .milliseconds(Int(max(drain.deadline, now) - now) + 1000)
@@ -215,7 +215,7 @@ extension EventLoop {
     switch session.pointee.phase {
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
-    // Nobody waits for the answer.
+    // The client does not wait for the answer.
     case .forward: destroy(session)
     default: break
     }

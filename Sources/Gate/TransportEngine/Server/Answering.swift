@@ -64,7 +64,7 @@ extension EventLoop {
       updateInterest(session, .client, reads: false)
       return
     }
-    // Whoever has ended may have asked for more before.
+    // A client that has ended its side may have sent further requests before.
     guard !exchange.closesAfterAnswer, !client.pointee.link.hasEnded || !exchange.inbox.isEmpty else {
       bidFarewell(session)
       return

@@ -43,8 +43,8 @@ final class Listener: LoopChannel {
   /// From now on others listen here as well.
   func share() { isShared = true }
 
-  /// Stops listening. Who has connected and is not accepted yet waits for those who share the socket; if nobody does, it
-  /// is accepted to be bidden farewell, and later ones are refused.
+  /// Stops listening. A client that has connected and is not accepted yet waits for the processes that share the
+  /// socket. If there are none, it is accepted and closed in order, and later ones are refused.
   func leave(in loop: EventLoop) {
     // No more than may wait in the queue: others may come for as long as this takes.
     var rounds = isShared ? 0 : Int(Self.backlog) / Self.most
@@ -61,8 +61,8 @@ final class Listener: LoopChannel {
 
   override func ready(_ events: UInt32, in loop: EventLoop) { _ = acceptSome(in: loop) }
 
-  /// Accepts a bounded number, so that a flood of new connections does not hold up the old ones; `false` if nobody is left
-  /// who could be accepted now.
+  /// Accepts a bounded number, so that a flood of new connections does not hold up open ones; returns `false` if no
+  /// connection is left to accept.
   private func acceptSome(in loop: EventLoop) -> Bool {
     for _ in 0..<Self.most {
       var storage = sockaddr_storage()
@@ -101,8 +101,8 @@ final class Listener: LoopChannel {
 extension Listener {
   /// Opens listening sockets for `count` loops.
   ///
-  /// Nobody else may be listening at the address, not even another gate of the same user, although the sockets share
-  /// the port among themselves.
+  /// Throws if any other process listens at the address, even another gate of the same user, although the sockets
+  /// share the port among themselves.
   static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     close(try openOne(address, sharesPort: false))
     var sockets = [try openOne(address, sharesPort: true)]

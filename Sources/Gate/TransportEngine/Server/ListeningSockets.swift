@@ -7,7 +7,7 @@ struct ListeningSockets {
   let address: SocketAddress
   /// The descriptors of each loop.
   let each: [[Int32]]
-  /// Whether anybody else, another loop included, may hold one of them.
+  /// Whether another owner, another loop included, may hold one of them.
   let isShared: Bool
   /// Of a Unix socket that this process has made, or was left.
   let file: UnixSocketFile?
@@ -63,7 +63,7 @@ struct ListeningSockets {
     _ = try attempt("fcntl") { fcntl(fd, F_SETFD, FD_CLOEXEC) }
   }
 
-  /// The file of a socket that somebody else has made stays: that one may go on.
+  /// A socket file that another process has created stays: that process may continue.
   func close() {
     for fd in each.joined() { Glibc.close(fd) }
     if !isShared { file?.remove() }

@@ -23,7 +23,7 @@ extension EventLoop {
       refuse(session, .tooSlow)
       return
     }
-    // Nothing was asked: there is nobody to answer. Who had an answer is told that it was the last one.
+    // There is no request to answer. A client that had an answer gets a Close for its connection.
     if exchange.answered > 0 { bidFarewell(session) } else { destroy(session) }
   }
 
@@ -137,7 +137,7 @@ extension EventLoop {
     parseHead(session, exchange, UnsafeBufferPointer(rebasing: bytes[2...]))
   }
 
-  /// A client that says no more before its request is complete wants nothing, and nobody tells of its end twice.
+  /// A client that ends its side before its request is complete wants nothing, and its end is not reported twice.
   private func awaitMore(_ session: SessionRef) {
     if session.pointee.ends.pointee.link.hasEnded { destroy(session) } else { updateInterest(session, .client) }
   }

@@ -138,7 +138,7 @@ final class Exchange {
   var peer: Peer
   /// What a certificate of the client's was verified with.
   var clientAuthorities: Set<[UInt8]> = []
-  /// Plaintext from the client that nobody has parsed.
+  /// Plaintext from the client that is not parsed yet.
   var inbox: [UInt8] = []
   var head: RequestHead?
   /// An empty line in front of the request has been passed over.

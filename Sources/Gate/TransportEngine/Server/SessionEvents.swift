@@ -171,7 +171,7 @@ extension EventLoop {
     guard end.pointee.link.isOpen, wanted != current else { return }
     end.pointee.link.interest = wanted
     let data = Self.data(session.pointee.token, side)
-    // A socket that nobody wants to hear of is taken out: hang-ups would be reported without end.
+    // A socket without interest in events is removed from epoll: hang-ups would be reported without end.
     if wanted == 0 {
       unwatch(end.pointee.link.fd)
     } else if current == 0 {

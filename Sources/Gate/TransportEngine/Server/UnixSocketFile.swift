@@ -5,12 +5,12 @@ internal import Transport
 public struct UnixSocketFile: Sendable, Hashable {
   public enum State: Sendable, Hashable {
     case absent
-    /// The file is there, and nobody listens: whoever did is gone.
+    /// The file exists and no process listens on it: its owner is gone.
     case abandoned
     case live
     /// Something else has the name.
     case occupied
-    /// Nobody can tell, mostly for want of permission; the text is for people.
+    /// Cannot be determined, mostly for want of permission; the text is for people.
     case unknown(String)
   }
 
@@ -25,7 +25,7 @@ public struct UnixSocketFile: Sendable, Hashable {
     self.inode = inode
   }
 
-  /// The socket that stands at `path`, whoever has made it; `nil` if there is none.
+  /// The socket at `path`, whoever created it; `nil` if there is none.
   init?(existingAt path: String) {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
@@ -47,7 +47,7 @@ public struct UnixSocketFile: Sendable, Hashable {
     } catch {
       switch error.number {
       case ECONNREFUSED: return .abandoned
-      // The queue of those who wait is full: there is somebody to wait for.
+      // The queue of pending connections is full, so a process listens.
       case EAGAIN: return .live
       case ENOENT: return .absent
       default: return .unknown(error.description)
@@ -63,7 +63,7 @@ public struct UnixSocketFile: Sendable, Hashable {
     let fd = try Socket.make(for: .unix(path))
     do throws(SystemCallError) {
       try bind(fd, to: path)
-      // Until it listens nobody can connect: there is no moment at which the mode is another one.
+      // Before the socket listens no client can connect, so no client meets another mode.
       _ = try attempt("chmod") { chmod(path, 0o600) }
       var status = stat()
       _ = try attempt("stat") { lstat(path, &status) }

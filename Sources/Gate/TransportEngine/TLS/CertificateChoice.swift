@@ -16,10 +16,10 @@ final class CertificateChoice {
 
   deinit { for context in further { SSL_CTX_free(context) } }
 
-  /// Has connections of `first` choose among it and `further`, whose references are taken over. Connections that are
-  /// being opened keep the choice, and what it chooses from, even if nobody else does.
+  /// Makes connections of `first` choose among it and `further`, whose references are taken over. Connections that
+  /// are being opened keep the choice and its certificates, even after all other owners released them.
   ///
-  /// - Returns: `false` when memory is out; there is no choice then.
+  /// - Returns: `false` when memory is exhausted; there is no choice then.
   static func install(in first: OpaquePointer, further: [OpaquePointer]) -> Bool {
     let choice = Unmanaged.passRetained(CertificateChoice(first: first, further: further)).toOpaque()
     guard SSL_CTX_set_ex_data(first, index, choice) == 1 else {

@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// Why a handshake did not accept a client's certificate, kept with the connection until somebody asks.
+/// Why a handshake did not accept a client's certificate, kept with the connection until it is asked for.
 ///
-/// OpenSSL's own error says no more than that verification failed, and forgets the certificate.
+/// OpenSSL's own error says only that verification failed, and does not keep the certificate.
 final class CertificateRefusal {
   /// OpenSSL's words: `certificate has expired`.
   let reason: String

@@ -10,7 +10,7 @@ struct CACommand: ParsableCommand {
     abstract: "Makes and issues client certificates for debug builds.",
     discussion: """
       An authority of one's own, in a folder: ca.pem and ca.key, and NAME.crt and NAME.key for each client. Private keys \
-      are in files of mode 0600. Whoever has a client's key gets through a gate that names the authority: keep both, and \
+      are in files of mode 0600. A gate that names the authority admits every holder of a client's key: keep both, and \
       put what is exported into debug builds alone.
 
       Example:

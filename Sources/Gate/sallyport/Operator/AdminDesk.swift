@@ -13,7 +13,7 @@ struct AdminDesk {
 
   // MARK: Where
 
-  /// The gate at `admin`; `nil` if nobody listens there.
+  /// The gate at `admin`; `nil` if no process listens there.
   static func gate(at admin: GateSettings.Admin?) async throws(CommandFailure) -> AdminDesk? {
     guard let admin else { return nil }
     if case .unix(let path) = admin.address {
@@ -46,7 +46,7 @@ struct AdminDesk {
       case .loopback(let host, let port): return try await engine.connect(host: host, port: port, tls: nil)
       }
     } catch {
-      // On loopback nobody is as good as unreachable; a socket was there a moment ago.
+      // On loopback, connection refused means the gate is not running; a Unix socket existed a moment ago.
       if case .loopback = admin.address, case .unreachable = error { return nil }
       throw unavailable(admin, error.description)
     }
@@ -58,7 +58,7 @@ struct AdminDesk {
       hint: "run the command as the gate's user; for keys, --store URL works on the store instead")
   }
 
-  /// The store, with nobody in front of it. A gate that runs somewhere hears of changes within 2 s.
+  /// The store itself, without a gate. Running gates notice changes within 2 s.
   static func over(_ store: any GateStore) -> AdminDesk {
     let silent = Logger(label: "sallyport") { _ in SwiftLogNoOpLogHandler() }
     let router = AdminRouter([KeyResource(store: store, sessions: nil, logger: silent)], access: .anyone)

@@ -8,7 +8,7 @@ struct KeysRevokeCommand: AsyncParsableCommand {
     commandName: "revoke",
     abstract: "Ends keys and their open sessions.",
     discussion: """
-      The key lets nobody in any more, and its open sessions are closed with 3003 within 2 seconds. The device is not \
+      The key admits no client any more, and its open sessions are closed with 3003 within 2 seconds. The device is not \
       banned: it can attest a new key.
 
       Example:
@@ -83,7 +83,7 @@ struct KeysRemoveCommand: AsyncParsableCommand {
     do throws(CommandFailure) {
       guard yes || Terminal.isTerminal(STDIN_FILENO) else {
         throw CommandFailure(
-          .usage, error: "removing keys cannot be taken back, and nobody is there to be asked", hint: "add --yes")
+          .usage, error: "removing keys cannot be undone, and there is no terminal to ask on", hint: "add --yes")
       }
       try await options.withDesk { desk throws(CommandFailure) in
         for key in try await keys.resolved(at: desk) { try await remove(key, at: desk) }

@@ -142,7 +142,7 @@ struct KeysImportCommand: AsyncParsableCommand {
     abstract: "Merges an export into a store.",
     discussion: """
       Keys that are there stay as they are or become stricter: a counter never goes down, a revocation is never taken \
-      back. So an import that was interrupted is begun anew, and one of a later export brings a store up to date. A file \
+      back. So an interrupted import can be started again, and one of a later export brings a store up to date. A file \
       is checked from end to end before the first key is stored; standard input cannot be, so keys before a fault stay.
 
       Example:
@@ -205,7 +205,7 @@ struct KeysImportCommand: AsyncParsableCommand {
     switch fault {
     case .store(let error, _):
       if let store { return OpenStore.failure(error, of: store) }
-      return CommandFailure(.unavailable, error: "\(file): \(fault)", hint: "begin the import anew")
+      return CommandFailure(.unavailable, error: "\(file): \(fault)", hint: "start the import again")
     case .unreadable: return CommandFailure(.noInput, error: "\(file): \(fault)", hint: "name a file that you may read")
     case .foreign, .malformed, .truncated, .altered:
       return CommandFailure(.badData, error: "\(file): \(fault)", hint: "make the export again: sallyport keys export")

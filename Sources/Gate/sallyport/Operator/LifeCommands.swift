@@ -11,7 +11,7 @@ private struct Reloaded: Codable {
 struct ReloadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
-    abstract: "Has a running gate read its configuration anew, as SIGHUP does; open sessions do not notice.",
+    abstract: "Makes a running gate reload its configuration, as SIGHUP does; open sessions do not notice.",
     discussion: """
       What is wrong with the new one is told, and the old one stays. The gate needs an admin server: admin.listen.
 

@@ -56,8 +56,8 @@ struct StatusText {
     let activity = status.activity
     var rows: [(String, String)] = []
     switch status.enforcement {
-    case "off": rows.append(("THE GATE IS OPEN", "nothing is verified"))
-    case "monitor": rows.append(("ONLY WATCHING", "whoever would be refused is let through as nobody"))
+    case "off": rows.append(("ENFORCEMENT OFF", "nothing is verified"))
+    case "monitor": rows.append(("MONITOR MODE", "a client that would be refused is admitted anonymously"))
     default: break
     }
     rows += status.checks.map { ($0.name, $0.detail) }

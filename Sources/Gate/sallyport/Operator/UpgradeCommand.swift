@@ -11,10 +11,10 @@ private struct Upgraded: Codable {
 struct UpgradeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",
-    abstract: "Has a running gate start its program anew and give way to it, as SIGUSR2 does; nobody is refused.",
+    abstract: "Makes a running gate start its program again and hand over to it, as SIGUSR2 does; no client is refused.",
     discussion: """
       Put the new program in the place of the old one first. It is started with the arguments of the old one, reads the \
-      configuration anew, and gets the listening sockets. Once it serves, the old process takes nobody on any more; its \
+      configuration again, and inherits the listening sockets. Once it serves, the old process accepts no more clients; its \
       sessions go on until they end, for shutdown.linger at most, and are then closed with 1012. A program that does not \
       come up changes nothing: its reason is told, and the exit status is 69. The gate needs an admin server: \
       admin.listen.
