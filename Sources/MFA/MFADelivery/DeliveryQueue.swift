@@ -23,9 +23,9 @@ final class DeliveryQueue: Sendable {
     case sent
     /// The provider refused it for good, or once too often, or too many rest.
     case failed
-    /// Its code had expired before anybody took it.
+    /// Its code expired before the message was delivered.
     case expired
-    /// Too many waited, or nobody is configured to take it.
+    /// Too many messages waited, or no provider is configured.
     case dropped
     /// It still waited when the process ended.
     case lost

@@ -2,7 +2,7 @@ internal import ByteCoding
 public import Logging
 public import MFADomain
 
-/// Writes messages to the log, codes and all. For development only: whoever reads the log can sign in.
+/// Writes messages to the log, with their codes. For development only: a reader of the log can sign in.
 public struct LogOutbox: Outbox {
   private let logger: Logger
 

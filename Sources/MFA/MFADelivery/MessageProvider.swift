@@ -1,7 +1,7 @@
 internal import ByteCoding
 public import MFADomain
 
-/// Somebody who takes messages to people.
+/// A service that delivers messages to people.
 public protocol MessageProvider: Sendable {
   /// Hands one message over; it has arrived there when this returns.
   func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure)
@@ -26,7 +26,7 @@ public struct DeliveryFailure: Error, Sendable, Hashable {
 /// What a message says.
 struct MessageText {
   let message: OutgoingMessage
-  /// Whom autofill fills the code in for, and whose account it is about.
+  /// The domain for which autofill offers the code, and that the message names.
   let domain: String
 
   var subject: String {
@@ -43,7 +43,7 @@ struct MessageText {
     case .code(let code): "Your OTP is \(code)\n\n@\(domain) #\(code)"
     case .recoveryStarted(let stopCode, let readyAt):
       """
-      Somebody uses a backup code to recover your account at \(domain). From \(Timestamp(seconds: readyAt.seconds)) on they can bring in a new \
+      A backup code is being used to recover your account at \(domain). From \(Timestamp(seconds: readyAt.seconds)) on it can bring in a new \
       device, and all others lose access. If this is you, do nothing.
 
       If not, stop it: in the app, where you are signed in, or on any device with the code \(stopCode). Then make new \
@@ -52,7 +52,7 @@ struct MessageText {
     case .recoveryCompleted:
       """
       Your account at \(domain) was recovered: a new device was brought in, and all others were removed. If this was not \
-      you, tell whoever runs \(domain) at once.
+      you, contact the operator of \(domain) at once.
       """
     }
   }

@@ -8,8 +8,8 @@ public import ServiceLifecycle
 /// When it is told to stop, what waits is still delivered, for a while. What then waits or rests is lost: the user asks for
 /// another code, and of a recovery its recipients are reminded.
 public final class QueuedOutbox: Outbox, Service {
-  /// How messages are delivered. A code is of use for minutes, and whoever waits for it asks for another; what tells of a
-  /// recovery nobody asks for again, so it outlasts an outage of its provider.
+  /// How messages are delivered. A code is of use for minutes, and its user can ask for another one. A message about
+  /// a recovery is not asked for again, so it outlasts an outage of its provider.
   public struct Pace: Sendable {
     /// How many may wait in a queue; further ones are dropped.
     public var capacity = 1000
@@ -34,8 +34,8 @@ public final class QueuedOutbox: Outbox, Service {
   private let patience: Duration
 
   /// - Parameters:
-  ///   - phone: who takes SMS; `nil` if nobody does.
-  ///   - email: who takes e-mail.
+  ///   - phone: the provider of SMS; `nil` for none.
+  ///   - email: the provider of e-mail; `nil` for none.
   public init(
     phone: (any MessageProvider)?, email: (any MessageProvider)?, pace: Pace = Pace(), logger: Logger
   ) {

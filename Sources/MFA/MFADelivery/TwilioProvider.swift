@@ -16,7 +16,7 @@ public struct TwilioProvider: MessageProvider {
   /// - Parameters:
   ///   - base: `https://api.twilio.com`, or a server that speaks the same.
   ///   - sender: the number that messages come from.
-  ///   - domain: whom autofill fills the code in for.
+  ///   - domain: the domain for which autofill offers the code.
   public init(base: String, account: String, token: String, sender: String, domain: String) {
     url = "\(base)/2010-04-01/Accounts/\(account)/Messages.json"
     authorization = "Basic " + Base64.encode(Array("\(account):\(token)".utf8))

@@ -19,7 +19,7 @@ public struct BackendSettings: Sendable, Hashable {
   }
 
   public enum Texting: Sendable, Hashable {
-    case nobody
+    case off
     /// Into the log, for development.
     case log
     case provider(url: String, account: String, tokenFile: String, sender: String)
@@ -34,7 +34,7 @@ public struct BackendSettings: Sendable, Hashable {
     public let sender: EmailAddress
   }
 
-  /// Whom security keys sign for.
+  /// The relying party of security keys.
   public struct WebAuthn: Sendable, Hashable {
     public let relyingParty: String
     public let origins: [String]

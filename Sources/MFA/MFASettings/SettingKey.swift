@@ -2,7 +2,7 @@
 public struct SettingKey: Sendable, Hashable {
   /// As the file has it: `gate.jwks`.
   public let path: String
-  /// Its value where nobody gives one; `nil` if it then has none.
+  /// The value if the setting is absent; `nil` for none.
   public let standard: String?
   /// What it does, in a sentence.
   public let summary: String
@@ -65,9 +65,9 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey("email.user", .text, "The user there."),
     SettingKey("email.password_file", .file, "File with the user's password."),
     SettingKey("email.from", .text, "The address that e-mail comes from."),
-    SettingKey("domain", .text, default: "localhost", "Whom a telephone's autofill fills codes in for."),
+    SettingKey("domain", .text, default: "localhost", "The domain for which a phone's autofill offers codes."),
     SettingKey(
-      "issuer", .name, default: "Sallyport", "Whom authenticator apps and security keys show: the name of the service."),
+      "issuer", .name, default: "Sallyport", "The name of the service, as authenticator apps and security keys show it."),
     SettingKey(
       "webauthn.rp_id", .text, "The domain that security keys are registered for. Without it they are off."),
     SettingKey(
@@ -156,7 +156,7 @@ public struct SettingKey: Sendable, Hashable {
     case .duration: Self.duration(text) == nil ? "is a number with d, h, m or s, as 7d" : nil
     case .wait:
       text == "off" || Self.wait(text) != nil
-        ? nil : "is a time from 1h to 30d, or off: without a wait nobody could stop who found the codes"
+        ? nil : "is a time from 1h to 30d, or off: without a wait a thief of the codes could not be stopped"
     }
   }
 

@@ -4,7 +4,7 @@ public enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
   case file(String, line: Int, column: Int)
   case environment(String)
   case flag(String)
-  /// Nobody gave it.
+  /// The setting is absent.
   case nowhere
 
   /// `mfa.yaml:3:9`, `MFA_BACKEND_LISTEN`, `--listen`; empty where there is none.

@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import YAMLSource
 
-/// A value that somebody gave, and where.
+/// A configured value, and its place.
 struct GivenValue: Sendable, Hashable {
   var text: String
   let origin: SettingOrigin

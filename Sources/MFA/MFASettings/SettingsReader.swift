@@ -70,13 +70,13 @@ private struct SettingsSheet {
       logsStatements: value("log.sql") == "on")
   }
 
-  /// The value that somebody gave.
+  /// The configured value.
   private func given(_ path: String) -> String? { values[path]?.text }
 
   /// The value or the default; empty for a key that has neither, which none of those has that ask.
   private func value(_ path: String) -> String { given(path) ?? SettingKey.at(path)?.standard ?? "" }
 
-  /// A fault at the value of `path`, if somebody gave one.
+  /// Reports a fault in the value of `path`, if it is configured.
   private mutating func refuse(_ path: String, _ reason: String) {
     faults.append(SettingsFault(values[path]?.origin ?? .nowhere, path, reason))
   }
@@ -113,14 +113,14 @@ private struct SettingsSheet {
     guard Self.isTrustworthy(keys) else {
       refuse(
         "gate.jwks",
-        "is https, a file, or http from loopback alone: whoever can change keys on their way says who is who")
+        "is https, a file, or http from loopback alone: an attacker who can change the keys on their way controls every identity")
       return nil
     }
     return BackendSettings.Gate(
       keys: keys, authorityFile: given("gate.ca_file"), issuer: issuer, audience: audience)
   }
 
-  /// Whether nobody on the way can read what is sent to `place`, or put something else in the place of what it gives.
+  /// Whether no one on the path can read what is sent to `place`, or replace its answers.
   private static func isTrustworthy(_ place: String) -> Bool {
     guard place.lowercased().hasPrefix("http://") else { return true }
     guard let host = URLComponents(string: place)?.host else { return false }
@@ -129,7 +129,7 @@ private struct SettingsSheet {
 
   private mutating func texting() -> BackendSettings.Texting? {
     let own = ["sms.account", "sms.token_file", "sms.from"]
-    guard own.contains(where: { given($0) != nil }) else { return given("sms.sink") == nil ? .nobody : .log }
+    guard own.contains(where: { given($0) != nil }) else { return given("sms.sink") == nil ? .off : .log }
     if given("sms.sink") != nil { refuse("sms.sink", "excludes sms.account") }
     let (account, token, sender) = (required(own[0]), required(own[1]), required(own[2]))
     let url = value("sms.url")

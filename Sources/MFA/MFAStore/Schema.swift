@@ -199,7 +199,7 @@ struct Schema {
     ["ALTER TABLE users ADD COLUMN created_by TEXT", "CREATE INDEX users_by_creator ON users (created_by)"]
   }
 
-  /// Since when somebody has to have a second factor.
+  /// Since when a second factor is required.
   private var obligations: [String] {
     [
       "ALTER TABLE users ADD COLUMN admin_since BIGINT",

@@ -102,7 +102,7 @@ public actor GateIdentityVerifier {
   }
 
   private func collection(holding id: String, at now: Timestamp) async throws -> JWTKeyCollection {
-    // After a clock was set back the age is anybody's guess: they are due.
+    // After the clock was set back the age is unknown, so the keys are due.
     let age = fetchedAt.map { now.since($0) }.flatMap { $0 < .zero ? nil : $0 }
     let isKnown = keys?.ids.contains(id) ?? false
     if !isKnown, let fetching {
@@ -178,7 +178,7 @@ private struct Claims: JWTPayload {
   /// A device is its attested key; debug builds are all the one certificate that they share.
   var subject: String? { method == "mtls" ? cnf?.x5t : sub }
 
-  /// A debug build has none of Apple's environments. Whoever came through an open gate has no identity at all.
+  /// A debug build has none of Apple's environments. A client of a gate without enforcement has no identity at all.
   var environment: String {
     switch method {
     case "app-attest": env == "debug" ? "" : env ?? ""

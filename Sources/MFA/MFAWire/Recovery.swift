@@ -11,7 +11,7 @@ public struct RecoveryCodeRequest: WireValue {
   public static let schema = JSONSchema.object([.required("username", .username), .required("code", .code)])
 }
 
-/// A recovery as whoever began it sees it.
+/// A recovery, as the client that began it sees it.
 public struct RecoveryStarted: WireValue {
   public var success: Bool
   /// What `POST /mfa/enroll` completes it with.

@@ -3,7 +3,7 @@ internal import MFASettings
 internal import MFAStore
 
 extension AdminCommand {
-  /// Says that somebody develops with this database: without it nothing of it is shown.
+  /// Confirms that the database is for development: without it nothing of it is shown.
   struct Development: ParsableArguments {
     @Flag(help: "Needed: this is for developing, and shows every account's names, addresses and devices.")
     var development = false

@@ -142,7 +142,7 @@ struct AdminCommand: AsyncParsableCommand {
 }
 
 extension DatabaseOptions {
-  /// Calls `body` with what administers this database, in the name of whoever runs the command.
+  /// Calls `body` with the administration of this database, in the name of the user who runs the command.
   func administer(
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {

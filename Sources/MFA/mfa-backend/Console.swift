@@ -3,7 +3,7 @@ internal import Glibc
 
 /// Lines for people and for the next program.
 enum Console {
-  /// On standard error. That it fails can be told to nobody.
+  /// Writes to standard error. A failure cannot be reported.
   static func error(_ text: String) { _ = write(text + "\n", to: 2) }
 
   /// On standard output.

@@ -39,7 +39,7 @@ struct DeliveryOptions: ParsableArguments {
   @Option(name: .customLong("smtp-from"), help: "The address that e-mail comes from.")
   var smtpSender: String?
 
-  @Option(help: "Whom a telephone's autofill fills codes in for.")
+  @Option(help: "The domain for which a phone's autofill offers codes.")
   var domain: String?
 
   var flags: [SettingFlag] {

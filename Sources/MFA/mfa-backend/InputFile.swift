@@ -12,9 +12,9 @@ enum InputFile {
     return bytes
   }
 
-  /// Reads what nobody else may know.
+  /// Reads a secret file.
   ///
-  /// - Throws: a fault too if every user of the machine can read it; that its group can is a warning.
+  /// - Throws: also if every user of the machine can read it; that its group can is a warning.
   static func readSecret(_ path: String, _ use: String) throws(CommandFault) -> Data {
     var status = stat()
     if stat(path, &status) == 0 {
@@ -28,7 +28,7 @@ enum InputFile {
     return try read(path, use)
   }
 
-  /// Finds out that `path` is missing before somebody needs it.
+  /// Reports a missing `path` before it is needed.
   static func require(_ path: String, _ use: String) throws(CommandFault) {
     guard access(path, R_OK) == 0 else {
       throw CommandFault(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")

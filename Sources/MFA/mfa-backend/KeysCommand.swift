@@ -45,7 +45,7 @@ struct KeysCommand: AsyncParsableCommand {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Resealing(store, keys).run()
-        try Console.print("\(count) values sealed anew")
+        try Console.print("\(count) values sealed again")
       }
     }
   }
@@ -59,7 +59,7 @@ struct KeysCommand: AsyncParsableCommand {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-        try Console.print("\(count) data keys sealed anew")
+        try Console.print("\(count) data keys sealed again")
       }
     }
   }

@@ -2,9 +2,10 @@ internal import Glibc
 internal import MFASettings
 
 extension ListenPlace {
-  /// Whether a process answers at this Unix socket: binding would take its name away, and nobody would find it again.
+  /// Whether a process answers at this Unix socket: binding would take its name away, and no client would find that
+  /// process again.
   ///
-  /// Always false for an address of the network, which the kernel gives to one alone.
+  /// Always false for an address of the network, which the kernel gives to one process alone.
   var isAnswered: Bool {
     guard case .unix(let path) = self else { return false }
     var address = sockaddr_un()

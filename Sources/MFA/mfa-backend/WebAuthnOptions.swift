@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import MFADomain
 internal import MFASettings
 
-/// Whom security keys sign for.
+/// The relying party of security keys.
 struct WebAuthnOptions: ParsableArguments {
   @Option(
     name: .customLong("webauthn-rp-id"),

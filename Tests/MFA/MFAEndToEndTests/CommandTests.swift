@@ -446,12 +446,12 @@ struct CommandTests {
         _ = try await ask(backend, "POST", "/mfa/enroll", phone.enrolment(), as: phone.app)
       }
       let resealed = try await mfa(["keys", "reseal"] + Self.database(folder))
-      #expect(resealed.output == ["1 values sealed anew"], "\(resealed.errors)")
+      #expect(resealed.output == ["1 values sealed again"], "\(resealed.errors)")
       let fresh = try await mfa(["keys", "make"]).output.joined()
       let old = try String(contentsOfFile: folder + "/keys.json", encoding: .utf8)
       try Self.write(fresh.dropLast() + "," + old.dropFirst(), toPrivate: folder + "/keys.json")
-      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["7 data keys sealed anew"])
-      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["0 data keys sealed anew"])
+      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["7 data keys sealed again"])
+      #expect(try await mfa(["keys", "rotate"] + Self.database(folder)).output == ["0 data keys sealed again"])
       try Self.write(fresh, toPrivate: folder + "/keys.json")
       try await withKept(in: folder) { backend async throws in
         let status = try await ask(backend, "GET", "/device/\(phone.deviceID)/status", as: phone.app)

@@ -40,7 +40,7 @@ struct SettingsTests {
   func defaults() throws {
     let settings = try read(Self.least).get()
     #expect(settings.listen == .tcp(host: "127.0.0.1", port: 8080))
-    #expect(settings.database == .ephemeral && settings.texting == .nobody && settings.mail == nil)
+    #expect(settings.database == .ephemeral && settings.texting == .off && settings.mail == nil)
     #expect(settings.policy.mostDevices == 10 && settings.policy.gracePeriod == .seconds(7 * 86400))
     #expect(settings.domain == "localhost" && settings.issuer == "Sallyport")
     #expect(settings.policy.recoveryWait == .seconds(86400))

@@ -9,7 +9,7 @@ public struct Challenge: Sendable, Hashable {
   public static let mostFailures = 5
 
   public let id: UUID
-  /// `Username.key` of whom it was asked for, known or not.
+  /// The `Username.key` that the challenge was requested for, known or not.
   public let username: String
   public let deviceID: DeviceID
   /// 32 bytes.

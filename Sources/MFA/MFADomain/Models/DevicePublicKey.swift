@@ -50,8 +50,8 @@ public struct DevicePublicKey: Sendable, Hashable {
     0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
   ]
 
-  /// A key that nobody has the other half of. Checking against it takes as long as checking against a real one.
-  public static let nobody = DevicePublicKey(unchecked: Array(P256.Signing.PrivateKey().publicKey.x963Representation))
+  /// A key whose private half is discarded. Verifying against it takes as long as against a real one.
+  public static let decoy = DevicePublicKey(unchecked: Array(P256.Signing.PrivateKey().publicKey.x963Representation))
 
   private init(unchecked point: [UInt8]) { self.point = point }
 }

@@ -9,10 +9,11 @@ public struct OneTimeCode: Sendable, Hashable {
     /// Shown to a user, or told by an operator, to bring another device into the account.
     case link
 
-    /// How many wrong guesses a code outlives.
+    /// How many wrong guesses a code survives.
     ///
-    /// Whoever has a name can guess at its link codes, so five would let any stranger kill them. They have 39 bits and
-    /// each app instance that guesses has a brake of its own: a thousand guesses find one in five hundred million.
+    /// Any client that knows a name can guess at its link codes, so with five it could invalidate them. They have 39
+    /// bits, and each app instance that guesses has an attempt limit of its own: a thousand guesses succeed once in
+    /// five hundred million.
     public var mostFailures: Int {
       switch self {
       case .sms, .email: 5

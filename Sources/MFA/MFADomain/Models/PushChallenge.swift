@@ -1,10 +1,10 @@
 public import ByteCoding
 public import Foundation
 
-/// A sign-in that waits for another device of the user to approve it.
+/// A sign-in that waits for the approval of another device of the user.
 ///
-/// The device that signs in shows a number of two digits. Whoever approves has to type it: somebody who approves without
-/// looking cannot.
+/// The device that signs in shows a number of two digits, which the approving user has to type: an approval without
+/// looking cannot succeed.
 public struct PushChallenge: Sendable, Hashable {
   public enum State: String, Sendable, Hashable { case pending, approved, denied }
 

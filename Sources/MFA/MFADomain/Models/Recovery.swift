@@ -1,15 +1,15 @@
 public import ByteCoding
 public import Foundation
 
-/// A user's way back into an account whose devices are all lost.
+/// The recovery of an account whose devices are all lost.
 ///
-/// A code on paper begins it. It brings a device in only after a time of waiting, within which whoever still has a device,
-/// the number or the mailbox of the account is told, and can stop it. An account has one that is open at most.
+/// A backup code begins it. It brings a device in only after a waiting period, during which the account's remaining
+/// devices, number and mailbox are told, and can stop it. An account has at most one open recovery.
 public struct Recovery: Sendable, Hashable {
   /// How it ended.
   public enum Outcome: String, Sendable, Hashable, CaseIterable { case completed, cancelled, expired }
 
-  /// How it stands, to whoever began it.
+  /// Its state, as shown to the client that began it.
   public enum State: String, Sendable, Hashable, CaseIterable { case waiting, ready, completed, cancelled, expired }
 
   /// How long it can be completed once the waiting is over.
@@ -35,7 +35,7 @@ public struct Recovery: Sendable, Hashable {
   public let readyAt: Timestamp
   /// When it is too late to complete it.
   public let expiresAt: Timestamp
-  /// `nil` while nobody has ended it.
+  /// `nil` while it is open.
   public var outcome: Outcome?
   public var endedAt: Timestamp?
   /// When the numbers and the mailbox were told a second time.

@@ -1,9 +1,9 @@
 public import ByteCoding
 
-/// How often one app instance has been refused the same at one account, in a window of time.
+/// Counts how often one app instance was refused for the same reason at one account, in a window of time.
 ///
-/// Whoever has an app instance can be refused twenty times a second for as long as they like. So the history has the first
-/// of a window in full, and the others as one entry with their number, once the window is over.
+/// An app instance can be refused twenty times a second without end. So the history has the first refusal of a window
+/// in full, and the others as one entry with their number once the window is over.
 public struct RefusalTally: Sendable, Hashable {
   /// How long a window is, from its first refusal.
   public static let window = Duration.seconds(900)
@@ -14,7 +14,7 @@ public struct RefusalTally: Sendable, Hashable {
   /// there is: or each refusal could be made the first of its kind.
   public struct Kind: Sendable, Hashable {
     public let actor: String
-    /// The key of the account's name; `nil` for all accounts that nobody has.
+    /// The key of the account's name; `nil` for all names without an account.
     public let account: String?
     public let event: String
     /// What the entry's detail says of the reason.

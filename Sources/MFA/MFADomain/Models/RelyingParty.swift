@@ -1,4 +1,4 @@
-/// Whom security keys sign for (Web Authentication Level 3): this installation, under a domain.
+/// The relying party of security keys (Web Authentication Level 3): this installation, under a domain.
 public struct RelyingParty: Sendable, Hashable {
   /// Whether the person has to be recognised by the key, by a PIN or a finger, beside touching it.
   public enum UserVerification: String, Sendable, Hashable, CaseIterable {

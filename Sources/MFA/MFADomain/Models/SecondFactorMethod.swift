@@ -10,7 +10,7 @@ public enum SecondFactorMethod: String, Sendable, Hashable, CaseIterable {
     switch self {
     case .totp, .backup: "otp"
     case .email: "email"
-    // Nobody vouches for where the key is kept, so it is neither `hwk` nor `swk`.
+    // The storage of the key is not attested, so it is neither `hwk` nor `swk`.
     case .securityKey: "pop"
     }
   }

@@ -55,7 +55,8 @@ public struct CredentialID: Sendable, Hashable {
   }
 }
 
-/// What a security key is to sign: for one session and one purpose, once, within its life. Asking anew voids it.
+/// What a security key is to sign: for one session and one purpose, once, within its lifetime. A new one invalidates
+/// it.
 public struct KeyChallenge: Sendable, Hashable {
   public enum Ceremony: String, Sendable, Hashable { case registration, authentication }
 

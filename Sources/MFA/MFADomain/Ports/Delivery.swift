@@ -7,11 +7,12 @@ public struct OutgoingMessage: Sendable, Hashable {
     case email(EmailAddress)
   }
 
-  /// What it says. No text that a caller made up is part of it: or anybody could have one sent to anybody.
+  /// The content of a message. No text of a caller is part of it, so the backend cannot be made to send arbitrary
+  /// text.
   public enum Content: Sendable, Hashable {
     /// A code to be typed in.
     case code(String)
-    /// Somebody has begun to recover the account, and can bring a device in from `readyAt` on. `stopCode` stops it.
+    /// A recovery of the account has begun, and can bring a device in from `readyAt` on. `stopCode` stops it.
     case recoveryStarted(stopCode: String, readyAt: Timestamp)
     /// A device was brought in by a recovery, and all others are gone.
     case recoveryCompleted

@@ -27,7 +27,7 @@ public struct StoreFault: Error, Sendable, Hashable {
     self.isOverload = isOverload
   }
 
-  /// The database is there, and nobody has made the backend's tables in it.
+  /// The database exists, and has no tables of the backend.
   public static let noTables = StoreFault(reason: "it has no tables of the backend's")
   /// The deadline of the call has passed (`StoreDeadline`).
   public static let late = StoreFault(reason: "it did not answer in time", isOverload: true)
@@ -198,14 +198,14 @@ public protocol NetworkRecords {
 }
 
 public protocol RecoveryRecords {
-  /// - Throws: if the user has one that nobody has ended.
+  /// - Throws: if the user has an open one.
   func insert(_ recovery: Recovery) throws
   func recovery(_ id: UUID) throws -> Recovery?
-  /// The one of the user that nobody has ended. Its time may be over.
+  /// The user's open recovery. Its time may be over.
   func unendedRecovery(of userID: UUID) throws -> Recovery?
   /// Those that are open at `now`, with their users, by the keys of the names after `key`.
   func openRecoveries(after key: String, at now: Timestamp, atMost count: Int) throws -> [(User, Recovery)]
-  /// Those that wait, half of whose time is over at `now` and that nobody was reminded of.
+  /// Waiting recoveries, half of whose time is over at `now` and that have had no reminder.
   func recoveriesToRemind(at now: Timestamp, atMost count: Int) throws -> [Recovery]
   func update(_ recovery: Recovery) throws
   func removeRecoveries(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int

@@ -7,7 +7,7 @@ public struct Entropy: Sendable {
 
   public init(_ draw: @escaping @Sendable (_ count: Int) -> [UInt8]) { self.draw = draw }
 
-  /// `count` bytes that nobody can guess.
+  /// `count` unpredictable bytes.
   public func bytes(_ count: Int) -> [UInt8] { draw(count) }
 
   /// A number below `bound`, each as likely as the others.

@@ -16,7 +16,7 @@ enum BackupCode {
     return codes
   }
 
-  /// The one that always comes of `draw`, which gives 32 bytes that nobody can guess for each number from 0 on.
+  /// The code that always results from `draw`, which returns 32 unpredictable bytes for each number from 0 on.
   static func derive(_ draw: (_ round: Int) -> [UInt8]) -> String {
     // A byte beyond the last multiple would make some characters likelier than others.
     let bound = 256 / alphabet.count * alphabet.count
@@ -38,7 +38,7 @@ enum BackupCode {
   }
 }
 
-/// What somebody types for a code: without the spaces and dashes that help reading, and in capitals.
+/// A code as a user types it: without the spaces and dashes that help reading, and in capitals.
 public struct CodeGuess: Sendable, Hashable {
   public let text: String
 

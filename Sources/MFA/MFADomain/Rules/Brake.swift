@@ -19,7 +19,7 @@ public struct Brake: Sendable, Hashable {
   public private(set) var lockedUntil: Timestamp?
   public private(set) var lastUse: Timestamp
 
-  /// One that nobody has leaned on.
+  /// A limiter without failed attempts.
   public init(at now: Timestamp) {
     self.init(failuresInARow: 0, windowStart: now, failuresInWindow: 0, lockedUntil: nil, lastUse: now)
   }

@@ -14,8 +14,8 @@ extension OneTimeCode {
 struct CodeTarget: Sendable {
   let hash: [UInt8]
 
-  /// - Parameter isConfirmed: whether a code that went there has come back. What goes to a number or an address before that
-  ///   is counted apart, so whoever enrols another's does not use up what its owner may have.
+  /// - Parameter isConfirmed: whether a code that went there has come back. Messages to a number or an address before
+  ///   that are counted apart, so that enrolling another person's number does not use up its owner's messages.
   init(_ text: String, isConfirmed: Bool, in vault: Vault) {
     hash = vault.hash(text, as: isConfirmed ? "target" : "unconfirmed target")
   }
@@ -30,8 +30,8 @@ struct SendTally: Sendable {
 
   /// The caller's address and app instance, each with the id of what it will be counted by.
   let origins: [(kind: Kind, subject: String, id: UUID)]
-  let everybody: [UInt8]
-  let nobody: [UInt8]
+  let allUsers: [UInt8]
+  let noTarget: [UInt8]
 
   init(_ caller: Caller, _ premises: Premises) {
     let vault = premises.vault
@@ -44,8 +44,8 @@ struct SendTally: Sendable {
       let hash = vault.hash("\(kind):\(name)", as: "origin")
       return (kind, "sent:" + Hex.encode(hash.prefix(16)), premises.entropy.uuid())
     }
-    everybody = vault.hash("everybody", as: "sent")
-    nobody = vault.hash("nobody", as: "sent")
+    allUsers = vault.hash("everybody", as: "sent")
+    noTarget = vault.hash("nobody", as: "sent")
   }
 }
 
@@ -72,7 +72,8 @@ extension CodeRecords {
   /// When another code may go out; `nil` if it may at `now`.
   ///
   /// That is a minute after the last one for `subject`, and as soon as fewer than five went out within an hour for
-  /// `subject`, to `target`, and to `account`, if one is given. An account that nobody has is refused at the same counts.
+  /// `subject`, to `target`, and to `account`, if one is given. A name without an account is refused at the same
+  /// counts.
   func pace(
     of subject: String, to target: CodeTarget, account: [UInt8]?, _ channel: OneTimeCode.Channel, at now: Timestamp
   ) throws -> Timestamp? {
@@ -97,11 +98,11 @@ extension CodeRecords {
       guard most > 0 else { return now.advanced(by: .seconds(3600)) }
       return try self.room(below: most - count + 1, within: .seconds(3600), for: subject, to: target, channel, at: now)
     }
-    var ends = [try room(below: policy.mostMessages, for: "sent", to: tally.everybody)]
+    var ends = [try room(below: policy.mostMessages, for: "sent", to: tally.allUsers)]
     for origin in tally.origins {
       // One without a limit is looked up as well, so that the answer takes as long and a limit set later finds its count.
       let limit = policy.mostMessages(of: origin.kind)
-      let end = try room(below: limit ?? policy.mostMessages, for: origin.subject, to: tally.nobody)
+      let end = try room(below: limit ?? policy.mostMessages, for: origin.subject, to: tally.noTarget)
       if limit != nil { ends.append(end) }
     }
     return ends.compactMap(\.self).max()
@@ -117,8 +118,8 @@ extension CodeRecords {
     for (index, origin) in tally.origins.enumerated() {
       try insert(
         OneTimeCode(
-          id: origin.id, subject: origin.subject, channel: channel, hash: tally.nobody,
-          target: index == 0 ? tally.everybody : account ?? Array(tally.nobody.reversed()), createdAt: now,
+          id: origin.id, subject: origin.subject, channel: channel, hash: tally.noTarget,
+          target: index == 0 ? tally.allUsers : account ?? Array(tally.noTarget.reversed()), createdAt: now,
           expiresAt: now, isClaimed: true, isSpent: true))
     }
   }
@@ -143,8 +144,8 @@ extension CodeRecords where Self: AuditRecords {
     return refusal
   }
 
-  /// Notes a code that goes out; or, if there is nobody whom it could go to, that it does not. Either is one entry, so
-  /// that the time tells nothing.
+  /// Records a code that goes out, or that none goes out because there is no recipient. Both are one entry, so that
+  /// the time reveals nothing.
   func noteSend(
     _ channel: OneTimeCode.Channel, isSent: Bool, by caller: Caller, account: String, _ detail: [String] = [],
     at now: Timestamp
@@ -156,11 +157,11 @@ extension CodeRecords where Self: AuditRecords {
 }
 
 extension CodeRecords where Self: BrakeRecords & AuditRecords {
-  /// Counts a guess, compares it with the newest code, and does what follows on a right one.
+  /// Counts a guess, compares it with the newest code, and acts on a right one.
   ///
-  /// `match` gives what a right guess leads to, and `nil` for a wrong one. `braked` is whom the guess is counted against,
-  /// if that is not `subject`. All of it belongs in one transaction. What comes back refused has been counted and is to be
-  /// committed; only what `success` throws undoes everything.
+  /// `match` returns the result of a right guess, and `nil` for a wrong one. `braked` is the subject that the guess
+  /// is counted against, if it is not `subject`. All of it belongs in one transaction. A returned refusal has been
+  /// counted and must be committed; only an error of `success` undoes everything.
   func judge<Match, Value>(
     _ channel: OneTimeCode.Channel, for subject: String, braking braked: String? = nil, by caller: Caller,
     account: String, at now: Timestamp, _ match: (OneTimeCode) throws -> Match?, then success: (Match) throws -> Value

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The part of an address that stays the same while somebody is at one place: 24 bits of IPv4, 48 of IPv6, which is what
-/// a household or an office is given.
+/// The part of an address that stays the same while a user is at one place: 24 bits of IPv4, 48 of IPv6, the size of
+/// a household's or an office's network.
 public struct NetworkPrefix: Sendable, Hashable {
   /// `192.0.2.0/24` or `2001:db8:1::/48`.
   let text: String
@@ -15,8 +15,8 @@ public struct NetworkPrefix: Sendable, Hashable {
     }
   }
 
-  /// Whom limits take for one: an address of IPv4, or the first 64 bits of one of IPv6, since whoever has one address
-  /// there has all of them. What is no address stands for itself.
+  /// What a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a client with
+  /// one address there has all of them. A text that is not an address stands for itself.
   public static func block(of address: String) -> String {
     guard let bytes = bytes(of: address) else { return address }
     if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }

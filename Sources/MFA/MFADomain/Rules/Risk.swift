@@ -5,9 +5,9 @@
 public struct Risk: Sendable, Hashable {
   /// What speaks against a sign-in.
   public enum Signal: String, Sendable, Hashable, CaseIterable {
-    /// Nobody has completed a sign-in to the account from this network within 90 days.
+    /// No sign-in to the account was completed from this network within 90 days.
     case network
-    /// Five refusals or more at the account within fifteen minutes, whoever brought them about.
+    /// Five refusals or more at the account within fifteen minutes, from any client.
     case failures
     /// The device was enrolled less than a day ago.
     case newDevice = "new_device"

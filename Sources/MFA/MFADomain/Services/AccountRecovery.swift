@@ -7,7 +7,7 @@ public struct AccountRecovery: Sendable {
 
   public init(_ premises: Premises) { self.premises = premises }
 
-  /// What whoever begins a recovery gets of it.
+  /// What the client that begins a recovery gets.
   public struct Start: Sendable, Hashable {
     public let recovery: Recovery
     /// Completes it, once, from the same app instance.
@@ -16,13 +16,13 @@ public struct AccountRecovery: Sendable {
     public let codesRemaining: Int
   }
 
-  /// Begins a recovery by a code on paper, which is used up by it, and tells everybody who could mind.
+  /// Begins a recovery by a backup code, which it uses up, and sends the notices.
   ///
-  /// A name that is not known is answered as a wrong code is. Of any number at once with one code, one begins; whoever
-  /// lost the answer gets it again by the same code from the same app instance. No recovery begins that cannot be told to
-  /// every number and mailbox of the account: or whoever wants nobody to hear of it would use the messages up first.
+  /// An unknown name is answered like a wrong code. Of concurrent calls with one code, one begins; a client that lost
+  /// the answer gets it again by the same code from the same app instance. A recovery begins only if it can be
+  /// announced to every number and mailbox of the account: an attacker could otherwise use the messages up first.
   ///
-  /// - Throws: `.notFound` if there are no recoveries here; `.recoveryWaits` for a right code while one is open.
+  /// - Throws: `.notFound` if recoveries are off; `.recoveryWaits` for a right code while one is open.
   public func start(_ username: Username, _ code: CodeGuess, by caller: Caller) async throws -> Start {
     guard let wait = premises.policy.recoveryWait else { throw Refusal.notFound }
     let now = premises.clock.now()
@@ -106,9 +106,9 @@ public struct AccountRecovery: Sendable {
       }
       if let refusal = brake.refusal(at: now) { return try refuse(refusal) }
       brake.count(at: now)
-      var recovery = try records.unendedRecovery(of: user?.id ?? .nobody)
+      var recovery = try records.unendedRecovery(of: user?.id ?? .unknownUser)
       let isOpen = recovery.map { $0.isOpen(at: now) && $0.stopFailures < Recovery.mostStopFailures } ?? false
-      let stopCode = RecoveryDraft.stopCode(of: recovery?.id ?? .nobody, in: vault)
+      let stopCode = RecoveryDraft.stopCode(of: recovery?.id ?? .unknownUser, in: vault)
       let isRight = constantTimeEqual(Array(stopCode.utf8), Array(code.text.utf8))
       guard let user, isOpen, isRight else {
         try records.save(brake, on: subject, account: username.key)
@@ -154,7 +154,7 @@ struct RecoveryToken: Sendable, Hashable {
 enum RecoveryStopper: String {
   /// Any full session of the account.
   case session
-  /// Whoever read a notice of it.
+  /// A reader of the notice.
   case code
   case `operator`
   /// New codes on paper took the place of those that it was begun by, or the codes were taken away.
@@ -189,5 +189,5 @@ extension AuditRecords {
 
 extension UUID {
   /// No user's and no recovery's id.
-  static let nobody = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+  static let unknownUser = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 }

@@ -9,7 +9,7 @@ public struct Administration: Sendable {
 
   /// Who does it.
   public enum Actor: Sendable {
-    /// Somebody with the keys and the database: on the machine itself.
+    /// An operator with the keys and the database: on the machine itself.
     case command(name: String)
     /// The bearer of a session, who must be an admin with a second factor proved lately.
     case session(Caller)
@@ -68,9 +68,9 @@ public struct Administration: Sendable {
     }
   }
 
-  /// Takes all devices, the second factor and all trust away and ends the sessions, and gives a code that lets the user
-  /// bring a device in: for somebody who has lost theirs, and whom the operator knows. What was lost may be in other
-  /// hands, so none of the old devices stays; one that is still there comes in by the code as well.
+  /// Removes all devices, the second factor and all trust, ends the sessions, and returns a code that lets the user
+  /// bring a device in: for a user who has lost theirs and whom the operator knows. Lost devices may be in other
+  /// hands, so none of the old ones stays; one that is still there comes in by the code as well.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
     let (code, id) = (BackupCode.make(premises.entropy), premises.entropy.uuid())
     let vault = premises.vault

@@ -14,7 +14,7 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case signatureAccepted = "signature.accepted"
   case signatureRefused = "signature.refused"
   case codeSent = "code.sent"
-  /// A code was asked for and not sent: too many were, or there is nobody to send it to.
+  /// A requested code was not sent: too many were, or it has no recipient.
   case codeWithheld = "code.withheld"
   case codeAccepted = "code.accepted"
   case codeRefused = "code.refused"
@@ -148,7 +148,7 @@ extension AuditRecords {
 }
 
 extension AuditEvent {
-  /// Whether it is a refusal: anybody whom the gate lets in brings those about as often as they like, at any account.
+  /// Whether it is a refusal: any admitted client can cause refusals as often as it likes, at any account.
   var isRefusal: Bool {
     switch self {
     case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeBraked,

@@ -13,11 +13,11 @@ public struct Authentication: Sendable {
     sessions = Sessions(premises)
   }
 
-  /// A challenge for the device; and a code to its number if that is how it signs in.
+  /// Returns a challenge for the device, and sends a code to its number if it signs in by codes.
   ///
-  /// A user or device that is not known gets one as well, made and kept in the same way, that nobody can answer. Two
-  /// things are told apart, and only to an app instance that has attested itself: a device that is bound to another
-  /// instance, and one that the caller itself had enrolled and that has been removed.
+  /// An unknown user or device gets one as well, made and stored in the same way, that no key can answer. Two cases
+  /// are reported, and only to an app instance that has attested itself: a device that is bound to another instance,
+  /// and one that the caller itself had enrolled and that was removed.
   public func challenge(
     _ username: Username, _ deviceID: DeviceID, for caller: Caller
   ) async throws -> (method: MFAMethod, challenge: Challenge) {
@@ -68,7 +68,7 @@ public struct Authentication: Sendable {
     }
     let key = asked.device?.publicKey
     // Checked whatever has been found, so that what is missing does not show in the time.
-    let isSigned = (key ?? .nobody).verifies(signature, of: asked.challenge?.nonce ?? Self.noNonce)
+    let isSigned = (key ?? .decoy).verifies(signature, of: asked.challenge?.nonce ?? Self.noNonce)
     let fault = Self.fault(asked.challenge, asked.device, username, deviceID, by: caller, isSigned: isSigned)
     guard fault == nil, let key else {
       let fault = fault ?? .deviceWithoutKey

@@ -46,12 +46,12 @@ public struct Enrolment: Sendable {
 
   /// Enrols a device, and its user if the name is new, and binds it to the calling app instance.
   ///
-  /// A name belongs to whoever takes it first. A further device of the user comes in by a link code, or by a session of
-  /// the user that was proved lately; a new key for an enrolled one by such a session alone. A device that was removed
-  /// comes back as a new one does: that it was once bound to the caller proves nothing, since it may have been removed
-  /// because it was lost. Who has no device left comes in by a recovery, or by an operator's code.
+  /// A name belongs to the first client that enrols it. A further device of the user comes in by a link code, or by a
+  /// session of the user with a recent proof; a new key for an enrolled device by such a session alone. A removed
+  /// device comes back like a new one: its earlier binding to the caller proves nothing, since it may have been
+  /// removed because it was lost. A user without a device comes in by a recovery, or by an operator's code.
   ///
-  /// What has been done already is answered in the same way and changes nothing: the app may have lost the answer.
+  /// A repeated call is answered in the same way and changes nothing: the app may have lost the answer.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
     let now = premises.clock.now()
     try premises.policy.checkUnlock(application.method, application.authMethod)
@@ -183,12 +183,12 @@ public struct Enrolment: Sendable {
     }
   }
 
-  /// Takes the key from a device, which signs in by codes to its number from then on.
+  /// Removes the key of a device, which signs in by codes to its number from then on.
   ///
-  /// The app that does this has lost the key with the device's passcode, so it has nothing else to prove itself by than
-  /// the attested key that the device is bound to. Whoever holds the device gets no further by it than to the code that
-  /// goes to the enrolled number; the user's other devices are told. What the key had proved ends with it: the device's
-  /// sessions, and the trust that spared it the second factor.
+  /// The app that calls this has lost the key together with the device's passcode, so its only proof is the attested
+  /// key that the device is bound to. A thief of the device gains no more than the code that goes to the enrolled
+  /// number; the user's other devices are told. What the key had proved ends with it: the device's sessions, and the
+  /// trust that let it skip the second factor.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
     guard premises.policy.deviceUnlock == .any else { throw Refusal.forbidden }
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in

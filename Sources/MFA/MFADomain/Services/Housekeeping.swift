@@ -12,8 +12,9 @@ public struct Housekeeping: Sendable {
   /// How far the clocks of two backends on one database may be apart: what is over for one is not yet for the other.
   static let clockDifference = Duration.seconds(60)
 
-  /// How long failed guesses are remembered when no others follow: or whoever pauses after each lock would never get to
-  /// the hundred in a row that end guessing. Not for ever, since anybody can guess at names that do not exist.
+  /// How long failed guesses are remembered when no others follow. Without this, an attacker that pauses after each
+  /// lockout would never reach the hundred in a row that end guessing. The time is limited, since any client can
+  /// guess at names that do not exist.
   static let failuresKept = Duration.seconds(90 * 86400)
 
   /// How long a network is one that a user was seen in.

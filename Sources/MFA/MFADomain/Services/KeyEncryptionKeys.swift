@@ -85,12 +85,13 @@ extension Vault {
     HistoryKeys(try await store.read { try $0.historySecrets(with: keys) })
   }
 
-  /// Seals every data key anew under the current key-encryption key, and says how many were sealed under another.
+  /// Seals every data key again under the current key-encryption key, and returns how many were sealed under another
+  /// one.
   ///
-  /// Every data key is opened, those under the current key too: another key of the same name would pass for it, and the
-  /// one that opens them would be thrown away.
+  /// Every data key is opened, those under the current key too: another key of the same name would pass for it, and
+  /// the right one would be thrown away.
   ///
-  /// - Throws: `Unopenable` if one data key does not open; then none was sealed anew.
+  /// - Throws: `Unopenable` if one data key does not open; then none was sealed again.
   public static func rewrap(in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy) async throws -> Int {
     try await store.write { records in
       let opened = try records.dataKeys().map { ($0, try keys.unwrap($0)) }

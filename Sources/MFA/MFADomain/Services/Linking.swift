@@ -36,8 +36,8 @@ public struct Linking: Sendable {
 
   /// Uses a code up; a wrong one is counted against the code, and against the app instance that guessed.
   ///
-  /// - Parameter user: whose `username` is; a name that nobody has, mistyped or guessed, has no code, and its guesses are
-  ///   counted alike.
+  /// - Parameter user: the user of `username`; a name without a user, mistyped or guessed, has no code, and its
+  ///   guesses are counted alike.
   static func judge(
     _ guess: CodeGuess, for user: User?, named username: Username, by caller: Caller, _ vault: Vault,
     in records: any Records, at now: Timestamp

@@ -32,8 +32,8 @@ public struct Policy: Sendable, Hashable {
   public var mostDevices = 10
   /// How old a proof may be for an operation that cannot be undone.
   public var freshProof = Duration.seconds(300)
-  /// Messages within an hour that one address may have sent, by each channel; `nil` for as many as the others allow,
-  /// where everybody comes from one address.
+  /// Messages within an hour that one address may cause, by each channel; `nil` for no limit of its own, where all
+  /// clients share one address.
   public var mostMessagesOfAddress: Int? = 30
   /// Messages within an hour that one app instance may have sent, by each channel.
   public var mostMessagesOfInstance = 30
@@ -41,15 +41,15 @@ public struct Policy: Sendable, Hashable {
   public var mostAccountsOfInstance = 10
   /// Messages within an hour to all users together, by each channel.
   public var mostMessages = 3000
-  /// Whom the text of a code names for autofill.
+  /// The domain for which autofill offers codes.
   public var domain = "localhost"
-  /// Whom authenticator apps and security keys show.
+  /// The name that authenticator apps and security keys show.
   public var issuer = "Sallyport"
 
   /// Who must set a second factor up, within `gracePeriod` of the day on which that became their duty.
-  public enum Obligation: String, Sendable, Hashable { case nobody, admins, everyone }
+  public enum Obligation: String, Sendable, Hashable { case notRequired = "nobody", admins, everyone }
 
-  public var secondFactorObligation = Obligation.nobody
+  public var secondFactorObligation = Obligation.notRequired
   /// Since when the obligation is asked for; `nil` for ever.
   public var obligationSince: Timestamp?
   public var gracePeriod = Duration.seconds(7 * 86400)
@@ -65,7 +65,7 @@ public struct Policy: Sendable, Hashable {
   public var vouchesForDeviceKeys = false
   /// Whether a client may put its biometric gate in front of the code.
   public var allowsBiometricGate = true
-  /// Whom security keys sign for; `nil` where they are off.
+  /// The relying party of security keys; `nil` where they are off.
   public var relyingParty: RelyingParty?
 
   public init() {}
@@ -83,7 +83,7 @@ public struct Policy: Sendable, Hashable {
   func requirement(for user: User, at now: Timestamp) -> Requirement? {
     var since = max(user.createdAt, obligationSince ?? user.createdAt)
     switch secondFactorObligation {
-    case .nobody: return nil
+    case .notRequired: return nil
     case .admins:
       if !user.isAdmin { return nil }
       since = max(since, user.adminSince ?? since)
@@ -97,7 +97,7 @@ public struct Policy: Sendable, Hashable {
   ///
   /// A start under another one forgets it, so of several backends on one database all are to have the same.
   public mutating func dateObligation(in store: any Store, at now: Timestamp) async throws {
-    let word = secondFactorObligation == .nobody ? nil : secondFactorObligation.rawValue
+    let word = secondFactorObligation == .notRequired ? nil : secondFactorObligation.rawValue
     obligationSince = try await store.write { try $0.dateObligation(word, at: now) }
   }
 }

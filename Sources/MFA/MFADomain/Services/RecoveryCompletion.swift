@@ -2,11 +2,12 @@ internal import ByteCoding
 internal import Foundation
 
 extension AccountRecovery {
-  /// Completes the recovery that `token` is of, for an enrolment that is to follow in the same transaction: takes all
-  /// devices of the account, its trust and its sessions, since what was lost may be in other hands. The second factor
-  /// stays: whoever found the paper has not thereby got past it.
+  /// Completes the recovery of `token`, for an enrolment that follows in the same transaction: removes all devices of
+  /// the account, its trust and its sessions, since what was lost may be in other hands. The second factor stays: a
+  /// person who found the backup code has not got past it.
   ///
   /// - Parameter known: the device that has the id that is to be enrolled.
+  ///
   /// - Returns: what is to be sent; or a refusal that leaves its line in the history, so it is to be committed.
   static func complete(
     _ token: String, _ username: Username, replacing known: Device?, of user: User?, by caller: Caller,
@@ -38,7 +39,7 @@ extension AccountRecovery {
       })
   }
 
-  /// How long it is worth telling somebody that their account was recovered.
+  /// How long the notice that an account was recovered is worth sending.
   private static let noticeLifetime = Duration.seconds(86400)
 
   /// Why a recovery is not completed: what the outside is told, and what the history.

@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Foundation
 
-/// What a recovery is made of, drawn before anybody knows whether one begins.
+/// The random parts of a recovery, drawn before it is decided whether one begins.
 struct RecoveryDraft: Sendable {
   let caller: Caller
   let id: UUID
@@ -19,7 +19,7 @@ struct RecoveryDraft: Sendable {
   }
 }
 
-/// Somebody who is told of a recovery, outside of the account's devices.
+/// A recipient of notices about a recovery, other than the account's devices.
 struct Recipient: Sendable {
   let destination: OutgoingMessage.Destination
   let channel: OneTimeCode.Channel
@@ -79,7 +79,7 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     if let end { return try refuse(.rateLimited(retryAfter: end.since(now))) }
     brake.count(at: now)
     let user = try user(named: username)
-    let id = user?.id ?? .nobody
+    let id = user?.id ?? .unknownUser
     let hash = Authenticator.hash(code.text, of: id, vault)
     let isSetUp = try totp(of: id)?.confirmedAt != nil
     let isUnused = try hasBackupCode(hash, of: id)
@@ -150,7 +150,8 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     return recovery
   }
 
-  /// Counts a message to each recipient among the codes: or somebody would have more sent by this than by asking for them.
+  /// Counts a message to each recipient as a code: an attacker could otherwise cause more messages in this way than
+  /// by asking for codes.
   private func countNotices(
     to recipients: [Recipient], for user: User, by caller: Caller, _ premises: Premises, at now: Timestamp
   ) throws {
@@ -160,7 +161,7 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
       try insert(
         OneTimeCode(
           id: premises.entropy.uuid(), subject: Self.noticeSubject(user), channel: recipient.channel,
-          hash: tally.nobody, target: recipient.target.hash, createdAt: now, expiresAt: now, isClaimed: true,
+          hash: tally.noTarget, target: recipient.target.hash, createdAt: now, expiresAt: now, isClaimed: true,
           isSpent: true))
     }
   }

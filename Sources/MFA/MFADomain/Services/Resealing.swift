@@ -1,5 +1,5 @@
 public import ByteCoding
-/// Sealing all that is sealed anew, under a data key that nothing was sealed with before.
+/// Seals every sealed value again, under a data key that has sealed nothing before.
 public struct Resealing: Sendable {
   private let store: any Store
   private let keys: KeyEncryptionKeys

@@ -152,6 +152,6 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
 }
 
 extension Brake {
-  /// Whom the guesses at a user's second factor are counted against.
+  /// The subject against which guesses at a user's second factor are counted.
   static func secondFactor(of userID: UUID) -> String { "mfa:\(userID.uuidString.lowercased())" }
 }

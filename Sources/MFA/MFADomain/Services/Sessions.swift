@@ -98,8 +98,9 @@ extension Sessions {
   /// How long after its renewal a refresh token still gives the same successor, for a client that lost the answer.
   static let grace = Duration.seconds(10)
 
-  /// Prolongs a session. Each refresh token is good once; within ten seconds it gives its successor again, to the same
-  /// app instance. One that is used later has been copied: the session ends, and nobody can tell who was the thief.
+  /// Prolongs a session. Each refresh token is valid once; within ten seconds it returns its successor again, to the
+  /// same app instance. A token that is used later was copied: the session ends, since it is unknown which client is
+  /// the thief.
   public func refresh(_ text: String, by caller: Caller) async throws -> SessionTokens {
     let now = premises.clock.now()
     guard let token = RefreshToken(text, in: premises.vault) else { throw Refusal.sessionRequired }

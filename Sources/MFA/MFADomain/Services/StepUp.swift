@@ -39,7 +39,7 @@ extension NetworkRecords where Self: AuditRecords {
     return risk.score >= threshold ? .risk(risk) : nil
   }
 
-  /// Remembers that the user has completed a sign-in from where they are, if anybody asks for it.
+  /// Remembers the network from which the user has completed a sign-in, if the policy needs it.
   func remember(_ address: String, of user: User, _ binding: Binding, _ policy: Policy, at now: Timestamp) throws {
     guard policy.watchesNetworks, let network = NetworkPrefix(address) else { return }
     try saw(network: network.text, of: user.id, by: binding, at: now)
@@ -52,7 +52,7 @@ extension Policy {
 }
 
 extension AuditEvent {
-  /// The refusals that a sign-in by somebody else leaves at an account.
+  /// The refusals that an attacker's sign-ins leave at an account.
   fileprivate static let ofSignIns: [AuditEvent] = [
     .signatureRefused, .codeRefused, .codeBraked, .trustRefused, .recoveryRefused, .securityKeyRefused,
   ]

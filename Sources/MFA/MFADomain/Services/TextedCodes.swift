@@ -11,7 +11,7 @@ public struct TextedCodes: Sendable {
     sessions = Sessions(premises)
   }
 
-  /// A code that may be sent. Made before anybody knows whether it will be.
+  /// A code that may be sent, made before it is decided whether it will be.
   struct Draft: Sendable {
     let subject: String
     let code: String
@@ -73,7 +73,7 @@ public struct TextedCodes: Sendable {
         return .success(nil)
       }
       let owner = try owner(of: username, by: caller, in: records)
-      // Nobody can sign in by a code whom an operator has locked.
+      // A user whom an operator has locked cannot sign in by a code.
       let device = owner?.user.lockedAt == nil ? owner?.device : nil
       return try send(draft, to: device, isClaimed: true, in: records, at: now)
     }
@@ -170,7 +170,7 @@ public struct TextedCodes: Sendable {
     of username: Username, by caller: Caller, in records: any Records
   ) throws -> (user: User, device: Device)? {
     let user = try records.user(named: username)
-    let device = try records.devices(of: user?.id ?? .nobody).first {
+    let device = try records.devices(of: user?.id ?? .unknownUser).first {
       $0.binding == caller.identity.binding && $0.phoneNumber != nil
     }
     // A code is no biometry.

@@ -1,8 +1,8 @@
-/// When answers leave that are given to whoever the gate lets in, and that must not tell who has an account: at whole
-/// multiples of a step behind their question.
+/// When to send answers that must not reveal whether an account exists: at whole multiples of a step after the
+/// request.
 ///
-/// Rows that are found have to be decoded, and rows that are not do not: some microseconds, which enough questions bring
-/// to light. On the grid such differences are seen only where they push an answer over a line of it. Waiting costs no
+/// Found rows have to be decoded, and absent ones not: a difference of some microseconds, which enough requests bring
+/// to light. On the grid such a difference shows only where it pushes an answer over a line. Waiting costs no
 /// processor time and keeps no connection of a database.
 enum AnswerGrid {
   static let step = Duration.milliseconds(10)

@@ -178,7 +178,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .authenticatorData: "authData is not laid out as it must be"
     case .extensions: "the extensions in authData are malformed"
     case .relyingParty: "it was made for another relying party"
-    case .userPresence: "nobody touched the key"
+    case .userPresence: "the user did not touch the key"
     case .userVerification: "the key did not verify its user, by a PIN or a finger"
     case .backupState: "its backup flags contradict each other"
     case .attestedCredential: "authData holds no credential"

@@ -47,7 +47,7 @@ struct RESTResponder: HTTPResponder {
     return try await registry.run(operation, .document(input), for: caller)
   }
 
-  /// What is asked, by whom, and with what. What is refused here comes to no operation that could tell the log of it.
+  /// The request, its caller and its input. A refusal here reaches no operation that could log it.
   private func accepted(
     _ request: Request, _ requestID: String
   ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller) {

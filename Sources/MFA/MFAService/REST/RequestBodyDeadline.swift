@@ -1,10 +1,11 @@
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Gives each request's body a time to arrive in, from the end of its head: one that comes byte by byte is never idle.
+/// Limits the time in which each request's body must arrive, from the end of its head: one that comes byte by byte is
+/// never idle.
 ///
-/// Whoever reads the body gets `Passed` then, and the connection is closed once there was time for an answer. How long the
-/// answer itself takes is not limited.
+/// The reader of the body then gets `Passed`, and the connection is closed once there was time for an answer. The
+/// time of the answer itself is not limited.
 final class RequestBodyDeadline: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart

@@ -13,7 +13,7 @@ final class Listening: Sendable {
     self.ring = ring
   }
 
-  /// Listens to `userID`, and to nobody else any more; rings at once for what is there already.
+  /// Subscribes to `userID` instead of the previous user; notifies at once of what is there already.
   func listen(to userID: UUID) {
     let number = bell.listen(to: userID, ring)
     let old = place.withLock { place in

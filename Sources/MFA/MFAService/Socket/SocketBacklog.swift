@@ -2,8 +2,8 @@ internal import Locking
 internal import NIOCore
 internal import NIOWebSocket
 
-/// The frames of one socket that its client has not taken yet. Whoever adds one never waits for the client: what the
-/// server has to say of a session must not hang on a client that does not read.
+/// The frames of one socket that its client has not taken yet. Adding one never waits for the client: what the server
+/// reports about a session must not depend on a client that does not read.
 final class SocketBacklog: Sendable {
   struct Full: Error {}
 

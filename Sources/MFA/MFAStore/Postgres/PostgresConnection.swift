@@ -30,9 +30,9 @@ final class PostgresConnection {
     let code: String
     let message: String
 
-    /// Whether the server has become another one: read-only (`25006`), as a primary that was demoted is, or on its way down
-    /// (`57P01` to `57P05`). The next connection finds the one that took its place. Or the tables have become others under
-    /// what is prepared here (`0A000`): it is prepared anew there.
+    /// Whether the connection is to be replaced. The server has become read-only (`25006`), as a demoted primary is,
+    /// or shuts down (`57P01` to `57P05`): the next connection finds its successor. Or the tables have changed under
+    /// prepared statements (`0A000`): the next connection prepares them again.
     var endsConnection: Bool { ["25006", "0A000"].contains(code) || code.hasPrefix("57P") }
 
     var description: String { code.isEmpty ? message : "\(message) (\(code))" }

@@ -59,7 +59,7 @@ public final class PostgresMFAStore: Store {
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
 }
 
-/// A database and one connection to it, made when it is needed and anew after it broke.
+/// A database and one connection to it, opened when it is needed and again after it was lost.
 final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
   private let trace: StatementTrace?

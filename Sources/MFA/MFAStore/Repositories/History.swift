@@ -114,7 +114,7 @@ extension SQLRecords: AuditRecords {
       "DELETE FROM refusal_tallies WHERE actor = ? AND account = ? AND event = ? AND reason = ?", Self.key(kind))
   }
 
-  /// No account's name is empty, so that stands for those that nobody has.
+  /// No account's name is empty, so the empty text stands for names without an account.
   private static func key(_ kind: RefusalTally.Kind) -> [SQLValue] {
     [.text(kind.actor), .text(kind.account ?? ""), .text(kind.event), .text(kind.reason)]
   }

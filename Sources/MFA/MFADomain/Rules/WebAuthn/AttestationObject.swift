@@ -20,8 +20,8 @@ struct AttestationObject: Sendable, Hashable {
     authenticatorData = try AuthenticatorData(data)
   }
 
-  /// Attestation is not asked for, and there are no roots to hold one against. A chain of certificates that nobody knows
-  /// proves nothing, so it is read and left at that, as are the formats that always have one.
+  /// Attestation is not requested, and there are no roots to verify one against. An unknown chain of certificates
+  /// proves nothing, so it is parsed and not verified, as are the formats that always have one.
   private static func statement(_ map: CBORMap, format: String) throws(WebAuthnFault) -> Statement {
     switch format {
     case "none":
@@ -45,7 +45,7 @@ struct AttestationObject: Sendable, Hashable {
     }
   }
 
-  /// Checks what can be checked without trusting anybody: a signature by the credential's own key.
+  /// Checks what needs no trust anchor: a signature by the credential's own key.
   func check(_ credential: AuthenticatorData.AttestedCredential, clientDataHash: [UInt8]) throws(WebAuthnFault) {
     guard case .selfSigned(let algorithm, let signature) = statement else { return }
     let key = credential.publicKey

@@ -53,7 +53,8 @@ public struct VerifiedUse: Sendable, Hashable {
 }
 
 extension RelyingParty {
-  /// Verifies a registration (Web Authentication Level 3, section 7.1), in its order; that nobody has the credential yet is the store's to say.
+  /// Verifies a registration (Web Authentication Level 3, section 7.1), in its order; the store ensures that the
+  /// credential is not registered yet.
   public func verify(
     _ response: RegistrationResponse, challenge: [UInt8]
   ) throws(WebAuthnFault) -> VerifiedCredential {
