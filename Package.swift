@@ -120,7 +120,8 @@ let package = Package(
         "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "ProcessSignals",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
-    target(.gate, "PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "CPostgres", "Cryptography", "Locking"]),
+    target(.common, "Postgres", ["CPostgres"]),
+    target(.gate, "PostgresStore", ["AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "Postgres"]),
     target(.gate, "KeyTransfer", ["AppAttest", "AttestGate", "ByteCoding", "Cryptography"]),
     target(.common, "YAMLSource", [.product(name: "Yams", package: "Yams")]),
     target(.gate, "Settings", ["ByteCoding", "YAMLSource"]),
@@ -140,7 +141,7 @@ let package = Package(
       .gate, "sallyport",
       [
         "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateService",
-        "JSONLog", "KeyTransfer", "Locking", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus",
+        "JSONLog", "KeyTransfer", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus",
         "SQLiteStore", "Settings", "SimulatedDevice", "Succession", "Systemd", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -166,7 +167,7 @@ let package = Package(
       .gate, "gate-bench", in: "GateBenchmark",
       [
         "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -199,7 +200,7 @@ let package = Package(
     tests(
       .gate, "ClusterTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "PostgresServers",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "Postgres", "PostgresServers",
         "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
         "TransportEngine", "attest", "sallyport",
       ]),
@@ -250,13 +251,13 @@ let package = Package(
     tests(
       .gate, "PostgresStoreTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "Postgres", "PostgresServers", "PostgresStore", "SimulatedDevice",
         "StoreConformance", "TestSupport",
       ]),
     tests(
       .gate, "StoreCommandTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "Postgres", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(.common, "LockingTests", ["Locking"]),
@@ -329,7 +330,7 @@ if !gateOnly && !fuzzing {
   package.targets += [
     target(.mfa, "MFAWire"),
     target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
-    target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "CPostgres", "Locking", grdb]),
+    target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "Locking", "Postgres", grdb]),
     target(
       .mfa, "MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
     target(
@@ -350,7 +351,7 @@ if !gateOnly && !fuzzing {
       .mfa, "mfa-backend",
       [
         "MFADomain", "MFAStore", "MFATokens", "MFADelivery", "MFAService", "MFASettings", "MFAMetrics", "JSONLog",
-        "ByteCoding", "CEarlySignals", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
+        "ByteCoding", "CEarlySignals", "Postgres", "ProcessSignals", lifecycle, unixSignals, logging, metrics,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(
@@ -371,7 +372,7 @@ if !gateOnly && !fuzzing {
       .mfa, "MFAServiceTests",
       [
         "MFADomain", "MFAFixtures", "MFAService", "MFAStore", "MFATokens", "MFAWire", "ByteCoding", "Locking",
-        "PostgresServers", "TestSupport", crypto, logging, grdb,
+        "Postgres", "PostgresServers", "TestSupport", crypto, logging, grdb,
       ] + nio),
     tests(
       .mfa, "MFAEndToEndTests",

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 /// Admits as many waiting admissions as there are in one transaction and one round trip.
 ///
@@ -9,7 +10,7 @@ internal import ByteCoding
 enum AdmissionBatch {
   /// Answers each of `uses`. Those of one key or with one nonce see what the ones before them did.
   static func admit(
-    _ uses: [KeyUse], on connection: Connection
+    _ uses: [KeyUse], on connection: PostgresConnection
   ) throws(StoreError) -> [Result<Admittance, StoreError>] {
     let order = uses.indices.sorted { uses[$0].nonce.bytes.lexicographicallyPrecedes(uses[$1].nonce.bytes) }
     let keys = Set(uses.map(\.keyID.bytes)).sorted { $0.lexicographicallyPrecedes($1) }
@@ -30,7 +31,7 @@ enum AdmissionBatch {
     }
   }
 
-  private static func admitAlone(_ use: KeyUse, on connection: Connection) throws(StoreError) -> Admittance {
+  private static func admitAlone(_ use: KeyUse, on connection: PostgresConnection) throws(StoreError) -> Admittance {
     guard let answer = try admit([use], on: connection).first else { throw .failed(reason: "no answer") }
     return try answer.get()
   }

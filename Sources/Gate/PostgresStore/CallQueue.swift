@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import Locking
+internal import Postgres
 
 /// Calls on their way to the one thread that serves them.
 final class CallQueue<Element: Sendable>: Sendable {

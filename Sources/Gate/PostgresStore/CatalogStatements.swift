@@ -1,13 +1,14 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 /// What operators say to the table of attested keys.
 enum CatalogStatements {
   // MARK: Lists
 
   static func keys(
-    _ selection: KeySelection, after cursor: KeyID?, limit: Int, on connection: Connection
+    _ selection: KeySelection, after cursor: KeyID?, limit: Int, on connection: PostgresConnection
   ) throws(StoreError) -> KeyPage {
     let start = Parameter(cursor?.bytes ?? [])
     let answers = try connection.ask([
@@ -44,7 +45,7 @@ enum CatalogStatements {
 
   /// Locks the keys in the common order, removes them and records each change.
   static func remove(
-    _ keys: [KeyID], unusedSince instant: Timestamp?, on connection: Connection
+    _ keys: [KeyID], unusedSince instant: Timestamp?, on connection: PostgresConnection
   ) throws(StoreError) -> Int {
     let sorted = keys.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
     let count = try connection.transaction { connection throws(StoreError) -> Int? in
@@ -75,7 +76,7 @@ enum CatalogStatements {
 
   // MARK: Copies
 
-  static func entries(after cursor: KeyID?, limit: Int, on connection: Connection) throws(StoreError) -> [KeyEntry] {
+  static func entries(after cursor: KeyID?, limit: Int, on connection: PostgresConnection) throws(StoreError) -> [KeyEntry] {
     let answer = try connection.ask(Call(entries, Parameter(cursor?.bytes ?? []), Parameter(Int64(limit))))
     var all: [KeyEntry] = []
     for row in answer.rows {
@@ -95,7 +96,7 @@ enum CatalogStatements {
     WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
     """)
 
-  static func count(on connection: Connection) throws(StoreError) -> Int {
+  static func count(on connection: PostgresConnection) throws(StoreError) -> Int {
     let answer = try connection.ask(Call("SELECT COUNT(*) AS keys FROM attested_keys"))
     let count = try StoreError.onMalformed("attested_keys") { () throws(MalformedColumn) in
       try answer.rows.first?.read("keys") { $0 as Int64 }
@@ -103,7 +104,7 @@ enum CatalogStatements {
     return Int(count ?? 0)
   }
 
-  static func merge(_ entries: [KeyEntry], on connection: Connection) throws(StoreError) -> Int {
+  static func merge(_ entries: [KeyEntry], on connection: PostgresConnection) throws(StoreError) -> Int {
     let sorted = entries.sorted {
       $0.record.key.keyID.bytes.lexicographicallyPrecedes($1.record.key.keyID.bytes)
     }

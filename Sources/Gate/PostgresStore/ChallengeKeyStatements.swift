@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 /// What is said to the table of challenge keys. Position 0 issues.
 enum ChallengeKeyStatements {
@@ -7,7 +8,7 @@ enum ChallengeKeyStatements {
   private static let lock = Call("LOCK TABLE challenge_keys IN SHARE ROW EXCLUSIVE MODE")
 
   static func ring(
-    orStoring candidate: ChallengeKeyRing, on connection: Connection
+    orStoring candidate: ChallengeKeyRing, on connection: PostgresConnection
   ) throws(StoreError) -> ChallengeKeyRing {
     if let stored = try ring(on: connection) { return stored }
     let settled = try connection.transaction { connection throws(StoreError) -> ChallengeKeyRing? in
@@ -20,7 +21,7 @@ enum ChallengeKeyStatements {
     return settled ?? candidate
   }
 
-  static func replace(with ring: ChallengeKeyRing, on connection: Connection) throws(StoreError) {
+  static func replace(with ring: ChallengeKeyRing, on connection: PostgresConnection) throws(StoreError) {
     do throws(TransactionFault) {
       _ = try connection.transaction(
         [lock] + replacement(by: ring) + (ring.onlyKeyMadeAt.map { [NonceStatements.lowerWatermark(to: $0)] } ?? []))
@@ -31,7 +32,7 @@ enum ChallengeKeyStatements {
 
   /// As above, if the ring is still `expected`.
   static func replace(
-    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing, on connection: Connection
+    _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing, on connection: PostgresConnection
   ) throws(StoreError) -> Bool {
     let isReplaced = try connection.transaction { connection throws(StoreError) -> Bool? in
       _ = try connection.ask(lock)
@@ -47,7 +48,7 @@ enum ChallengeKeyStatements {
     [Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil)
   }
 
-  private static func ring(on connection: Connection) throws(StoreError) -> ChallengeKeyRing? {
+  private static func ring(on connection: PostgresConnection) throws(StoreError) -> ChallengeKeyRing? {
     let answer = try connection.ask(
       Call("SELECT number, secret, retires_at, made_at FROM challenge_keys ORDER BY position"))
     do throws(MalformedColumn) {

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import Postgres
 
 /// Opens connections that are ready for use.
 struct Dialer: Sendable {
@@ -17,7 +18,7 @@ struct Dialer: Sendable {
     """)
 
   /// Connects, sees to it that a commit is durable before it is answered, claims the store and migrates. Blocks.
-  func open() throws(StoreError) -> Connection {
+  func open() throws(StoreError) -> PostgresConnection {
     let connection = try connect()
     try StoreClaim.share(on: connection)
     try Schema.migrate(connection)
@@ -25,10 +26,10 @@ struct Dialer: Sendable {
   }
 
   /// As `open`, but neither claims nor migrates.
-  func connect() throws(StoreError) -> Connection {
-    let connection = try Connection(parameters, patience: limits.patience)
+  func connect() throws(StoreError) -> PostgresConnection {
+    let connection = try PostgresConnection.open(parameters, patience: limits.patience)
     try PoolerProbe.check(connection) { () throws(StoreError) in
-      try Connection(parameters, patience: limits.patience)
+      try PostgresConnection.open(parameters, patience: limits.patience)
     }
     let answer = try connection.ask(
       Call(

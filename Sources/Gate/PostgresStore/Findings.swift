@@ -1,13 +1,14 @@
 internal import AttestGate
+internal import Postgres
 
 /// What an operator should know about the server and the tables.
 enum Findings {
-  static func all(isThorough: Bool, on connection: Connection) throws(StoreError) -> [StoreFinding] {
+  static func all(isThorough: Bool, on connection: PostgresConnection) throws(StoreError) -> [StoreFinding] {
     let settings = try self.settings(on: connection)
     return settings + (isThorough ? try tables(on: connection) : [])
   }
 
-  private static func settings(on connection: Connection) throws(StoreError) -> [StoreFinding] {
+  private static func settings(on connection: PostgresConnection) throws(StoreError) -> [StoreFinding] {
     let answer = try connection.ask(
       Call(
         """
@@ -44,7 +45,7 @@ enum Findings {
     hashOfID: "rtrim(translate(encode(sha256(key_id), 'base64'), '+/', '-_'), '=')",
     now: "CAST(EXTRACT(EPOCH FROM now()) AS BIGINT) * 1000")
 
-  private static func tables(on connection: Connection) throws(StoreError) -> [StoreFinding] {
+  private static func tables(on connection: PostgresConnection) throws(StoreError) -> [StoreFinding] {
     var findings: [StoreFinding] = []
     for rule in rules {
       let answer = try connection.ask(Call("SELECT (\(rule.count))::bigint AS count"))

@@ -1,6 +1,7 @@
 internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
+internal import Postgres
 
 /// What is said to the table of identity keys. Position 0 is the youngest.
 enum IdentityKeyStatements {
@@ -8,7 +9,7 @@ enum IdentityKeyStatements {
   private static let lock = Call("LOCK TABLE identity_keys IN SHARE ROW EXCLUSIVE MODE")
 
   static func ring(
-    orStoring candidate: IdentityKeyRing, on connection: Connection
+    orStoring candidate: IdentityKeyRing, on connection: PostgresConnection
   ) throws(StoreError) -> IdentityKeyRing {
     if let stored = try ring(on: connection) { return stored }
     let insertions = try insertions(of: candidate)
@@ -24,7 +25,7 @@ enum IdentityKeyStatements {
 
   /// Puts `ring` in the place of `expected`, if that is still the ring.
   static func replace(
-    _ expected: IdentityKeyRing, with ring: IdentityKeyRing, on connection: Connection
+    _ expected: IdentityKeyRing, with ring: IdentityKeyRing, on connection: PostgresConnection
   ) throws(StoreError) -> Bool {
     let insertions = try insertions(of: ring)
     let isReplaced = try connection.transaction { connection throws(StoreError) -> Bool? in
@@ -36,7 +37,7 @@ enum IdentityKeyStatements {
     return isReplaced ?? false
   }
 
-  private static func ring(on connection: Connection) throws(StoreError) -> IdentityKeyRing? {
+  private static func ring(on connection: PostgresConnection) throws(StoreError) -> IdentityKeyRing? {
     let answer = try connection.ask(
       Call("SELECT private_key, signs_from, retires_at FROM identity_keys ORDER BY position"))
     do throws(MalformedColumn) {

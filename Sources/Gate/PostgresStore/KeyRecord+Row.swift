@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 extension KeyRecord {
   /// The record that `row` of `attested_keys` holds.

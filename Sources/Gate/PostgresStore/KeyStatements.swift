@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 /// What is said to the table of attested keys, admissions apart.
 enum KeyStatements {
@@ -8,7 +9,7 @@ enum KeyStatements {
   ///
   /// Two round trips, since the second insertion decides about the first. It waits for a transaction that spends the
   /// same nonce, and for one that registers the same key; neither waits for this one, so there is no deadlock.
-  static func register(_ registration: Registration, on connection: Connection) throws(StoreError) -> Insertion {
+  static func register(_ registration: Registration, on connection: PostgresConnection) throws(StoreError) -> Insertion {
     let outcome = try connection.transaction { connection throws(StoreError) -> Insertion? in
       let answers = try connection.ask([
         NonceStatements.share, NonceStatements.spend(registration.request.nonce), insertion(of: registration),
@@ -24,7 +25,7 @@ enum KeyStatements {
 
   /// Why a registration was taken back. Everything that stood in its way is committed, so it can be looked up.
   private static func refusal(
-    of registration: Registration, on connection: Connection
+    of registration: Registration, on connection: PostgresConnection
   ) throws(StoreError) -> Insertion {
     let answers = try connection.ask([
       lookup(registration.key.keyID),
@@ -88,7 +89,7 @@ enum KeyStatements {
 
   /// The records of `keys`, in one round trip.
   static func records(
-    of keys: [KeyID], on connection: Connection
+    of keys: [KeyID], on connection: PostgresConnection
   ) throws(StoreError) -> [Result<KeyRecord?, StoreError>] {
     try zip(keys, connection.ask(keys.map(lookup))).map { keyID, answer in
       Result { () throws(StoreError) in try found(keyID, in: answer) }
@@ -104,7 +105,7 @@ enum KeyStatements {
   }
 
   /// Keys whose hash begins with `prefix`, by the index of the hashes.
-  static func keys(hashPrefix prefix: String, limit: Int, on connection: Connection) throws(StoreError) -> [KeyRecord] {
+  static func keys(hashPrefix prefix: String, limit: Int, on connection: PostgresConnection) throws(StoreError) -> [KeyRecord] {
     // Behind every character of base64url comes the tilde.
     let answer = try connection.ask(
       Call(
@@ -114,7 +115,7 @@ enum KeyStatements {
     return try KeyRecord.all(in: answer)
   }
 
-  static func receipt(of keyID: KeyID, on connection: Connection) throws(StoreError) -> [UInt8]? {
+  static func receipt(of keyID: KeyID, on connection: PostgresConnection) throws(StoreError) -> [UInt8]? {
     let answer = try connection.ask(
       Call(Statement("receipt", "SELECT receipt FROM receipts WHERE key_id = $1"), Parameter(keyID.bytes)))
     do throws(MalformedColumn) {
@@ -126,7 +127,7 @@ enum KeyStatements {
 
   // MARK: Revoking
 
-  static func revoke(_ keyID: KeyID, at now: Timestamp, on connection: Connection) throws(StoreError) -> Bool {
+  static func revoke(_ keyID: KeyID, at now: Timestamp, on connection: PostgresConnection) throws(StoreError) -> Bool {
     try change(
       keyID,
       by: Call(
@@ -135,7 +136,7 @@ enum KeyStatements {
       on: connection)
   }
 
-  static func restore(_ keyID: KeyID, on connection: Connection) throws(StoreError) -> Bool {
+  static func restore(_ keyID: KeyID, on connection: PostgresConnection) throws(StoreError) -> Bool {
     try change(
       keyID,
       by: Call(
@@ -145,7 +146,7 @@ enum KeyStatements {
 
   /// Does `call`, which changes the row of one key or none, and tells every gate.
   private static func change(
-    _ keyID: KeyID, by call: Call, on connection: Connection
+    _ keyID: KeyID, by call: Call, on connection: PostgresConnection
   ) throws(StoreError) -> Bool {
     let isChanged = try connection.transaction { connection throws(StoreError) -> Bool? in
       guard try connection.ask(call).changes == 1 else { return nil }

@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import Locking
+internal import Postgres
 
 /// One connection with a thread of its own, and the calls that wait for it.
 ///
@@ -9,10 +10,10 @@ internal import Locking
 /// the reported health does not wait for the next call.
 final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
   /// Answers each of the inputs, in their order. A thrown error answers all of them.
-  typealias Work = @Sendable (Connection, [Input]) throws(StoreError) -> [Result<Answer, StoreError>]
+  typealias Work = @Sendable (PostgresConnection, [Input]) throws(StoreError) -> [Result<Answer, StoreError>]
 
   /// What shows that the store takes calls of this kind, where no call is at hand.
-  typealias Probe = @Sendable (Connection) throws(StoreError) -> Void
+  typealias Probe = @Sendable (PostgresConnection) throws(StoreError) -> Void
 
   /// Between two probes.
   private static var rest: Duration { .seconds(2) }
@@ -85,7 +86,7 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
   // MARK: On the thread
 
   private func serve() {
-    var connection: Connection?
+    var connection: PostgresConnection?
     var backoff = Backoff()
     var random = SystemRandomNumberGenerator()
     var nextAttempt: ContinuousClock.Instant?
@@ -117,7 +118,7 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
     }
   }
 
-  private func ask(_ connection: Connection) -> StoreError? {
+  private func ask(_ connection: PostgresConnection) -> StoreError? {
     do throws(StoreError) {
       try probe(connection)
       health.note(nil, of: name)
@@ -128,7 +129,7 @@ final class Lane<Input: Sendable, Answer: Sendable>: Sendable {
     }
   }
 
-  private func perform(_ batch: [Waiting], on connection: Connection) -> StoreError? {
+  private func perform(_ batch: [Waiting], on connection: PostgresConnection) -> StoreError? {
     do throws(StoreError) {
       let answers = try work(connection, batch.map(\.input))
       let fault = answers.lazy.compactMap(\.fault).first { !$0.isOfOneAnswer }

@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 /// What is said to the table of spent nonces.
 enum NonceStatements {
@@ -31,7 +32,7 @@ enum NonceStatements {
   ///
   /// It keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran ahead for a
   /// while, every nonce would otherwise be refused until the world has caught up.
-  static func raiseWatermark(to instant: Timestamp, on connection: Connection) throws(StoreError) {
+  static func raiseWatermark(to instant: Timestamp, on connection: PostgresConnection) throws(StoreError) {
     do throws(TransactionFault) {
       _ = try connection.transaction([
         Call("SELECT pg_advisory_xact_lock(\(lock))"), Call(raise, Parameter(instant.milliseconds)),
@@ -43,7 +44,7 @@ enum NonceStatements {
 
   /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more at once: others wait for the
   /// connection.
-  static func deletePortion(on connection: Connection) throws(StoreError) -> Bool {
+  static func deletePortion(on connection: PostgresConnection) throws(StoreError) -> Bool {
     do throws(TransactionFault) {
       return try connection.transaction([Call(delete)]).first?.changes == portion
     } catch {

@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import Locking
+internal import Postgres
 
 /// Hears the notices of other gates (`LISTEN`), on a connection and a thread of its own.
 ///
@@ -66,7 +67,7 @@ final class NoticeListener: Sendable {
     }
   }
 
-  private func hear(_ connection: Connection) {
+  private func hear(_ connection: PostgresConnection) {
     while !isClosed, connection.isUsable() {
       if connection.takeNotifications() { ring() }
       // Short, so that `close` is heard too.

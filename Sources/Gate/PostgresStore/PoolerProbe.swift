@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import Postgres
 
 /// Finds out whether a pooler stands between, which gives each transaction another connection to the server.
 ///
@@ -7,7 +8,7 @@ internal import AttestGate
 enum PoolerProbe {
   /// - Parameter other: opens a second connection.
   /// - Throws: `.unreachable` with what to do about it.
-  static func check(_ connection: Connection, other: () throws(StoreError) -> Connection) throws(StoreError) {
+  static func check(_ connection: PostgresConnection, other: () throws(StoreError) -> PostgresConnection) throws(StoreError) {
     // A pooler makes up the number that it gives its clients for cancelling.
     guard try serverProcess(of: connection) != Int64(connection.serverProcess) else { return }
     let second = try other()
@@ -31,7 +32,7 @@ enum PoolerProbe {
     name the database itself in store.url
     """
 
-  private static func serverProcess(of connection: Connection) throws(StoreError) -> Int64 {
+  private static func serverProcess(of connection: PostgresConnection) throws(StoreError) -> Int64 {
     let answer = try connection.ask(Call("SELECT pg_backend_pid() AS process"))
     return try StoreError.onMalformed("pg_backend_pid") { () throws(MalformedColumn) in
       try answer.rows.first?.read("process") { $0 as Int64 } ?? 0

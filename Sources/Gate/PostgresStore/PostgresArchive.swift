@@ -1,6 +1,7 @@
 internal import AppAttest
 public import AttestGate
 internal import ByteCoding
+public import Postgres
 
 /// The PostgreSQL database as a whole, for commands of an operator.
 public struct PostgresArchive: WholeStore {

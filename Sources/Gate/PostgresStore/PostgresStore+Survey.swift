@@ -1,4 +1,5 @@
 public import AttestGate
+internal import Postgres
 
 extension PostgresStore {
   /// A connection of its own, which ends with the call. It takes as long as libpq's `connect_timeout` for each host.
@@ -15,7 +16,7 @@ extension PostgresStore {
   }
 
   private static func look(_ parameters: ConnectionParameters) throws(StoreError) -> StoreSurvey {
-    let connection = try Connection(parameters, patience: .seconds(3))
+    let connection = try PostgresConnection.open(parameters, patience: .seconds(3))
     let missing = Schema.migrations.count - (try Schema.version(connection))
     switch missing {
     case 0: return .current

@@ -2,6 +2,7 @@ public import AppAttest
 public import AttestGate
 public import ByteCoding
 internal import Locking
+public import Postgres
 
 /// The gate's store in a PostgreSQL database, for several gates.
 ///
@@ -38,7 +39,7 @@ public final class PostgresStore: Sendable {
   }
 
   /// Does something with the connection and says what stood in the way.
-  private typealias Errand = @Sendable (Connection) -> StoreError?
+  private typealias Errand = @Sendable (PostgresConnection) -> StoreError?
 
   public let parameters: ConnectionParameters
   private let record = StoreHealthRecord()
@@ -99,7 +100,7 @@ public final class PostgresStore: Sendable {
 
   /// Runs `body` on the connection for whatever is no admission and no lookup, one after another.
   func run<Value: Sendable>(
-    _ body: @escaping @Sendable (Connection) throws(StoreError) -> Value
+    _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
     let outcome = Guarded<Value?>(nil)
     _ = try await errands.run { connection in

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import Postgres
 
 /// What shows that the store takes calls, where none is at hand: it needs the rights and the locks that they need, and
 /// changes nothing.
@@ -11,7 +12,7 @@ enum ProbeStatements {
     Call("UPDATE nonce_watermark SET issued_at = issued_at WHERE id = 1"),
   ]
 
-  static func write(on connection: Connection) throws(StoreError) {
+  static func write(on connection: PostgresConnection) throws(StoreError) {
     do throws(TransactionFault) {
       _ = try connection.transaction(written)
     } catch {
@@ -19,7 +20,7 @@ enum ProbeStatements {
     }
   }
 
-  static func read(on connection: Connection) throws(StoreError) {
+  static func read(on connection: PostgresConnection) throws(StoreError) {
     _ = try connection.ask(Call("SELECT 1 FROM attested_keys LIMIT 1"))
   }
 }

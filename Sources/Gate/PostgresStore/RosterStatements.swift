@@ -1,10 +1,11 @@
 internal import AttestGate
 internal import ByteCoding
+internal import Postgres
 
 /// What gates say to one another: who lives, and who cleans up.
 enum RosterStatements {
   /// Counts by the server's clock. Each call also forgets gates that stopped long ago.
-  static func report(_ gate: GateNumber, life: Duration, on connection: Connection) throws(StoreError) -> Int {
+  static func report(_ gate: GateNumber, life: Duration, on connection: PostgresConnection) throws(StoreError) -> Int {
     let seconds = Parameter("\(life.components.seconds) seconds")
     let results: [QueryResult]
     do throws(TransactionFault) {
@@ -19,7 +20,7 @@ enum RosterStatements {
     }
   }
 
-  static func leave(_ gate: GateNumber, on connection: Connection) throws(StoreError) {
+  static func leave(_ gate: GateNumber, on connection: PostgresConnection) throws(StoreError) {
     do throws(TransactionFault) {
       _ = try connection.transaction([Call("DELETE FROM live_gates WHERE gate = $1", Parameter(gate.bytes))])
     } catch {
@@ -51,7 +52,7 @@ enum RosterStatements {
   // MARK: Housekeeping
 
   /// The server's clock.
-  static func time(on connection: Connection) throws(StoreError) -> Timestamp? {
+  static func time(on connection: PostgresConnection) throws(StoreError) -> Timestamp? {
     let answer = try connection.ask(
       Call("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now"))
     return try StoreError.onMalformed("clock_timestamp") { () throws(MalformedColumn) in
@@ -62,7 +63,7 @@ enum RosterStatements {
   /// Any number, the same in every version: with the schema it names the lock of the one that cleans up.
   private static let lock = "1935763571, hashtext(current_schema())"
 
-  static func beginHousekeeping(on connection: Connection) throws(StoreError) -> Bool {
+  static func beginHousekeeping(on connection: PostgresConnection) throws(StoreError) -> Bool {
     let answer = try connection.ask(
       Call(Statement("begin_housekeeping", "SELECT pg_try_advisory_lock(\(lock)) AS taken")))
     return try StoreError.onMalformed("pg_locks") { () throws(MalformedColumn) in
@@ -71,7 +72,7 @@ enum RosterStatements {
   }
 
   // Of a lock that went with its connection the server says that there is none, which is as good.
-  static func endHousekeeping(on connection: Connection) throws(StoreError) {
+  static func endHousekeeping(on connection: PostgresConnection) throws(StoreError) {
     _ = try connection.ask(Call(Statement("end_housekeeping", "SELECT pg_advisory_unlock(\(lock))")))
   }
 }

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import Postgres
 
 /// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
 ///
@@ -19,7 +20,7 @@ enum Schema {
   /// Brings the tables to this version. Of several processes that start at once one migrates and the others wait.
   ///
   /// - Throws: `.unreachable` if a newer version has been here.
-  static func migrate(_ connection: Connection) throws(StoreError) {
+  static func migrate(_ connection: PostgresConnection) throws(StoreError) {
     if try version(connection) == migrations.count { return }
     _ = try connection.transaction { connection throws(StoreError) in
       // The process with the lock may be building an index over millions of rows: only this side's patience ends the
@@ -38,12 +39,12 @@ enum Schema {
     }
   }
 
-  static func state(_ connection: Connection) throws(StoreError) -> SchemaState {
+  static func state(_ connection: PostgresConnection) throws(StoreError) -> SchemaState {
     SchemaState(version: try version(connection), newest: migrations.count)
   }
 
   /// How many migrations the tables have seen.
-  static func version(_ connection: Connection) throws(StoreError) -> Int {
+  static func version(_ connection: PostgresConnection) throws(StoreError) -> Int {
     // Between `to_regclass` and the table itself nothing can be asked in one statement: the table may not be there.
     let table = try connection.ask(Call("SELECT to_regclass('sallyport_migrations') IS NOT NULL AS present"))
     do throws(MalformedColumn) {

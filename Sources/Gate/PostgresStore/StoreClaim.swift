@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import Postgres
 
 /// A claim on the tables: of any number of connections that work on them, or of the one that replaces all that is in
 /// them. It ends with the connection (an advisory lock of the session).
@@ -13,17 +14,17 @@ enum StoreClaim {
   /// Blocks for at most `patience`.
   ///
   /// - Throws: `.locked` while a restore is under way.
-  static func share(on connection: Connection) throws(StoreError) {
+  static func share(on connection: PostgresConnection) throws(StoreError) {
     guard try take("pg_try_advisory_lock_shared", on: connection) else { throw .locked }
   }
 
   /// Returns `false` if another process uses the tables. Blocks for at most `patience`.
-  static func takeAlone(on connection: Connection) throws(StoreError) -> Bool {
+  static func takeAlone(on connection: PostgresConnection) throws(StoreError) -> Bool {
     try take("pg_try_advisory_lock", on: connection)
   }
 
   // Polls instead of waiting at the server: a waiting exclusive request there would hold up later shared ones.
-  private static func take(_ function: String, on connection: Connection) throws(StoreError) -> Bool {
+  private static func take(_ function: String, on connection: PostgresConnection) throws(StoreError) -> Bool {
     let deadline = ContinuousClock.now + patience
     while try !takeNow(function, on: connection) {
       guard .now < deadline else { return false }
@@ -32,7 +33,7 @@ enum StoreClaim {
     return true
   }
 
-  private static func takeNow(_ function: String, on connection: Connection) throws(StoreError) -> Bool {
+  private static func takeNow(_ function: String, on connection: PostgresConnection) throws(StoreError) -> Bool {
     let answer = try connection.ask(Call("SELECT \(function)(\(lock)) AS taken"))
     return try StoreError.onMalformed("pg_locks") { () throws(MalformedColumn) in
       try answer.rows.first?.read("taken") { $0 as Bool } ?? false

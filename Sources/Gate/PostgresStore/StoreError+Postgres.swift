@@ -1,11 +1,49 @@
 internal import AttestGate
+internal import Postgres
+
+extension Statement {
+  /// A statement of this target, with a name that the server's logs show.
+  init(_ name: String, _ sql: String) { self.init(name: "sallyport_\(name)", sql) }
+}
+
+extension PostgresConnection {
+  /// Connects.
+  ///
+  /// - Throws: `.unreachable` if the server does not answer or refuses the connection.
+  static func open(_ parameters: ConnectionParameters, patience: Duration) throws(StoreError) -> PostgresConnection {
+    do throws(PostgresError) {
+      return try PostgresConnection(parameters, patience: patience)
+    } catch {
+      throw StoreError(error)
+    }
+  }
+}
 
 extension StoreError {
-  /// What a refusal of the server means to the gate. The transaction that met it did nothing.
-  init(_ refusal: ServerRefusal) {
-    let reason = refusal.code.isEmpty ? refusal.message : "\(refusal.code): \(refusal.message)"
+  /// What an error of the connection means to the gate.
+  init(_ error: PostgresError) {
+    switch error {
+    case .connectionLost(let reason): self = .unreachable(reason: reason)
+    case .refused(let error): self.init(error)
+    }
+  }
+
+  /// Returns what `body` reads from rows of `table`; a malformed column is `.corrupt`.
+  static func onMalformed<Value>(
+    _ table: String, _ body: () throws(MalformedColumn) -> Value
+  ) throws(StoreError) -> Value {
+    do throws(MalformedColumn) {
+      return try body()
+    } catch {
+      throw .corrupt(reason: "\(table).\(error.name) is malformed")
+    }
+  }
+
+  /// What an error of the server means to the gate. The transaction that met it did nothing.
+  init(_ error: ServerError) {
+    let reason = error.code.isEmpty ? error.message : "\(error.code): \(error.message)"
     self =
-      switch refusal.code {
+      switch error.code {
       // read_only_sql_transaction: the server is a standby now, or was made read-only.
       case "25006": .readOnly
       case "53100": .full
@@ -22,7 +60,7 @@ extension StoreError {
   }
 }
 
-extension ServerRefusal {
+extension ServerError {
   /// Whether the fault lies with one statement of several (its data, or a conflict with others), so that the rest may be
   /// tried again without it: SQLSTATE classes 22, 23 and 40.
   var isOfOneCall: Bool { ["22", "23", "40"].contains(code.prefix(2)) }

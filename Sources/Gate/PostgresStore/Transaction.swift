@@ -1,9 +1,10 @@
 internal import AttestGate
+internal import Postgres
 
 /// Why a transaction changed nothing, or may have changed something.
 enum TransactionFault: Error {
   /// The server refused a statement and rolled everything back.
-  case refused(ServerRefusal)
+  case refused(ServerError)
   /// Nothing was sent, or it can be told that nothing was done.
   case store(StoreError)
 
@@ -15,7 +16,7 @@ enum TransactionFault: Error {
   }
 }
 
-extension Connection {
+extension PostgresConnection {
   // Stated each time, so that a default of the role or the database cannot change what the statements rely on.
   private static let begin = Call(Statement("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"))
   private static let commit = Call(Statement("commit", "COMMIT"))
@@ -25,14 +26,14 @@ extension Connection {
   ///
   /// An answer that does not come, or a commit that comes with a warning, is `.inDoubt`: the server may have committed.
   func transaction(_ calls: [Call]) throws(TransactionFault) -> [QueryResult] {
-    let exchange: Exchange
+    let exchange: PipelineResult
     do throws(StoreError) {
-      exchange = try self.exchange([Self.begin] + calls + [Self.commit])
+      exchange = try pipeline([Self.begin] + calls + [Self.commit])
     } catch {
       throw .store(error)
     }
     // A statement that was refused takes the COMMIT behind it along, however the connection ended.
-    if let refusal = exchange.results.prefix(calls.count + 1).lazy.compactMap(\.refusal).first {
+    if let refusal = exchange.results.prefix(calls.count + 1).lazy.compactMap(\.error).first {
       if exchange.isComplete { rollBack() }
       throw .refused(refusal)
     }
@@ -42,7 +43,7 @@ extension Connection {
 
   /// Does what `body` does with the connection, or nothing of it. `body` may ask several times; it returns `nil` to take
   /// everything back.
-  func transaction<Value>(_ body: (Connection) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
+  func transaction<Value>(_ body: (PostgresConnection) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
     _ = try ask([Self.begin])
     let value: Value?
     do throws(StoreError) {
@@ -55,15 +56,15 @@ extension Connection {
       rollBack()
       return nil
     }
-    let end = try exchange([Self.commit])
+    let end = try pipeline([Self.commit])
     do throws(TransactionFault) { try confirm(end, of: 1) } catch { throw error.storeError }
     return value
   }
 
-  private func confirm(_ exchange: Exchange, of count: Int) throws(TransactionFault) {
+  private func confirm(_ exchange: PipelineResult, of count: Int) throws(TransactionFault) {
     let last = exchange.results.last
     guard exchange.isComplete, exchange.results.count == count, let last, last.isSuccess else {
-      let reason = last?.refusal?.message ?? fault ?? "no answer to COMMIT"
+      let reason = last?.error?.message ?? fault ?? "no answer to COMMIT"
       giveUp(because: reason)
       throw .store(.inDoubt(reason: reason))
     }
@@ -72,16 +73,21 @@ extension Connection {
   }
 
   private func rollBack() {
-    guard let answer = try? exchange([Self.rollback]), answer.isComplete, answer.results.last?.isSuccess == true else {
+    guard let answer = try? pipeline([Self.rollback]), answer.isComplete, answer.results.last?.isSuccess == true else {
       giveUp(because: "ROLLBACK failed")
       return
     }
   }
 
+  /// Sends `calls` together; an error of the connection becomes one of the store.
+  private func pipeline(_ calls: [Call]) throws(StoreError) -> PipelineResult {
+    do throws(PostgresError) { return try exchange(calls) } catch { throw StoreError(error) }
+  }
+
   /// Asks for answers that change nothing, or stand in a transaction that is still to be committed.
   func ask(_ calls: [Call]) throws(StoreError) -> [QueryResult] {
-    let exchange = try exchange(calls)
-    if let refusal = exchange.results.lazy.compactMap(\.refusal).first { throw StoreError(refusal) }
+    let exchange = try pipeline(calls)
+    if let refusal = exchange.results.lazy.compactMap(\.error).first { throw StoreError(refusal) }
     guard exchange.isComplete, exchange.results.count == calls.count else {
       throw .unreachable(reason: fault ?? "the connection was lost")
     }

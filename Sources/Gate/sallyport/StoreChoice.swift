@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import FoundationEssentials
+internal import Postgres
 internal import PostgresStore
 internal import Preflight
 internal import SQLiteStore
@@ -80,7 +81,10 @@ extension GateSettings.Store {
     } catch {
       throw StartFault(
         "store.url", "\(url): \(error.reason)",
-        hint: "write postgres://user@host:port/database?sslmode=verify-full, as libpq takes it")
+        hint: """
+          write postgres://user@host:port/database?sslmode=verify-full, as libpq accepts it, and put the password in \
+          store.password_file
+          """)
     }
   }
 

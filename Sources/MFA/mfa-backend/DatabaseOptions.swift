@@ -6,6 +6,7 @@ internal import Logging
 internal import MFADomain
 internal import MFASettings
 internal import MFAStore
+internal import Postgres
 
 /// Which database a command works on, and the keys that its secrets are sealed under.
 struct DatabaseOptions: ParsableArguments {
@@ -82,9 +83,12 @@ extension BackendSettings.Database {
       return try SQLiteMFAStore(
         path: String(url.dropFirst("sqlite://".count)), makesTables: makesTables, trace: trace)
     case .kept(let url, _):
-      if let fault = PostgresURL.fault(in: url) {
+      do throws(ConnectionParameters.Malformed) {
+        _ = try ConnectionParameters(url: url)
+      } catch {
         throw CommandFault(
-          .configuration, "database: \(fault)", hint: "write / : @ ? and # in user and password as %2F %3A %40 %3F %23")
+          .configuration, "database: \(error.reason)",
+          hint: "write / : @ ? and # in user and password as %2F %3A %40 %3F %23")
       }
       return try PostgresMFAStore(url: url, makesTables: makesTables, trace: trace)
     }

@@ -1,6 +1,7 @@
 import AttestGate
 import Foundation
 import GateProcesses
+import Postgres
 import PostgresServers
 import PostgresStore
 import StoreConformance

@@ -1,5 +1,6 @@
 import AttestGate
 import ByteCoding
+import Postgres
 import PostgresServers
 import PostgresStore
 import StoreConformance

@@ -2,6 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import GateProcesses
+import Postgres
 import PostgresServers
 import PostgresStore
 import TestSupport

@@ -5,6 +5,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import Locking
+import Postgres
 import PostgresStore
 import SQLiteStore
 

@@ -1,3 +1,4 @@
+import Postgres
 import PostgresServers
 import PostgresStore
 import StoreConformance

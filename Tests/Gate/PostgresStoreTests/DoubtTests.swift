@@ -1,5 +1,6 @@
 import AppAttest
 import AttestGate
+import Postgres
 import PostgresServers
 import StoreConformance
 import Testing

@@ -2,6 +2,7 @@ import AppAttest
 import AttestGate
 import ByteCoding
 import Dispatch
+import Postgres
 import PostgresServers
 import StoreConformance
 import Testing

@@ -1,6 +1,7 @@
 import AttestGate
 import ByteCoding
 import Foundation
+import Postgres
 import PostgresServers
 import PostgresStore
 import SimulatedDevice

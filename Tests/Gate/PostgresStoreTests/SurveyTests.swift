@@ -1,4 +1,5 @@
 import AttestGate
+import Postgres
 import PostgresServers
 import Testing
 

@@ -1,5 +1,6 @@
 import AttestGate
 import Foundation
+import Postgres
 import PostgresServers
 import PostgresStore
 import SQLiteStore

@@ -2,6 +2,7 @@ import ByteCoding
 import Dispatch
 import MFADomain
 @testable import MFAStore
+import Postgres
 import PostgresServers
 import Testing
 
@@ -39,16 +40,16 @@ struct PostgresFailoverTests {
     #expect(try await spend("a"))
     // As a primary that is demoted tells those that are connected to it.
     try await server.sql("ALTER ROLE postgres SET default_transaction_read_only = on")
-    let connection = try PostgresConnection(url: PostgresServer.url(of: [server]) + "&target_session_attrs=any")
+    let connection = try StoreConnection(url: PostgresServer.url(of: [server]) + "&target_session_attrs=any")
     do {
       try connection.execute("CREATE TABLE other (id TEXT)")
       Issue.record("it wrote")
-    } catch let fault as PostgresConnection.Fault {
-      #expect(fault.code == "25006")
+    } catch PostgresError.refused(let error) {
+      #expect(error.code == "25006")
     }
     #expect(connection.isBroken)
-    #expect(throws: PostgresConnection.Fault.self) {
-      try PostgresConnection(url: PostgresServer.url(of: [server]))
+    #expect(throws: PostgresError.self) {
+      try StoreConnection(url: PostgresServer.url(of: [server]))
     }
     #expect(try await spend("b"))
   }

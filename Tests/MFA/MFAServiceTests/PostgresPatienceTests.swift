@@ -1,4 +1,5 @@
 @testable import MFAStore
+import Postgres
 import PostgresServers
 import Testing
 
@@ -7,31 +8,31 @@ struct PostgresPatienceTests {
   @Test("a server that does not answer in time is given up, and asked nothing more")
   func silence() async throws {
     let url = try await PostgresServer.shared().newURL()
-    let connection = try PostgresConnection(url: url, patience: .seconds(1))
+    let connection = try StoreConnection(url: url, patience: .seconds(1))
     // As a server does that hangs.
     try connection.execute("SET statement_timeout = 0")
     let start = ContinuousClock.now
-    #expect(throws: PostgresConnection.Fault.self) { try connection.execute("SELECT pg_sleep(60)") }
+    #expect(throws: PostgresError.self) { try connection.execute("SELECT pg_sleep(60)") }
     #expect(ContinuousClock.now - start < .seconds(30))
     #expect(connection.isBroken)
-    #expect(throws: PostgresConnection.Fault.self) { try connection.execute("SELECT 1") }
+    #expect(throws: PostgresError.self) { try connection.execute("SELECT 1") }
   }
 
   @Test("the server itself ends a statement that takes too long, and the connection stays good")
   func longStatement() async throws {
     let url = try await PostgresServer.shared().newURL()
-    let connection = try PostgresConnection(url: url, patience: .seconds(20))
+    let connection = try StoreConnection(url: url, patience: .seconds(20))
     try connection.execute("SET statement_timeout = 100")
     do {
       try connection.execute("SELECT pg_sleep(60)")
       Issue.record("it slept")
-    } catch let fault as PostgresConnection.Fault {
-      #expect(fault.code == "57014")
+    } catch PostgresError.refused(let error) {
+      #expect(error.code == "57014")
     }
     #expect(!connection.isBroken)
     let rows = try connection.run(
       "SELECT current_setting('lock_timeout') AS lock", []
-    ).rows()
+    ).sqlRows()
     #expect(try rows.first?.text("lock") == "19s")
   }
 
@@ -46,8 +47,11 @@ struct PostgresPatienceTests {
       ("postgres://u:p@h/d?secret", false), ("postgres://u:%zzsecret@h/d", false),
     ])
   func url(_ url: String, _ isGood: Bool) {
-    let fault = PostgresURL.fault(in: url)
-    #expect((fault == nil) == isGood)
-    #expect(fault?.contains("cret") != true, "\(fault ?? "")")
+    do {
+      _ = try ConnectionParameters(url: url)
+      #expect(isGood)
+    } catch {
+      #expect(!isGood && !error.reason.contains("cret"), "\(error.reason)")
+    }
   }
 }

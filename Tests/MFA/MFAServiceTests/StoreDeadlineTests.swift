@@ -4,6 +4,7 @@ import Locking
 @testable import MFADomain
 import MFAFixtures
 @testable import MFAStore
+import Postgres
 import PostgresServers
 import Testing
 
@@ -11,12 +12,12 @@ import Testing
 struct StoreDeadlineTests {
   /// Another process that holds the lock of all writers.
   private final class Holder {
-    private let connection: PostgresConnection
+    private let connection: StoreConnection
 
     init(_ url: String) throws {
-      connection = try PostgresConnection(url: url)
+      connection = try StoreConnection(url: url)
       try connection.execute("SET idle_in_transaction_session_timeout = 0")
-      try connection.execute("BEGIN; SELECT pg_advisory_xact_lock(\(0x6D6661))")
+      try connection.execute("BEGIN", "SELECT pg_advisory_xact_lock(\(0x6D6661))")
     }
 
     func release() throws { try connection.execute("COMMIT") }

@@ -64,7 +64,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
   private let trace: StatementTrace?
   // Used by one thread at a time: at first the one that migrates, then the write lane's or `queue`'s.
-  private var connection: PostgresConnection?
+  private var connection: StoreConnection?
   let queue = DispatchQueue(label: "mfa.store.postgres")
 
   /// The number of the lock that all writers of a database take: `mfa` in ASCII.
@@ -76,11 +76,11 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   }
 
   func transaction(_ body: (any SQLSession) throws -> Void) throws {
-    try within("BEGIN; SELECT pg_advisory_xact_lock(\(Self.lock))", body)
+    try within({ try $0.execute("BEGIN", "SELECT pg_advisory_xact_lock(\(Self.lock))") }, body)
   }
 
   func readTransaction<Value>(_ body: (any SQLSession) throws -> Value) throws -> Value {
-    try within("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body)
+    try within({ try $0.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") }, body)
   }
 
   /// How long a step to a new version may take: an index of a table with millions of rows takes minutes.
@@ -88,7 +88,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 
   /// Makes what tables there are not yet; of several servers that start at once, one does.
   func migrate(makesTables: Bool) throws {
-    connection = try PostgresConnection(url: url, patience: Self.patienceWithMigration)
+    connection = try StoreConnection(url: url, patience: Self.patienceWithMigration)
     // The next one is less patient.
     defer { connection = nil }
     try transaction { sql in
@@ -108,15 +108,17 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     }
   }
 
-  private func within<Value>(_ begin: String, _ body: (any SQLSession) throws -> Value) throws -> Value {
-    let connection = try self.connection ?? PostgresConnection(url: url)
+  private func within<Value>(
+    _ begin: (StoreConnection) throws -> Void, _ body: (any SQLSession) throws -> Value
+  ) throws -> Value {
+    let connection = try self.connection ?? StoreConnection(url: url)
     self.connection = connection
     defer { if connection.isBroken { self.connection = nil } }
     do {
-      try connection.execute(begin)
+      try begin(connection)
       let value = try body(PostgresSession(connection: connection).traced(by: trace))
       guard try connection.run("COMMIT", []).commandTag == "COMMIT" else {
-        throw PostgresConnection.Fault(code: "25P02", message: "the transaction was rolled back")
+        throw StoreFault(reason: "the transaction was rolled back")
       }
       return value
     } catch {
@@ -128,8 +130,8 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
 
 /// A transaction of PostgreSQL.
 struct PostgresSession: SQLSession {
-  let connection: PostgresConnection
+  let connection: StoreConnection
 
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int { try connection.run(sql, arguments).changes }
-  func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try connection.run(sql, arguments).rows() }
+  func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow] { try connection.run(sql, arguments).sqlRows() }
 }

@@ -1,8 +1,7 @@
-internal import AttestGate
-internal import CPostgres
+package import CPostgres
 
-/// What the server answered to one statement (a `PGresult`); values are in binary form.
-final class QueryResult {
+/// What the server answered to one statement (a `PGresult`), with values in binary form.
+package final class QueryResult {
   private let handle: OpaquePointer
 
   /// Takes over `handle`.
@@ -17,32 +16,41 @@ final class QueryResult {
 
   private var status: ExecStatusType { withPointer(PQresultStatus) }
 
+  /// Whether this is the end of a pipeline and not the answer to a statement.
   var isSync: Bool { status == PGRES_PIPELINE_SYNC }
 
   /// Whether the statement did its work.
-  var isSuccess: Bool { status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_SINGLE_TUPLE }
-
-  /// The server's own refusal; `nil` if there is none, also for statements that it left out because of an earlier one.
-  var refusal: ServerRefusal? {
-    guard status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE else { return nil }
-    // Neither the detail nor the statement, which may quote nonces and key ids.
-    let code = field(PG_DIAG_SQLSTATE)
-    return ServerRefusal(code: code ?? "", message: field(PG_DIAG_MESSAGE_PRIMARY) ?? "no message")
+  package var isSuccess: Bool {
+    status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_SINGLE_TUPLE
   }
 
-  /// The word for what was done: `COMMIT`, `ROLLBACK`.
-  var commandTag: String { withPointer { PQcmdStatus($0).map { String(cString: $0) } } ?? "" }
+  /// The error of this statement; `nil` if there is none. A statement that the server skipped because of an earlier error
+  /// has none of its own.
+  package var error: ServerError? {
+    guard status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE else { return nil }
+    let code = field(PG_DIAG_SQLSTATE)
+    return ServerError(code: code ?? "", message: field(PG_DIAG_MESSAGE_PRIMARY) ?? "no message")
+  }
 
-  /// How many rows a statement changed.
-  var changes: Int { withPointer { PQcmdTuples($0).flatMap { Int(String(cString: $0)) } } ?? 0 }
+  /// The word for what was done. After COMMIT it is `ROLLBACK` if the transaction had failed.
+  package var commandTag: String { withPointer { PQcmdStatus($0).map { String(cString: $0) } } ?? "" }
 
-  var rows: [ResultRow] { (0..<withPointer(PQntuples)).map { ResultRow(result: self, number: $0) } }
+  /// The number of rows that the statement changed.
+  package var changes: Int { withPointer { PQcmdTuples($0).flatMap { Int(String(cString: $0)) } } ?? 0 }
+
+  package var rows: [ResultRow] { (0..<withPointer(PQntuples)).map { ResultRow(result: self, number: $0) } }
+
+  /// Name and type of each column, in the order of the values.
+  package var columns: [(name: String, type: Oid)] {
+    (0..<withPointer(PQnfields)).map { column in
+      (withPointer { PQfname($0, column).map { String(cString: $0) } } ?? "", type(of: column))
+    }
+  }
 
   private func field(_ code: Int32) -> String? {
     withPointer { PQresultErrorField($0, code).map { String(cString: $0) } }
   }
 
-  /// The bytes of a value; `nil` for NULL.
   fileprivate func bytes(row: Int32, column: Int32) -> [UInt8]? {
     withPointer { result in
       guard column >= 0, column < PQnfields(result), PQgetisnull(result, row, column) == 0 else { return nil }
@@ -58,46 +66,33 @@ final class QueryResult {
   fileprivate func column(named name: String) -> Int32 { withPointer { PQfnumber($0, name) } }
 }
 
-/// An error that the server reported.
-struct ServerRefusal: Sendable, Hashable {
-  /// SQLSTATE, five characters (PostgreSQL's documentation, appendix A); empty if libpq itself found the fault.
-  let code: String
-  let message: String
-}
+/// A column whose value does not have the form that the schema states.
+package struct MalformedColumn: Error {
+  package let name: String
 
-/// A column whose value is not what the schema says.
-struct MalformedColumn: Error {
-  let name: String
-}
-
-extension StoreError {
-  /// What `body` reads of rows of `table`; a malformed column is `.corrupt`.
-  static func onMalformed<Value>(
-    _ table: String, _ body: () throws(MalformedColumn) -> Value
-  ) throws(StoreError) -> Value {
-    do throws(MalformedColumn) {
-      return try body()
-    } catch {
-      throw .corrupt(reason: "\(table).\(error.name) is malformed")
-    }
-  }
+  package init(name: String) { self.name = name }
 }
 
 /// One row of an answer.
-struct ResultRow {
+package struct ResultRow {
   fileprivate let result: QueryResult
   fileprivate let number: Int32
 
-  /// What `make` makes of the value of `column`; NULL, another type and what `make` refuses are malformed.
-  func read<Stored: BinaryValue, Value>(
+  /// The bytes of the value in the column with that index; `nil` for NULL.
+  package func bytes(at column: Int) -> [UInt8]? { result.bytes(row: number, column: Int32(column)) }
+
+  /// Returns what `make` makes of the value in `column`.
+  ///
+  /// - Throws: `MalformedColumn` for NULL, for a value of another type, and where `make` returns `nil`.
+  package func read<Stored: BinaryValue, Value>(
     _ column: String, _ make: (Stored) -> Value?
   ) throws(MalformedColumn) -> Value {
     guard let value = try readIfPresent(column, make) else { throw MalformedColumn(name: column) }
     return value
   }
 
-  /// As `read`, but NULL is `nil`. A damaged value never passes for an absent one.
-  func readIfPresent<Stored: BinaryValue, Value>(
+  /// Like `read`, but returns `nil` for NULL. A damaged value throws: it never passes for an absent one.
+  package func readIfPresent<Stored: BinaryValue, Value>(
     _ column: String, _ make: (Stored) -> Value?
   ) throws(MalformedColumn) -> Value? {
     let position = result.column(named: column)

@@ -1,9 +1,8 @@
 internal import CPostgres
 
-/// Where the database is and how it is reached, as libpq takes it: everything in the URL goes to libpq, hosts, TLS and
-/// `target_session_attrs` included.
+/// How to reach a database. Everything in the URL goes to libpq: hosts, TLS and `target_session_attrs` included.
 public struct ConnectionParameters: Sendable, Hashable {
-  /// Why a URL is none of libpq's. The text does not repeat what may be a secret.
+  /// A URL that libpq does not accept. The text repeats nothing that may be a secret.
   public struct Malformed: Error, Sendable, Hashable {
     public let reason: String
   }
@@ -12,22 +11,26 @@ public struct ConnectionParameters: Sendable, Hashable {
   public let place: String
   let values: [String: String]
 
-  /// What libpq is given unless the URL says otherwise: an attempt ends after 3 seconds for each host, only a server that
-  /// takes writes will do, and a peer that is silent is given up long before the kernel would.
+  /// What libpq is given unless the URL says otherwise. An attempt to connect ends after 3 seconds for each host, only a
+  /// server that accepts writes will do, and a silent peer is given up long before the kernel would give it up.
   private static let standard = [
-    "application_name": "sallyport", "connect_timeout": "3", "target_session_attrs": "read-write",
-    "keepalives_idle": "10", "keepalives_interval": "3", "keepalives_count": "3", "tcp_user_timeout": "10000",
+    "connect_timeout": "3", "target_session_attrs": "read-write", "keepalives_idle": "10",
+    "keepalives_interval": "3", "keepalives_count": "3", "tcp_user_timeout": "10000",
   ]
 
   /// - Parameters:
   ///   - url: `postgres://user@host1:5432,host2/name?sslmode=verify-full` (PostgreSQL's documentation, section 34.1.1.2).
-  ///   - password: goes before one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`.
-  public init(url: String, password: String? = nil) throws(Malformed) {
+  ///   - password: takes precedence over one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`.
+  ///   - applicationName: what the server shows for the connection.
+  /// - Throws: `Malformed` for a URL that libpq rejects, or that can be read in more than one way.
+  public init(
+    url: String, password: String? = nil, applicationName: String = "sallyport"
+  ) throws(Malformed) {
     guard Self.isUnambiguous(url) else {
       throw Malformed(
         reason: """
-          user or password hold an @, / or ? that is not encoded, or the text is not a URL: \
-          write %40, %2F and %3F, or put the password in store.password_file
+          the user or the password contains an @, / or ? that is not percent-encoded, or the text is not a URL: \
+          write %40, %2F and %3F
           """)
     }
     var values = try Self.parse(url)
@@ -35,7 +38,8 @@ public struct ConnectionParameters: Sendable, Hashable {
     if let password { values["password"] = password }
     place = Self.place(values)
     // libpq's own variables (PGSSLMODE and the like) stay in force: they stand between the URL and these.
-    self.values = Self.standard.merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
+    self.values = Self.standard.merging(["application_name": applicationName]) { $1 }
+      .merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
   }
 
   /// Whether there is one way to read `url`: at most one `@`, and no `/` or `?` before it. With another `@`, libpq would
@@ -47,8 +51,8 @@ public struct ConnectionParameters: Sendable, Hashable {
     return !body[..<sign].contains { "@/?".contains($0) }
   }
 
-  /// Requires ports that are numbers and a database name that is a name: what else stands there may be a secret, and
-  /// both are printed.
+  /// Requires ports that are numbers and a database name that is a name: anything else there may be a secret, and both are
+  /// printed.
   private static func requirePlace(_ values: [String: String]) throws(Malformed) {
     let ports = (values["port"] ?? "").split(separator: ",")
     guard ports.allSatisfy({ UInt16($0).map { $0 > 0 } == true }) else {
@@ -64,7 +68,7 @@ public struct ConnectionParameters: Sendable, Hashable {
     var message: UnsafeMutablePointer<CChar>?
     guard let options = PQconninfoParse(url, &message) else {
       defer { PQfreemem(message) }
-      throw Malformed(reason: withoutQuotes(message.map { String(cString: $0) } ?? "out of memory"))
+      throw Malformed(reason: discreet(message.map { String(cString: $0) } ?? "out of memory", known: []))
     }
     defer { PQconninfoFree(options) }
     var values: [String: String] = [:]
@@ -77,11 +81,22 @@ public struct ConnectionParameters: Sendable, Hashable {
     return values
   }
 
-  /// libpq quotes the place of the fault, which may hold a password.
-  private static func withoutQuotes(_ message: String) -> String {
-    message.split(separator: "\"", omittingEmptySubsequences: false).enumerated()
-      .map { $0.offset.isMultiple(of: 2) ? String($0.element) : "…" }
-      .joined().split(whereSeparator: \.isNewline).joined(separator: "; ")
+  /// A message of libpq's about these parameters, without what it quotes of a secret.
+  func discreet(_ message: String) -> String {
+    Self.discreet(message, known: ["host", "hostaddr", "user", "dbname"].compactMap { values[$0] })
+  }
+
+  /// `message` on one line. A quoted part is replaced by `…` unless it is one of `known`: libpq quotes the place of a fault,
+  /// which may be a part of a password that was taken for something else.
+  private static func discreet(_ message: String, known: [String]) -> String {
+    let parts = message.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
+    let quotes = parts.indices.filter { !$0.isMultiple(of: 2) }.map { parts[$0] }
+    let lines = { (text: String) in text.split(whereSeparator: \.isNewline).joined(separator: "; ") }
+    guard let first = parts.first, let last = parts.last, !quotes.allSatisfy(known.contains) else {
+      return lines(message)
+    }
+    // A secret may hold a quotation mark itself, so nothing between the first and the last one is kept.
+    return lines(first + "…" + last)
   }
 
   private static func place(_ values: [String: String]) -> String {
