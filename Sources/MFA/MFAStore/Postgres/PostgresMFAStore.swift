@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Locking
 public import MFADomain
+internal import Postgres
 
 /// The backend's memory in a PostgreSQL database, for several machines.
 ///
