@@ -132,7 +132,7 @@ extension EventLoop {
     forward.keepsConnection = false
     guard forward.response != nil else {
       if repeatForward(session, forward) { return }
-      let reason = session.pointee.ends[1].link.failure ?? "the connection was closed before the response"
+      let reason = session.pointee.ends[1].link.failure ?? "the connection closed before the response"
       forwardFailed(session, forward, .misbehaved(reason))
       return
     }

@@ -27,7 +27,7 @@ final class Endpoint {
     }
   }
 
-  /// Tells the service that the connection is closed.
+  /// Reports the closed connection to the service.
   func finished() { conversation?.closed(code: ending.code, reason: ending.reason) }
 }
 

@@ -189,7 +189,7 @@ extension EventLoop {
     guard slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
     if exchange.refusal != nil { readRefusal(session, exchange, hasEnded: reception.ended) }
     guard reception.ended, slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
-    upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection was closed before the response"))
+    upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection closed before the response"))
   }
 
   private func parseUpgradeAnswer(_ session: SessionRef, _ exchange: Exchange) {
