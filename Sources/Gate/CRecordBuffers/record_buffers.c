@@ -1,8 +1,8 @@
 // Keeps buffers for TLS records per thread, so that OpenSSL does not allocate one for each record.
 //
-// With SSL_MODE_RELEASE_BUFFERS an idle connection keeps no record buffer: OpenSSL allocates one of a little over 16 KiB
-// for each read and each write, and frees it at once. For malloc this is a large block that it splits and merges every
-// time. Here each thread keeps its last few buffers. All other sizes go to malloc.
+// With SSL_MODE_RELEASE_BUFFERS an idle connection keeps no record buffer: OpenSSL allocates one of a little over
+// 16 KiB for each read and each write, and frees it at once. For malloc this is a large block that it splits and
+// merges every time. Here each thread keeps its last few buffers. All other sizes go to malloc.
 //
 // This is C because Swift has no thread-local variables and OpenSSL requires C functions.
 

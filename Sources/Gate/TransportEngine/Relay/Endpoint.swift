@@ -200,7 +200,7 @@ extension EventLoop {
     limitPatience(session, to: closePatience)
   }
 
-  // MARK: Ends
+  // MARK: Closing
 
   func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
     guard let endpoint = session.pointee.endpoint else { return }
