@@ -1,10 +1,10 @@
-// Memory for TLS records, without the price of asking for it.
+// Keeps buffers for TLS records per thread, so that OpenSSL does not allocate one for each record.
 //
-// With SSL_MODE_RELEASE_BUFFERS an idle connection keeps no record buffer: OpenSSL allocates one of 16 KiB and some for
-// each read and each write, and frees it at once. For malloc that is a large block, cut from its neighbour and merged
-// with it again every time. Here each thread keeps the last few of them aside. Everything else goes to malloc.
+// With SSL_MODE_RELEASE_BUFFERS an idle connection keeps no record buffer: OpenSSL allocates one of a little over
+// 16 KiB for each read and each write, and frees it at once. For malloc this is a large block that it splits and
+// merges every time. Here each thread keeps its last few buffers. All other sizes go to malloc.
 //
-// In C, since Swift has no variables of a thread, and OpenSSL asks for C functions.
+// This is C because Swift has no thread-local variables and OpenSSL requires C functions.
 
 #include "CRecordBuffers.h"
 
@@ -15,13 +15,13 @@
 
 enum {
   least_size = 16 << 10,
-  // SSL3_RT_MAX_PLAIN_LENGTH and all that a record may add to it, with room.
+  // SSL3_RT_MAX_PLAIN_LENGTH plus the maximum overhead of a record, rounded up.
   buffer_size = 20 << 10,
-  // Tells such a block from almost all others without asking malloc for its size.
+  // Distinguishes a record buffer from almost all other blocks without asking malloc for the size.
   alignment = 4 << 10,
-  // What malloc may add to a block.
+  // The bytes that malloc may add to a block.
   slack = alignment,
-  // One that is read into and one that is written from.
+  // One for reading and one for writing.
   most_kept = 2,
 };
 
@@ -36,7 +36,7 @@ static void *take(size_t size, const char *file, int line) {
   return kept.count > 0 ? kept.blocks[--kept.count] : aligned_alloc(alignment, buffer_size);
 }
 
-// The size of a block decides what it may be used for, not its allocator.
+// Decides by alignment and size only: any block of the right size may be reused, even one that malloc allocated.
 static int is_record_buffer(void *block) {
   if ((uintptr_t)block % alignment != 0) return 0;
   size_t size = malloc_usable_size(block);

@@ -1,6 +1,7 @@
 extension Engine {
-  /// Returns `true` once every loop has come round to a new job, `false` if one has ended. It waits as long as the busiest
-  /// of them needs: for ever, if one is stuck.
+  /// Runs an empty job on every loop and returns `true` when all have run it; `false` if a loop has stopped.
+  ///
+  /// Waits as long as the busiest loop needs, and never returns while a loop is stuck.
   public func turnAround() async -> Bool {
     for loop in loops {
       let isRunning = await withCheckedContinuation { continuation in

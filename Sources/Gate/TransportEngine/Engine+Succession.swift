@@ -2,18 +2,18 @@ internal import Glibc
 internal import Locking
 public import Transport
 
-// How one process serves on where another one did. Copies first, so that a successor which does not come up has changed
-// nothing; then the sockets are shared, and this engine stops to listen.
+// Graceful upgrade: hands the listening sockets to a new process. The descriptors are copied first, so that a new
+// process that fails to start changes nothing. Then the sockets are shared and this engine stops listening.
 extension Engine {
-  /// Where the socket `descriptor` listens; `nil` if it is no listening stream socket.
+  /// Returns the address at which the socket `descriptor` listens; `nil` if it is not a listening stream socket.
   public static func address(ofListening descriptor: Int32) -> SocketAddress? {
     Socket.isListening(descriptor) ? Socket.localAddress(of: descriptor) : nil
   }
 
-  /// A copy of each listening socket's descriptor, for a process that succeeds this one; the caller closes them.
+  /// Returns a copy of each listening socket's descriptor, for the new process. The caller closes the copies.
   ///
-  /// Loops that share a socket count once. Empty if this engine does not listen any more, or if there are no descriptors
-  /// left.
+  /// Loops that share a socket yield one copy. Empty if this engine no longer listens; incomplete if the
+  /// process runs out of descriptors.
   public func socketCopies() async -> [Int32] {
     var copies: [Int32] = []
     var sockets: Set<UInt> = []
@@ -36,8 +36,10 @@ extension Engine {
     return copies
   }
 
-  /// From now on another process listens on the same sockets: `stopListening` and `drain` leave connections that are
-  /// not accepted yet to it, and the file of a Unix socket stays.
+  /// Marks the listening sockets as shared with another process.
+  ///
+  /// Afterwards `stopListening` and `drain` leave connections that are not yet accepted to the other process, and the
+  /// file of a Unix socket stays.
   public func shareSockets() async {
     file.withLock { $0 = nil }
     for loop in loops {

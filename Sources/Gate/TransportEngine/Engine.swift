@@ -2,70 +2,75 @@ internal import Glibc
 internal import Locking
 public import Transport
 
-/// How the engine treats connections before anything is decided about them.
+/// Limits on connections and requests. They apply before the responder decides.
 public struct EngineLimits: Sendable, Hashable {
-  /// From the accepted connection to the end of the TLS handshake.
+  /// The time from accepting the connection to the end of the TLS handshake.
   public var handshakeTimeout: Duration = .seconds(10)
-  /// From the first byte of a head to its last, and on a new connection from the handshake on.
+  /// The time from the first byte of a request head to its last. On a new connection it starts
+  /// with the end of the handshake.
   public var headTimeout: Duration = .seconds(10)
-  /// From the end of the head to the end of the body.
+  /// The time from the end of the head to the end of the body.
   public var bodyTimeout: Duration = .seconds(10)
-  /// How long a connection may stay open between two requests.
+  /// How long a connection may stay open without a request.
   public var keepAliveTimeout: Duration = .seconds(60)
-  /// How long the responder may take.
+  /// How long the responder may take to decide.
   public var decisionTimeout: Duration = .seconds(30)
-  /// How long an end may take to answer a Close or to close its socket.
+  /// How long a peer may take to answer a Close frame or to close its socket.
   public var closeTimeout: Duration = .seconds(5)
-  /// The same for a session whose right has ended (3003, or its greatest age), never more than `closeTimeout`: then both
-  /// sockets are cut, also inside a frame. With a second until a change of the store is noticed, and the tick of a timer,
-  /// such a session is over within 2 s.
+  /// The same for a session that the gate closes because its key was revoked (3003) or its maximum age is reached;
+  /// capped by `closeTimeout`. Afterwards both sockets are closed, even inside a frame.
+  ///
+  /// A change in the store is noticed within a second. With the resolution of the timers, such
+  /// a session ends within 2 s.
   public var lostRightTimeout: Duration = .milliseconds(700)
-  /// Bytes of a request's body.
+  /// The maximum size of a request body in bytes.
   public var maxBody = 64 << 10
-  /// Requests on one connection.
+  /// The maximum number of requests on one connection.
   public var maxRequests = 1000
-  /// Connections of one address at a time, `nil` for any number; further ones are closed before TLS.
+  /// The maximum number of simultaneous connections from one address; `nil` for no limit. Connections over the
+  /// limit are closed before TLS.
   public var connectionsPerAddress: Int?
 
   public init() {}
 }
 
-/// What an operator should know and no request tells.
+/// An event that concerns the operator and belongs to no request.
 public enum EngineEvent: Sendable, Hashable {
-  /// A connection has come so far that requests can be made; how long that took from its acceptance on.
+  /// A connection is ready for requests. The duration runs from accepting the connection.
   case handshakeCompleted(Duration)
-  /// A TLS handshake did not succeed. `commonName` is what a certificate that was refused calls its owner, in ASCII and at
-  /// most 64 characters, others escaped.
+  /// A TLS handshake failed. `commonName` is the common name in a rejected client certificate: ASCII, other
+  /// characters escaped, at most 64 characters of the name.
   case handshakeFailed(address: SocketAddress, reason: String, commonName: String? = nil)
-  /// No descriptors or no memory for another connection; the listener waits a moment and goes on.
+  /// The process has no descriptors or no memory for another connection. The listener pauses
+  /// for a moment and continues.
   case acceptPaused(reason: String)
-  /// A connection was closed before anything else.
+  /// A connection was closed before TLS and before any request.
   case connectionRefused(ConnectionRefusal, address: SocketAddress, detail: String? = nil)
 }
 
-/// Why a connection was not taken on.
+/// Why a connection was refused.
 public enum ConnectionRefusal: String, Sendable, Hashable, CaseIterable {
-  /// The address has as many as it may have.
+  /// The address has reached its connection limit.
   case tooManyOfAddress = "per_ip"
-  /// A PROXY header is asked for, and this address is not among those that are believed.
+  /// A PROXY header is required, and the connection does not come from a trusted proxy.
   case untrustedProxy = "proxy_untrusted"
-  /// What came is no PROXY header of an allowed version.
+  /// The connection does not begin with a PROXY header of an allowed version.
   case malformedProxyHeader = "proxy_header"
-  /// The PROXY header did not come in time.
+  /// The PROXY header did not arrive in time.
   case slowProxyHeader = "proxy_time"
 }
 
-/// What all loops of an engine work with.
+/// The configuration and state that all loops of an engine share.
 final class SessionService: Sendable {
   let responder: any RequestResponder
   /// `nil` for a listener without TLS.
   let tls: ServerTLS?
   let limits: EngineLimits
-  /// `nil`: connections are their clients' own.
+  /// The trusted proxies; `nil` if clients connect directly.
   let proxies: ProxyProtocol?
   let report: @Sendable (EngineEvent) -> Void
   let upstreamTLS = UpstreamTLSCache()
-  /// The same for as long as the engine lives.
+  /// Stays the same when the configuration is replaced.
   let connections: ConnectionCounts
 
   init(
@@ -85,40 +90,43 @@ final class SessionService: Sendable {
   }
 }
 
-/// A server: loops on threads of their own, listening at one address.
+/// A server that listens at one address and runs event loops, each on its own thread.
 ///
-/// A WebSocket gate in the narrow sense: it ends TLS, reads HTTP/1.1 heads, asks the responder, and relays what was
-/// admitted. Every connection belongs to one loop for its whole life; there is no thread per connection.
+/// It terminates TLS, reads HTTP/1.1 request heads, asks the responder, and relays admitted requests. Every
+/// connection belongs to one loop for its whole life; there is no thread per connection.
 public final class Engine: Sendable {
   /// Why an engine did not start.
   public struct StartFault: Error, Sendable, CustomStringConvertible {
     public let description: String
-    /// The system's error number; 0 where it gave none.
+    /// The system's error number; 0 if there is none.
     let number: Int32
-    /// Another process listens at the address.
+    /// Whether another process already listens at the address.
     public var isAddressInUse: Bool { number == EADDRINUSE }
-    /// The port, or the folder of the socket, is not for this user.
+    /// Whether this user may not use the port or the folder of the socket.
     public var isForbidden: Bool { number == EACCES || number == EPERM }
   }
 
-  /// Where it listens, with the port that the kernel chose if none was asked for.
+  /// The address at which the engine listens. Its port is the one that the kernel chose if port 0 was requested.
   public let address: SocketAddress
 
   let loops: [EventLoop]
   private let service: Guarded<SessionService>
-  /// Of an engine that listens at a Unix socket, until it stops to, or shares it.
+  /// The file of a Unix socket; `nil` once the engine stops listening or shares the socket.
   let file: Guarded<UnixSocketFile?>
 
-  /// Starts to listen and to serve.
+  /// Starts listening and serving.
   ///
   /// - Parameters:
-  ///   - address: where to listen. `::` takes IPv4 as well; on a machine without IPv6 it means `0.0.0.0`. A Unix socket
-  ///     is for this user alone (mode 0600) and replaces one that a process left behind; its file goes with the engine.
-  ///   - loops: how many threads serve, at least 1; one a core is the best there is. A Unix socket has one.
+  ///   - address: Where to listen. `::` also accepts IPv4; on a machine without IPv6 it means `0.0.0.0`. A Unix
+  ///     socket is accessible to this user only (mode 0600) and replaces a stale socket file; the engine
+  ///     removes its file when it stops.
+  ///   - loops: The number of threads that serve, at least 1; one per core is best. A Unix socket uses one.
   ///   - tls: `nil` serves without TLS, for tools on loopback.
-  ///   - proxies: if given, each connection begins with a PROXY header, ahead of TLS, and only from these.
-  ///   - accepts: `false`: who connects waits until `startAccepting()`.
-  ///   - report: told what no request tells; called on loops, must not block.
+  ///   - proxies: If set, every connection must come from one of these proxies and begin with a
+  ///     PROXY header, before TLS.
+  ///   - accepts: `false` leaves new connections in the queue until `startAccepting()`.
+  ///   - report: Receives the events that belong to no request. Called on the loops; must not block.
+  /// - Throws: `StartFault` if the socket or the loops cannot be created.
   public convenience init(
     listeningAt address: SocketAddress, loops count: Int, tls: ServerTLS?, responder: any RequestResponder,
     limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil, accepts: Bool = true,
@@ -135,12 +143,13 @@ public final class Engine: Sendable {
     try self.init(sockets, service, accepts: accepts)
   }
 
-  /// Starts to serve on sockets that listen already: systemd's, or those of the process that this one succeeds.
+  /// Starts serving on sockets that already listen: from systemd, or from the old process of a graceful upgrade.
   ///
-  /// The engine takes the descriptors over. Others may hold the same sockets: when it ends it leaves those who have not
-  /// been accepted yet to them.
+  /// The engine takes ownership of the descriptors. Other processes may hold the same sockets: when the engine stops
+  /// listening, it leaves connections that are not yet accepted to them.
   ///
-  /// - Parameter ownsFile: whether the file of a Unix socket goes with this engine, as one of its own making does.
+  /// - Parameter ownsFile: Whether the engine removes the file of a Unix socket when it stops.
+  /// - Throws: `StartFault` if a descriptor is not a listening stream socket, or the loops cannot be created.
   public convenience init(
     inheriting descriptors: [Int32], ownsFile: Bool = false, loops count: Int, tls: ServerTLS?,
     responder: any RequestResponder, limits: EngineLimits = EngineLimits(), proxies: ProxyProtocol? = nil,
@@ -176,7 +185,7 @@ public final class Engine: Sendable {
     if accepts { startAccepting() }
   }
 
-  /// Takes on those who have connected and those who will, after an `init` that did not. Call it once.
+  /// Accepts the connections in the queue and new ones, after an `init` with `accepts: false`. Call it once.
   public func startAccepting() {
     for loop in loops {
       loop.execute { loop in
@@ -185,10 +194,10 @@ public final class Engine: Sendable {
     }
   }
 
-  // A write to a socket whose reader is gone is an error to handle, not a signal to die of.
+  // Writing to a socket whose peer has closed must return an error and not kill the process.
   private static let ignoresBrokenPipes: Void = { signal(SIGPIPE, SIG_IGN) }()
 
-  /// All of them, or none.
+  /// Starts `count` loops; stops the ones that run if a later one cannot start.
   private static func startLoops(_ count: Int, service: SessionService) throws(SystemCallError) -> [EventLoop] {
     let resolver = Resolver()
     var running: [EventLoop] = []
@@ -221,22 +230,30 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Reads the authorities that `upstream` is verified with, so that a broken file shows at the start.
+  /// Reads the authorities that verify `upstream`, so that a broken file is found at start.
+  ///
+  /// - Throws: `ServerTLS.Fault` if the authorities cannot be read.
   public func prepare(_ upstream: Upstream) throws(ServerTLS.Fault) {
     try service.withLock(\.self).prepare(upstream)
   }
 
-  /// Replaces what decides: `responder` for new requests, and `tls` for new connections.
+  /// Replaces the configuration: `responder` decides from now on, and new connections use `tls`.
   ///
-  /// Sessions continue as they were begun, and the responder that was asked about a request answers it; the next
-  /// request of a connection is for the new one. The new responder sees a client's certificate only if all
-  /// authorities that it was verified with are still configured; a new certificate of the server changes nothing.
-  /// Files of authorities are read again. When this returns, every loop has changed over. Of two concurrent calls
-  /// either may come last on a loop, so make them one after the other.
+  /// When this returns, every loop uses the new configuration. If two calls overlap, either may be the last one on a
+  /// loop, so callers must serialize them.
+  ///
+  /// - Open sessions continue unchanged. A request that is being decided gets the response of its responder. The next
+  ///   request of a connection goes to the new responder.
+  /// - The new responder sees a client certificate only if all authorities that verified it are still configured. A
+  ///   new server certificate has no effect on open connections.
+  /// - Files of authorities are read again.
   ///
   /// - Parameters:
-  ///   - limits: for new connections; `nil` leaves them as they are. Open connections stay, and count.
-  ///   - upstreams: their authorities are read before anything changes, so that a broken file changes nothing.
+  ///   - limits: The limits for new connections; `nil` keeps the current ones. Open connections
+  ///     stay open and are counted.
+  ///   - upstreams: The upstreams whose authorities are read before anything changes, so that a
+  ///     broken file changes nothing.
+  /// - Throws: `ServerTLS.Fault` if the authorities of an upstream cannot be read. Nothing has changed then.
   public func replace(
     responder: any RequestResponder, tls: ServerTLS?, limits: EngineLimits? = nil, upstreams: [Upstream] = []
   ) async throws(ServerTLS.Fault) {
@@ -251,7 +268,7 @@ public final class Engine: Sendable {
         let isAccepted = loop.execute { loop in
           loop.service = new
           loop.countConnections(in: new)
-          // Those that are busy are not kept either: they were verified with the authorities of before.
+          // Upstream connections in use are not pooled later either: the previous authorities verified them.
           for kept in loop.keptUpstreams.all { kept.leave(loop) }
           continuation.resume()
         }
@@ -260,11 +277,11 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Stops listening, and continues to serve open connections: sessions until they end, other connections until the
-  /// next answer.
+  /// Stops listening and continues to serve open connections: sessions until they end, other connections
+  /// until their next response.
   ///
-  /// A connection that is not accepted yet is left to the processes that share the sockets; if there are none, it is
-  /// accepted. The call may be repeated.
+  /// Connections that are not yet accepted are left to other holders of the sockets; if there are none, they are
+  /// accepted. May be called again.
   public func stopListening() async {
     removeFile()
     for loop in loops {
@@ -278,11 +295,11 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Stops to listen, closes every session with `code`, and returns when all are gone or `timeout` has passed.
+  /// Stops listening, closes every session with `code`, and returns when all are closed or `timeout` has passed.
   ///
-  /// It may be called again: the first call's code and timeout count.
+  /// If it is called again, the code and timeout of the first call apply.
   ///
-  /// - Returns: how many sessions had to be cut off.
+  /// - Returns: The number of connections that are still open.
   @discardableResult
   public func drain(
     _ code: CloseCode = .goingAway, reason: String = "the gate is shutting down", timeout: Duration
@@ -293,7 +310,7 @@ public final class Engine: Sendable {
         group.addTask {
           await withCheckedContinuation { continuation in
             let isAccepted = loop.execute { loop in
-              // Those who have connected already are bidden farewell like the others, not reset.
+              // Connections in the queue get a lingering close like the others, not a reset.
               loop.stopListening()
               loop.startDraining(
                 Drain(
@@ -308,7 +325,7 @@ public final class Engine: Sendable {
     }
   }
 
-  /// As `stop()`, and returns when the threads are at their end and every session has been told of its own.
+  /// Stops like `stop()`, and returns when the threads have finished and every session has received its end callback.
   public func end() async {
     stop()
     for loop in loops {
@@ -316,7 +333,7 @@ public final class Engine: Sendable {
     }
   }
 
-  /// Ends everything at once. The threads end a moment later, and take their listening sockets with them.
+  /// Closes everything at once. The threads finish a moment later and close their listening sockets.
   public func stop() {
     removeFile()
     for loop in loops { loop.execute { $0.stop() } }

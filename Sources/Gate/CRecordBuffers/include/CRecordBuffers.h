@@ -1,12 +1,12 @@
 #ifndef SALLYPORT_CRECORDBUFFERS_H
 #define SALLYPORT_CRECORDBUFFERS_H
 
-/// Has OpenSSL keep the buffers of records aside for each thread, from now on, in this process.
+/// Makes OpenSSL reuse record buffers per thread, from now on, in the whole process.
 ///
-/// 0 if OpenSSL has allocated something already: then all stays as it was.
+/// Returns 1, or 0 if OpenSSL has already allocated memory. Nothing changes in that case.
 int sallyport_keep_record_buffers(void);
 
-/// Frees what was kept aside for the calling thread, which is about to end.
+/// Frees the record buffers that are kept for the calling thread. Call it just before the thread exits.
 void sallyport_free_record_buffers(void);
 
 #endif

@@ -2,23 +2,23 @@ internal import COpenSSL
 internal import Glibc
 internal import Transport
 
-/// What a client offered in its opening handshake.
+/// The parameters of a client's opening handshake.
 struct ClientHandshake: Sendable {
   let key: String
   let subprotocols: [String]
   let maxMessage: Int
 }
 
-/// A connection that the engine opened for itself. Its loop's thread alone touches it.
+/// A connection that the engine opened for itself. Only its loop's thread touches it.
 final class ClientChannel: LoopChannel {
   typealias Callback<Value> = @Sendable (Result<Value, ClientFault>) -> Void
 
-  /// What the caller is waiting for.
+  /// The operation that the caller is waiting for.
   enum Wish {
     case connection(Callback<Void>)
     case response(to: String, Callback<Response>)
     case upgrade(ClientHandshake, Callback<Response>)
-    /// All that comes until the connection ends or the time is up, in good form or not.
+    /// Everything that arrives until the connection closes or the time is up, valid or not.
     case everything(Callback<RawAnswer>)
   }
 
@@ -29,19 +29,19 @@ final class ClientChannel: LoopChannel {
   let name: String
   private let tls: ClientTLS?
   private var addresses: ArraySlice<SocketAddress> = []
-  private var lastError = "no address"
+  private var lastError = "no address found"
   private(set) var phase = Phase.resolution
   var link = Link()
   private var wish: Wish?
-  /// When patience with the wish runs out.
+  /// The deadline of the current operation.
   private var deadline: Milliseconds = 0
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
   private var inbox: [UInt8] = []
   private var answer: (head: ResponseHead, body: BodyReader)?
   var socket: ClientSocketState?
-  /// The reader of the WebSocket that is used instead of `socket`.
+  /// The driver's socket, which reads the WebSocket instead of `socket`.
   var driven: DrivenSocket?
-  /// Why the connection is closed, once it is.
+  /// Why the connection was closed; `nil` while it is open.
   private var ending: ClientFault?
 
   init(host: String, port: UInt16, tls: ClientTLS?, name: String) {
@@ -57,15 +57,16 @@ final class ClientChannel: LoopChannel {
     timer.deallocate()
   }
 
-  // MARK: Wishes
+  // MARK: Operations
 
-  /// `false` if the request was refused and its caller was told: nothing may be sent for it then.
+  /// Starts an operation. Returns `false` if it was refused and its callback has received the error;
+  /// nothing may be sent for it then.
   @discardableResult
   func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) -> Bool {
     let isPossible = if case .connection = wish { phase == .resolution } else { phase == .ready && self.wish == nil }
     guard isPossible else {
-      // The alert of a server that refuses a certificate comes behind the handshake (RFC 8446, 4.4.2.4), and often before
-      // anything is wished for.
+      // A server that rejects a client certificate sends its alert after the handshake (RFC 8446, 4.4.2.4), often
+      // before any operation has started. So the reason for closing is reported here.
       Self.fail(wish, ending ?? .misused("the connection is busy"))
       return false
     }
@@ -75,7 +76,7 @@ final class ClientChannel: LoopChannel {
   }
 
   func setDeadline(after timeout: Duration, in loop: EventLoop) {
-    // A closed channel has left the loop: nothing of it may stay in the wheel.
+    // A closed channel has left the loop: its timer must not return to the wheel.
     guard phase != .closed else { return }
     timer.pointee.slot = token.slot
     deadline = monotonicMilliseconds() + max(1, timeout.milliseconds)
@@ -93,7 +94,7 @@ final class ClientChannel: LoopChannel {
     }
   }
 
-  /// Closes the connection and reports the reason to the waiting caller.
+  /// Closes the connection and fails the current operation with `fault`.
   func end(_ fault: ClientFault, in loop: EventLoop) {
     guard phase != .closed else { return }
     phase = .closed
@@ -131,7 +132,7 @@ final class ClientChannel: LoopChannel {
     }
   }
 
-  /// Goes to an address that needs no resolution.
+  /// Connects to an address that needs no resolution.
   func connect(to address: SocketAddress, in loop: EventLoop) {
     addresses = [address]
     phase = .connection
@@ -156,8 +157,8 @@ final class ClientChannel: LoopChannel {
     end(.unreachable(lastError), in: loop)
   }
 
-  /// Each address has an equal share of the time that is left: one that is silent must not use up what the others would
-  /// need.
+  /// Gives each address an equal share of the remaining time, so that a silent one does not use
+  /// the time of the others.
   private func shareTime(in loop: EventLoop) {
     let now = monotonicMilliseconds()
     guard !addresses.isEmpty, deadline > now else { return }
@@ -250,15 +251,15 @@ final class ClientChannel: LoopChannel {
     }
   }
 
-  /// What was wrong with the server's certificate, if that was it.
+  /// The verification error of the server's certificate; `nil` if there is none.
   private var certificateFault: String? {
     guard let tls = link.tls else { return nil }
     let result = SSL_get_verify_result(tls)
     guard result != X509_V_OK, let text = X509_verify_cert_error_string(result) else { return nil }
-    return "the server's certificate does not hold for \(name): \(String(cString: text))"
+    return "the server's certificate is not valid for \(name): \(String(cString: text))"
   }
 
-  /// Watches for what is due, and ends a connection that failed.
+  /// Watches for the needed events; closes a connection that has failed.
   func update(in loop: EventLoop) {
     guard link.isOpen else { return }
     if let failure = link.failure {
@@ -291,7 +292,7 @@ final class ClientChannel: LoopChannel {
     update(in: loop)
   }
 
-  // MARK: Answers
+  // MARK: Responses
 
   private func readAnswer(hasEnded: Bool, in loop: EventLoop) {
     if case .everything = wish {
@@ -308,21 +309,22 @@ final class ClientChannel: LoopChannel {
       answer = (head, body)
       if body.isComplete { answered(head, body.body, in: loop) }
     } catch {
-      end(.malformed("the body of the answer is broken or too large"), in: loop)
+      end(.malformed("the response body is malformed or too large"), in: loop)
     }
   }
 
-  /// A server that speaks another protocol now has said what there was to say.
+  /// Reads raw bytes until the server has switched protocols or sent more than 1 MiB.
   private func readEverything(in loop: EventLoop) {
     let text = String(decoding: inbox.prefix(64 << 10), as: UTF8.self)
     let hasSwitched = text.hasPrefix("HTTP/1.") && text.dropFirst(8).hasPrefix(" 101 ") && text.contains("\r\n\r\n")
-    if hasSwitched || inbox.count > 1 << 20 { end(.lost("enough was read"), in: loop) }
+    if hasSwitched || inbox.count > 1 << 20 { end(.lost("the raw exchange is complete"), in: loop) }
   }
 
-  /// Bytes that arrive without a request must not become the answer to the next one.
+  /// Closes the connection if bytes arrive while no operation waits: they must not become the
+  /// response to the next request.
   private func refuseUnasked(in loop: EventLoop) {
     if phase == .ready && wish == nil && !inbox.isEmpty {
-      end(.malformed("the server answered without a request"), in: loop)
+      end(.malformed("the server sent a response without a request"), in: loop)
     }
   }
 
@@ -341,7 +343,7 @@ final class ClientChannel: LoopChannel {
         }
         if head.status < 200 { continue }
         guard let body = try? BodyReader(framing(of: head), limit: 1 << 20, extras: .dropped) else {
-          end(.malformed("the answer is longer than 1 MiB"), in: loop)
+          end(.malformed("the response is longer than 1 MiB"), in: loop)
           return
         }
         answer = (head, body)
@@ -350,7 +352,8 @@ final class ClientChannel: LoopChannel {
     }
   }
 
-  /// An answer to HEAD ends with its head, whatever it says (RFC 9112 section 6.3).
+  /// Returns the framing of a response. A response to HEAD has no body, whatever its fields say
+  /// (RFC 9112 section 6.3).
   private func framing(of head: ResponseHead) -> BodyFraming {
     if case .response(to: "HEAD", _) = wish { .none } else { head.framing }
   }
@@ -371,7 +374,7 @@ final class ClientChannel: LoopChannel {
 
   private func upgraded(_ head: ResponseHead, in loop: EventLoop) {
     guard case .upgrade(let handshake, let done) = wish else {
-      end(.malformed("the server sent a 101 without a request"), in: loop)
+      end(.malformed("a 101 response without an upgrade request"), in: loop)
       return
     }
     do throws(UpgradeAnswerFault) {

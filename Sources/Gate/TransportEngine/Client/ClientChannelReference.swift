@@ -1,6 +1,6 @@
-/// A channel as other threads hold it: they may pass it on to its loop, and nothing else.
+/// A reference to a channel for other threads. They may only pass it to the channel's loop.
 ///
-/// `@unchecked Sendable`: `use` is called on the loop's thread alone.
+/// `@unchecked Sendable`: `use` is called on the loop's thread only.
 final class ClientChannelReference: @unchecked Sendable {
   private let channel: ClientChannel
   init(_ channel: ClientChannel) { self.channel = channel }

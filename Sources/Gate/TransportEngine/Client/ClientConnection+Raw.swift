@@ -1,7 +1,7 @@
-/// What came back for bytes that were sent as they are.
+/// The bytes that a server sent in response to raw bytes.
 public struct RawAnswer: Sendable, Hashable {
   public let bytes: [UInt8]
-  /// Time ran out before the server closed the connection, switched protocols, or had sent 1 MiB.
+  /// Whether time ran out before the server closed the connection, switched protocols, or sent more than 1 MiB.
   public let isUnfinished: Bool
 
   public init(bytes: [UInt8], isUnfinished: Bool = false) {
@@ -11,8 +11,11 @@ public struct RawAnswer: Sendable, Hashable {
 }
 
 extension ClientConnection {
-  /// Sends `bytes` as they are, in good form or not, and gives all that comes back until the server closes the connection
-  /// or switches protocols, at most 1 MiB or for `timeout`. The connection is of no use afterwards.
+  /// Sends `bytes` unchanged, valid or not, and returns everything that arrives until the server closes
+  /// the connection, switches protocols, sends more than 1 MiB, or `timeout` has passed. The connection
+  /// cannot be used afterwards.
+  ///
+  /// - Throws: `ClientFault` if the connection is busy or closed.
   public func exchange(_ bytes: [UInt8], timeout: Duration) async throws(ClientFault) -> RawAnswer {
     try await perform { (channel, loop, done: @escaping ClientChannel.Callback<RawAnswer>) in
       guard channel.begin(.everything(done), timeout: timeout, in: loop) else { return }

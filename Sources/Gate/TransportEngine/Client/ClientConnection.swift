@@ -1,8 +1,8 @@
 public import Transport
 
-/// An open connection to a server: one request at a time, and perhaps a WebSocket at the end.
+/// An open connection to a server. It carries one request at a time and may finally become a WebSocket.
 ///
-/// Its methods may be called from any task; the connection closes when the last reference is gone.
+/// Its methods may be called from any task. The connection closes when the last reference is released.
 public final class ClientConnection: Sendable {
   let channel: ClientChannelReference
   private let engine: ClientEngine
@@ -14,9 +14,12 @@ public final class ClientConnection: Sendable {
 
   deinit { channel.close(in: engine.loop) }
 
-  /// Sends a request and waits for the whole answer, at most 1 MiB.
+  /// Sends a request and waits for the whole response, at most 1 MiB of body.
   ///
-  /// - Parameter headers: `Host` must be among them; `Content-Length` is added where there is a body.
+  /// - Parameters:
+  ///   - headers: Must contain `Host`. `Content-Length` is added if there is a body or the method is not GET.
+  ///   - timeout: The time for the whole exchange.
+  /// - Throws: `ClientFault`; `.misused` if the connection is busy or the request is invalid.
   public func send(
     _ method: String, _ target: String, headers: HeaderFields, body: [UInt8] = [], timeout: Duration = .seconds(30)
   ) async throws(ClientFault) -> Response {
@@ -32,7 +35,10 @@ public final class ClientConnection: Sendable {
     }
   }
 
-  /// Asks for a WebSocket. The answer other than 101 is thrown as `ClientFault.refused`.
+  /// Asks for a WebSocket.
+  ///
+  /// - Parameter maxMessage: The maximum payload bytes of one received message.
+  /// - Throws: `ClientFault`; `.refused` with the response if the status is not 101.
   public func upgrade(
     _ target: String, host: String, headers: HeaderFields = HeaderFields(), subprotocols: [String] = [],
     maxMessage: Int = 32 << 20, timeout: Duration = .seconds(30)
@@ -54,11 +60,11 @@ public final class ClientConnection: Sendable {
     return ClientWebSocket(connection: self, response: answer)
   }
 
-  /// Has `start` run on the loop and waits for what it promises.
+  /// Runs `start` on the loop and waits for its callback.
   func perform<Value: Sendable>(
     _ start: @escaping @Sendable (ClientChannel, EventLoop, @escaping ClientChannel.Callback<Value>) -> Void
   ) async throws(ClientFault) -> Value {
-    // The connection closes with this object: it has to be there until the answer is.
+    // The connection closes when this object is released: keep it until the response has arrived.
     defer { withExtendedLifetime(self) {} }
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<Value, ClientFault>, Never>) in
@@ -70,10 +76,10 @@ public final class ClientConnection: Sendable {
   }
 }
 
-/// An open WebSocket.
+/// An open WebSocket of a client.
 public final class ClientWebSocket: Sendable {
   let connection: ClientConnection
-  /// The server's 101.
+  /// The server's 101 response.
   public let response: Response
 
   init(connection: ClientConnection, response: Response) {
@@ -81,45 +87,52 @@ public final class ClientWebSocket: Sendable {
     self.response = response
   }
 
-  /// How the connection ended.
+  /// How the WebSocket ended.
   public struct Ending: Sendable, Hashable {
-    /// The code of the server's Close frame; `nil` without one.
+    /// The code of the server's Close frame; `nil` without a Close frame or without a code.
     public let code: UInt16?
     public let reason: String
   }
 
-  /// A message, or how the connection ended.
+  /// A received message or the end of the WebSocket.
   public enum Event: Sendable, Hashable {
     case message(WebSocketMessage)
     case ended(Ending)
   }
 
-  /// Queues a message; returns once not too much is queued.
+  /// Queues a message. Returns once at most 1 MiB is queued.
+  ///
+  /// - Throws: `ClientFault.lost` if the WebSocket is closed.
   public func send(_ message: WebSocketMessage) async throws(ClientFault) {
     try await connection.perform { channel, loop, done in channel.send(message, in: loop, done) }
   }
 
-  /// Returns once all that was queued has been handed to the system; throws if the connection ends before.
+  /// Waits until all queued bytes have been passed to the system.
+  ///
+  /// - Throws: `ClientFault` if the connection closes before that.
   public func flush() async throws(ClientFault) {
     try await connection.perform { channel, loop, done in channel.flush(in: loop, done) }
   }
 
-  /// The next message, in order. One call at a time.
+  /// Returns the next message or the end, in order. Only one call at a time is allowed.
+  ///
+  /// - Throws: `ClientFault.misused` if another call is waiting.
   public func receive() async throws(ClientFault) -> Event {
     try await connection.perform { channel, loop, done in channel.receive(in: loop, done) }
   }
 
   /// Sends a Ping and waits for its Pong.
   ///
-  /// - Returns: how long that took, to within a few milliseconds.
+  /// - Returns: The round-trip time, accurate to a few milliseconds.
+  /// - Throws: `ClientFault`; `.misused` if another Ping is in progress or the WebSocket is closed.
   public func ping(timeout: Duration = .seconds(10)) async throws(ClientFault) -> Duration {
     let start = ContinuousClock.now
     try await connection.perform { channel, loop, done in channel.ping(timeout: timeout, in: loop, done) }
     return start.duration(to: .now)
   }
 
-  /// Begins the closing handshake. What the server still sends can be received until `Event.ended`, which comes at the
-  /// latest when the server has taken nothing, and answered nothing, for `patience`.
+  /// Begins the closing handshake. Messages can be received until `Event.ended`, which arrives at the latest when the
+  /// server has neither read nor answered anything for `patience`.
   public func close(_ code: CloseCode = .normal, reason: String = "", patience: Duration = .seconds(5)) async {
     let done: Void? = try? await connection.perform { channel, loop, done in
       channel.closeWebSocket(code, reason: reason, patience: patience, in: loop)

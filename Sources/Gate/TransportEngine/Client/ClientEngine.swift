@@ -1,12 +1,13 @@
 internal import Glibc
 public import Transport
 
-/// A loop that opens connections to gates and other servers, for tools and tests: HTTP/1.1 requests, and WebSockets on
-/// the same connection, as real clients do.
+/// A loop that opens connections to gates and other servers, for tools and tests: HTTP/1.1 requests and WebSockets.
 public final class ClientEngine: Sendable {
   let loop: EventLoop
 
-  /// - Throws: `ClientFault.unreachable` when the system has no descriptors or threads left.
+  /// Starts the loop on its own thread.
+  ///
+  /// - Throws: `ClientFault.unreachable` if the system has no descriptors or threads left.
   public init() throws(ClientFault) {
     do throws(SystemCallError) {
       let loop = try EventLoop(service: nil, resolver: Resolver())
@@ -18,14 +19,15 @@ public final class ClientEngine: Sendable {
     signal(SIGPIPE, SIG_IGN)
   }
 
-  // Every connection keeps its engine alive, so no caller waits for the loop here.
+  // Every connection retains its engine, so no operation waits for the loop now.
   deinit { loop.execute { $0.stop() } }
 
-  /// Opens a connection, TLS handshake included.
+  /// Opens a connection, including the TLS handshake.
   ///
   /// - Parameters:
-  ///   - tls: the trusted authorities and the client's identity; `nil` connects without TLS.
-  ///   - name: the name that the server's certificate must have; `host` unless given.
+  ///   - tls: The trusted authorities and the client certificate; `nil` connects without TLS.
+  ///   - name: The name that the server's certificate must prove; `nil` for `host`.
+  /// - Throws: `ClientFault.unreachable`, `.untrusted` or `.timedOut`.
   public func connect(
     host: String, port: UInt16, tls: ClientTLS?, verifying name: String? = nil, timeout: Duration = .seconds(10)
   ) async throws(ClientFault) -> ClientConnection {
@@ -39,7 +41,9 @@ public final class ClientEngine: Sendable {
     return connection
   }
 
-  /// Opens a connection, without TLS, to the Unix socket at `path`.
+  /// Opens a connection without TLS to the Unix socket at `path`.
+  ///
+  /// - Throws: `ClientFault.unreachable` or `.timedOut`.
   public func connect(
     socket path: String, timeout: Duration = .seconds(10)
   ) async throws(ClientFault) -> ClientConnection {
@@ -54,20 +58,21 @@ public final class ClientEngine: Sendable {
   }
 }
 
-/// Why a client's wish was not fulfilled. The texts are for people.
+/// Why a client operation failed. The texts are for people.
 public enum ClientFault: Error, Sendable, Hashable {
   /// Name resolution or connection failed.
   case unreachable(String)
-  /// The TLS handshake failed: the server's certificate is not trusted, or the server refused the client.
+  /// The TLS handshake failed: the server did not prove its identity, or it rejected the client.
   case untrusted(String)
+  /// The operation took longer than its timeout.
   case timedOut
-  /// The connection ended before its time.
+  /// The connection closed before the operation was complete.
   case lost(String)
-  /// The server broke its protocol.
+  /// The server violated the protocol.
   case malformed(String)
-  /// A well-formed answer other than 101 to an opening handshake.
+  /// A well-formed response other than 101 to an opening handshake.
   case refused(Response)
-  /// The connection is busy with another request, closed, or a WebSocket by now: the caller's mistake.
+  /// The caller made a mistake: the connection is busy, closed, or already a WebSocket, or the request is invalid.
   case misused(String)
 }
 
@@ -77,7 +82,7 @@ extension ClientFault: CustomStringConvertible {
     case .unreachable(let reason), .untrusted(let reason), .lost(let reason), .malformed(let reason),
       .misused(let reason):
       reason
-    case .timedOut: "no answer in time"
+    case .timedOut: "timed out"
     case .refused(let response): "refused with status \(response.status)"
     }
   }

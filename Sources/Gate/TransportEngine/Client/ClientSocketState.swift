@@ -8,19 +8,19 @@ struct ClientSocketState {
   private var queue: [ClientWebSocket.Event] = []
   private var queuedBytes = 0
   private var reader: ClientChannel.Callback<ClientWebSocket.Event>?
-  /// Each waits until fewer bytes than its bound are queued.
+  /// Callers that wait until fewer bytes than their bound are queued.
   private var writers: [(bound: Int, done: ClientChannel.Callback<Void>)] = []
   private var pinger: ClientChannel.Callback<Void>?
   private var ending: ClientWebSocket.Ending?
-  /// Since this side's Close: how long the server may take nothing and answer nothing, and the bytes that it had not taken
-  /// when that was last looked at.
+  /// Set when this side sends its Close frame: how long the server may neither read nor answer, and the
+  /// unread bytes at the last check.
   var closing: (patience: Duration, unflushed: Int)?
 
   init(maxMessage: Int) {
     endpoint = WebSocketEndpoint(.client { .random(in: .min ... .max) }, maxMessage: maxMessage)
   }
 
-  /// More waits to be received than should: the server is not read any further.
+  /// Whether too many bytes wait to be received; the server is not read meanwhile.
   var isFull: Bool { queuedBytes > Self.queueBound }
 
   mutating func deliver(_ event: ClientWebSocket.Event) {
@@ -46,7 +46,7 @@ struct ClientSocketState {
     } else if reader == nil {
       reader = done
     } else {
-      done(.failure(.misused("another task is receiving")))
+      done(.failure(.misused("another receive is in progress")))
     }
   }
 
@@ -72,12 +72,12 @@ struct ClientSocketState {
 
   mutating func ponged() { pinger.take()?(.success(())) }
 
-  /// The server has closed its side without a Close frame.
+  /// Handles a server that closed its side without a Close frame.
   mutating func peerEnded() {
-    deliver(.ended(ClientWebSocket.Ending(code: nil, reason: "the connection ended without a Close frame")))
+    deliver(.ended(ClientWebSocket.Ending(code: nil, reason: "the connection was closed without a Close frame")))
   }
 
-  /// Nothing more will come or go.
+  /// Fails all waiting callers: nothing more will be received or sent.
   mutating func lost(_ fault: ClientFault) {
     let waiting = writers
     writers = []
@@ -105,7 +105,7 @@ extension ClientChannel {
       case .message(let message): socket?.deliver(.message(message))
       case .bytes: break
       case .pong:
-        // Behind a Close the deadline is that of the end.
+        // After a Close frame the deadline belongs to the closing handshake.
         if socket?.endpoint.canSend == true { clearDeadline(in: loop) }
         socket?.ponged()
       case .write(let bytes): transmit(bytes, in: loop)
@@ -148,7 +148,7 @@ extension ClientChannel {
   func ping(timeout: Duration, in loop: EventLoop, _ done: @escaping Callback<Void>) {
     guard phase == .webSocket, socket?.waitForPong(done) == true, let frame = socket?.endpoint.ping(Array("ping".utf8))
     else {
-      done(.failure(.misused("the WebSocket is closed, or a Ping is under way")))
+      done(.failure(.misused("the WebSocket is closed, or a Ping is in progress")))
       return
     }
     setDeadline(after: timeout, in: loop)
@@ -163,8 +163,8 @@ extension ClientChannel {
     setDeadline(after: patience, in: loop)
   }
 
-  /// Whether the server has taken anything since that was last looked at: then it has as long again to answer the Close,
-  /// which it cannot have read before all else.
+  /// Returns whether the server has read anything since the last check. If so, it gets the same time again to answer
+  /// the Close frame, which it can read only after everything before.
   func isStillFlushing(in loop: EventLoop) -> Bool {
     guard phase == .webSocket, let (patience, before) = socket?.closing, socket?.endpoint.hasEnded == false else {
       return false
@@ -182,7 +182,7 @@ extension WebSocketEndpoint.End {
     switch self {
     case .closed(let close): ClientWebSocket.Ending(code: close.code?.rawValue, reason: close.reason)
     case .fault(let fault): ClientWebSocket.Ending(code: nil, reason: "the server broke the protocol: \(fault.rule)")
-    case .lost: ClientWebSocket.Ending(code: nil, reason: "the connection ended without a Close frame")
+    case .lost: ClientWebSocket.Ending(code: nil, reason: "the connection was closed without a Close frame")
     }
   }
 }

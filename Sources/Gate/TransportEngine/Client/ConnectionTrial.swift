@@ -2,9 +2,9 @@ internal import Glibc
 public import Transport
 
 extension ClientEngine {
-  /// Connects to `upstream` as a gate would, TLS handshake included, and closes the connection.
+  /// Connects to `upstream` as a gate would, including the TLS handshake, and closes the connection.
   ///
-  /// - Throws: why it cannot be reached within `timeout`, or why its certificate is not accepted.
+  /// - Throws: `ClientFault` if the upstream cannot be reached within `timeout` or does not prove its identity.
   public func tryConnecting(to upstream: Upstream, within timeout: Duration) async throws(ClientFault) {
     switch upstream {
     case .webSocket(let host, let port), .tcp(let host, let port):
@@ -19,7 +19,7 @@ extension ClientEngine {
       _ = try await connect(host: host, port: port, tls: context, verifying: tls.serverName, timeout: timeout)
     case .unix(let path):
       do throws(SystemCallError) {
-        // The kernel answers at once: a Unix socket has no network to wait for.
+        // The kernel answers at once: no network is involved.
         let socket = try Socket.make(for: .unix(path))
         defer { close(socket) }
         _ = try Socket.connect(socket, to: .unix(path))

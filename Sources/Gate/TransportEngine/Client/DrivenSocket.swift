@@ -1,20 +1,20 @@
 internal import Glibc
 internal import Transport
 
-/// Works with many WebSockets on their loop's own thread, with no task in between: for programs that make load.
+/// Handles many WebSockets on their loop's own thread, without tasks in between: for load generators.
 ///
-/// The methods are called on the engine's loop, one at a time, and must not block. What a driver keeps is touched by
-/// that thread alone.
+/// The methods are called on the engine's loop, one at a time, and must not block. Only that thread
+/// touches the state of a driver.
 public protocol SocketDriver: AnyObject, Sendable {
-  /// The socket is handed over.
+  /// Receives the socket.
   func started(_ socket: DrivenSocket)
-  /// A part of a message, valid during the call.
+  /// Receives a part of a message. `payload` is valid during the call only.
   func received(_ payload: UnsafeRawBufferPointer, on socket: DrivenSocket)
-  /// The message whose parts came before is complete.
+  /// Reports that the message of the previous parts is complete.
   func messageEnded(on socket: DrivenSocket)
-  /// All that was sent before is with the kernel.
+  /// Reports that the kernel has taken all bytes sent so far.
   func drained(_ socket: DrivenSocket)
-  /// Nothing more will come or go. Called once.
+  /// Reports that nothing more will be received or sent. Called once.
   func ended(_ socket: DrivenSocket, because reason: String)
 }
 
@@ -22,14 +22,14 @@ extension SocketDriver {
   public func drained(_ socket: DrivenSocket) {}
 }
 
-/// A WebSocket frame as a client sends it, made once and sent any number of times.
+/// A masked WebSocket frame of a client, encoded once and sent any number of times.
 ///
-/// The mask is the same each time. RFC 6455 section 5.3 requires a fresh one, to protect intermediaries that
-/// interpret the bytes; a load generator sends no secrets and has no one to attack.
+/// The mask is the same each time. RFC 6455 section 5.3 requires a fresh one to protect intermediaries from payloads
+/// that an attacker chose; a load generator sends its own payloads only.
 public struct PreparedFrame: Sendable {
   let bytes: [UInt8]
 
-  /// A whole binary message of `payload`.
+  /// Encodes a whole binary message of `payload`.
   public init(message payload: [UInt8]) {
     let mask = MaskingKey(.random(in: .min ... .max))
     let header = FrameHeader(.binary, payloadLength: payload.count, mask: mask)
@@ -41,13 +41,13 @@ public struct PreparedFrame: Sendable {
   }
 }
 
-/// A WebSocket in the hands of a driver.
+/// A WebSocket that a driver controls.
 ///
-/// `@unchecked Sendable`: its loop's thread alone touches it; a driver must not hand it to another.
+/// `@unchecked Sendable`: only its loop's thread touches it; a driver must not pass it to another thread.
 public final class DrivenSocket: @unchecked Sendable {
-  /// The number that the driver's owner gave it.
+  /// The number that the owner of the driver assigned.
   public let number: Int
-  /// Whether what the server sends is read.
+  /// Whether data from the server is read.
   public private(set) var isReading = true
   private let driver: any SocketDriver
   // The channel owns this object and outlives it; the loop outlives the channel.
@@ -65,15 +65,15 @@ public final class DrivenSocket: @unchecked Sendable {
     self.loop = loop
   }
 
-  /// `true` if nothing waits to be written.
+  /// Whether no bytes are waiting to be written.
   public var isDrained: Bool { channel.link.outbox.isEmpty }
 
-  /// Sends `frame`; what the kernel does not take waits, and grows if more is sent.
+  /// Sends `frame`. Bytes that the kernel does not take are queued without a limit.
   public func send(_ frame: PreparedFrame) {
     frame.bytes.withUnsafeBytes { channel.transmit($0, in: loop) }
   }
 
-  /// Reads nothing more, so that the server has to wait.
+  /// Stops reading, so that the server has to wait.
   public func stopReading() {
     isReading = false
     channel.update(in: loop)
@@ -133,10 +133,11 @@ public final class DrivenSocket: @unchecked Sendable {
 }
 
 extension ClientWebSocket {
-  /// Hands the socket to `driver`: from now on neither `send` nor `receive` may be called. The socket closes, as ever,
-  /// when the last reference to it is gone.
+  /// Hands the socket to `driver`. Neither `send` nor `receive` may be called afterwards. The socket still closes
+  /// when the last reference to it is released.
   ///
-  /// - Parameter number: for the driver, to tell its sockets apart.
+  /// - Parameter number: Identifies the socket for the driver.
+  /// - Throws: `ClientFault.lost` if the WebSocket is closed or already has a driver.
   public func hand(to driver: any SocketDriver, as number: Int) async throws(ClientFault) {
     try await connection.perform { (channel, loop, done: @escaping ClientChannel.Callback<Void>) in
       guard channel.phase == .webSocket, channel.driven == nil else {

@@ -1,12 +1,12 @@
 internal import CLinux
 internal import Glibc
 
-/// Calls a closure on its loop at an interval finer than that of the loop's timers.
+/// Calls a closure on its loop at an interval finer than the loop's timers.
 final class Ticker: LoopChannel {
   private let timer: Int32
   private let body: @Sendable () -> Bool
 
-  /// - Parameter body: `false` ends the ticking.
+  /// - Parameter body: Returns `false` to stop the ticker.
   init(every interval: Duration, _ body: @escaping @Sendable () -> Bool) throws(SystemCallError) {
     timer = try attempt("timerfd") { shim_timerfd(interval.nanoseconds) }
     self.body = body
@@ -32,7 +32,7 @@ final class Ticker: LoopChannel {
 }
 
 extension Duration {
-  /// At least 1.
+  /// The duration in nanoseconds, at least 1.
   fileprivate var nanoseconds: Int64 {
     let (seconds, attoseconds) = components
     return max(1, seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
@@ -40,12 +40,14 @@ extension Duration {
 }
 
 extension ClientEngine {
-  /// Runs `body` on the loop's thread, where drivers live, and gives what it gives.
+  /// Runs `body` on the loop's thread, where drivers run, and returns its value.
   public func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in loop.execute { _ in continuation.resume(returning: body()) } }
   }
 
-  /// Calls `body` on the loop's thread every `interval`, as exactly as the kernel can, until it gives `false`.
+  /// Calls `body` on the loop's thread every `interval`, as precisely as the kernel can, until it returns `false`.
+  ///
+  /// - Throws: `ClientFault.unreachable` if the system has no descriptors left.
   public func tick(every interval: Duration, _ body: @escaping @Sendable () -> Bool) throws(ClientFault) {
     let ticker: Ticker
     do throws(SystemCallError) {
@@ -58,9 +60,9 @@ extension ClientEngine {
   }
 }
 
-/// A ticker on its way to its loop.
+/// Carries a ticker to its loop.
 ///
-/// `@unchecked Sendable`: the thread that made it does not touch it again.
+/// `@unchecked Sendable`: the thread that created the ticker does not touch it again.
 private final class LoopChannelReference: @unchecked Sendable {
   let ticker: Ticker
   init(_ ticker: Ticker) { self.ticker = ticker }

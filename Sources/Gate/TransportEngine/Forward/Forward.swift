@@ -1,30 +1,31 @@
 internal import Transport
 
-/// A request on its way to an upstream, and the answer on its way back.
+/// A request that is being forwarded to an upstream, and its response.
 final class Forward {
   let order: any ForwardOrder
-  /// What the upstream gets in front of the body.
+  /// The request head for the upstream, including the empty line.
   let head: [UInt8]
   /// The client's body.
   var request: BodyPipe
-  /// The upstream's, once its final head has come.
+  /// The upstream's body; `nil` until its final head has arrived.
   var response: BodyPipe?
   var status: Int?
   let isForHEAD: Bool
-  /// Whether the request may be sent once more when a connection that was kept turns out to be dead: it changes nothing
-  /// (RFC 9110 section 9.2.2) and has no body.
+  /// Whether the request may be sent again if a pooled connection turns out to be dead: its method is idempotent (RFC
+  /// 9110 section 9.2.2) and it has no body.
   let isRepeatable: Bool
-  /// The connection had carried another request before.
+  /// Whether the connection carried another request before.
   var isOnKeptConnection = false
-  /// The upstream takes another request on the connection.
+  /// Whether the upstream accepts another request on the connection.
   var keepsConnection = false
-  /// The upstream has been sent `head`.
+  /// Whether `head` has been sent to the upstream.
   var isSent = false
   private let startedAt: Milliseconds
   private var isFinished = false
 
-  /// - Parameter head: from request line to the last field, without the empty line; the fields that frame the body are
-  ///   added here.
+  /// - Parameter head: From the request line to the last field, without the empty line. The fields that
+  ///   frame the body are added here.
+  /// - Throws: `BodyFault.tooLarge` if the declared body is over the limit.
   init(
     _ order: any ForwardOrder, head: [UInt8], of request: RequestHead, now: Milliseconds
   ) throws(BodyFault) {
@@ -46,7 +47,7 @@ final class Forward {
 
   var isAnswered: Bool { request.isComplete && response?.isComplete == true }
 
-  /// Tells the order, once.
+  /// Reports the summary to the order, once.
   func finish(now: Milliseconds) {
     guard !isFinished else { return }
     isFinished = true

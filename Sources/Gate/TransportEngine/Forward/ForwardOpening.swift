@@ -1,9 +1,9 @@
 internal import COpenSSL
 internal import Transport
 
-/// From the decision to the request's head on its way.
+/// Opens or reuses the upstream's connection and sends the request head.
 extension EventLoop {
-  /// - Parameter head: from request line to the last field.
+  /// - Parameter head: From the request line to the last field.
   func openForward(_ session: SessionRef, _ exchange: Exchange, _ order: any ForwardOrder, head: [UInt8]) {
     guard let request = exchange.head else { return }
     if case .tcp = order.upstream {
@@ -29,7 +29,7 @@ extension EventLoop {
     reach(session, order.upstream, within: order.limits.connectTimeout)
   }
 
-  /// Only a request that may be repeated is sent on a connection that may have died without saying so.
+  /// Takes a pooled connection. Only a repeatable request uses one, because it may have died unnoticed.
   private func takeKeptUpstream(_ session: SessionRef, _ upstream: Upstream) -> Bool {
     while let kept = keptUpstreams.take(upstream) {
       guard let link = kept.end(in: self) else { continue }
@@ -39,7 +39,7 @@ extension EventLoop {
     return false
   }
 
-  /// The upstream is connected.
+  /// Sends the head on the connected upstream and starts forwarding.
   func sendForward(_ session: SessionRef) {
     guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
     if let refusal = forward.order.refusal() {
@@ -54,7 +54,7 @@ extension EventLoop {
       forward.isSent = true
       let (token, id) = (session.pointee.token, exchange.requestID)
       forward.order.opened(
-        // Weak: a caller that keeps the handle must not keep the loop.
+        // Weak: a control handle must not keep the loop alive.
         SessionControl { [weak self] _, _ in
           self?.execute { loop in
             guard let session = loop.slots.session(token), let exchange = session.pointee.exchange,
@@ -63,21 +63,21 @@ extension EventLoop {
             loop.destroy(session)
           }
         })
-      // A client that waits to be told has sent nothing of its body yet.
+      // A client that waits for 100 Continue has not sent its body yet.
       if exchange.head?.expectsContinue == true, exchange.inbox.isEmpty { sendToClient(session, ResponseWriter.goOn) }
     }
     let early = exchange.inbox
     exchange.inbox = []
     let token = session.pointee.token
     early.withUnsafeBufferPointer { forwardFromClient(session, exchange, forward, $0) }
-    // The client has left within its request, and that is reported only once.
+    // The client has closed in the middle of its request; that is not reported again.
     guard slots.session(token) != nil, exchange.forward === forward, session.pointee.phase == .forward,
       session.pointee.ends.pointee.link.hasEnded, !forward.request.isComplete
     else { return }
     destroy(session)
   }
 
-  /// The connection was kept, and dead: once more on a new one, and only once.
+  /// Repeats the request on a new connection, once, if the pooled connection was dead.
   func repeatForward(_ session: SessionRef, _ forward: Forward) -> Bool {
     guard forward.isOnKeptConnection, forward.isRepeatable, session.pointee.exchange?.upstreamInbox.isEmpty == true
     else { return false }
@@ -88,7 +88,7 @@ extension EventLoop {
     return true
   }
 
-  /// The exchange is over on the upstream's side: another request may have the connection, if it is in order.
+  /// Returns the upstream's connection to the pool if it can carry another request; otherwise closes it.
   func keepUpstream(_ session: SessionRef, _ forward: Forward) {
     setInterest(session, .upstream, 0)
     let link = session.pointee.ends[1].link
@@ -103,8 +103,8 @@ extension EventLoop {
     if keptUpstreams.add(kept) { kept.wait(in: self) }
   }
 
-  /// Whether a new connection to `upstream` would be verified with the same authorities as `link` was. Each reload
-  /// reads them again.
+  /// Whether a new connection to `upstream` would be verified with the same authorities as `link`. Each reload
+  /// reads the authorities again.
   private func isVerifiedAsNow(_ link: Link, _ upstream: Upstream) -> Bool {
     guard let tls = link.tls, case .secureWebSocket(_, _, let settings) = upstream else { return true }
     return service?.upstreamTLS.isCurrent(SSL_get_SSL_CTX(tls), for: settings) ?? false

@@ -1,7 +1,8 @@
 internal import ByteCoding
 internal import Transport
 
-/// Bodies there and back. What one end does not take, the other is not asked for: nothing grows.
+/// Forwards bodies in both directions. A peer is read only while the other one accepts data, so
+/// that buffers stay bounded.
 extension EventLoop {
   func forwardReadable(_ session: SessionRef, _ side: Side) {
     guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
@@ -20,7 +21,7 @@ extension EventLoop {
       session.pointee.phase == .forward
     else { return }
     switch side {
-    // A client that leaves before its request is complete wants no answer; after that it may still be reading.
+    // A client that closes before its request is complete gets no response. Otherwise it may still be reading.
     case .client:
       if !forward.request.isComplete || session.pointee.ends.pointee.link.failure != nil { destroy(session) }
     case .upstream: upstreamLeft(session, exchange, forward)
@@ -41,12 +42,12 @@ extension EventLoop {
     do throws(BodyFault) {
       var output: [UInt8] = []
       let taken = try forward.request.feed(bytes, into: &output)
-      // What follows is the next request, and waits.
+      // The bytes after the body belong to the next request, which waits.
       exchange.inbox.append(contentsOf: bytes[taken...])
       output.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
       settleForward(session, forward)
     } catch {
-      // The upstream sees its request cut off, never an end that the client did not mean.
+      // The upstream must see a truncated request, never a regular end.
       guard forward.response == nil else {
         destroy(session)
         return
@@ -71,14 +72,14 @@ extension EventLoop {
       case .incomplete:
         return
       case .fault(let fault):
-        forwardFailed(session, forward, .misbehaved("the answer is malformed: \(fault.rawValue)"))
+        forwardFailed(session, forward, .misbehaved("the response is malformed: \(fault.rawValue)"))
         return
       case .head(let head, let length):
         exchange.upstreamInbox.removeFirst(length)
-        // The client did not ask for another protocol. Other interim answers are dropped: the gate has already told
-        // the client to go on.
+        // The gate did not ask for another protocol. Other interim responses are dropped: the gate
+        // itself has sent 100 Continue.
         if head.status == 101 {
-          forwardFailed(session, forward, .misbehaved("it switched protocols unasked"))
+          forwardFailed(session, forward, .misbehaved("it switched protocols without an upgrade request"))
           return
         }
         if head.status < 200 { continue }
@@ -90,12 +91,12 @@ extension EventLoop {
     rest.withUnsafeBufferPointer { answerArrived(session, forward, $0) }
   }
 
-  /// Sends the client the head of the answer; `false` if that was not to be done.
+  /// Sends the response head to the client. Returns `false` if the response cannot be forwarded.
   private func beginAnswer(
     _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ head: ResponseHead
   ) -> Bool {
     let framing = forward.isForHEAD ? .none : head.framing
-    // Before the whole request was read: what is left of it must not be taken for another one.
+    // The response came before the whole request was read: the rest of it must not be parsed as another request.
     if !forward.request.isComplete { exchange.closesAfterAnswer = true }
     do {
       forward.response = try BodyPipe(framing, extras: .dropped)
@@ -109,7 +110,7 @@ extension EventLoop {
       return true
     } catch {
       forward.response = nil
-      forwardFailed(session, forward, .misbehaved("its answer cannot be handed on: \(error)"))
+      forwardFailed(session, forward, .misbehaved("its response cannot be forwarded: \(error)"))
       return false
     }
   }
@@ -118,7 +119,7 @@ extension EventLoop {
     var output: [UInt8] = []
     do throws(BodyFault) {
       let taken = try forward.response?.feed(bytes, into: &output) ?? 0
-      // Bytes that belong to no answer: whatever they are, they are not the next one's.
+      // Extra bytes after the response must not become part of the next one.
       if taken < bytes.count { forward.keepsConnection = false }
       sendToClient(session, output)
       settleForward(session, forward)
@@ -131,19 +132,19 @@ extension EventLoop {
     forward.keepsConnection = false
     guard forward.response != nil else {
       if repeatForward(session, forward) { return }
-      let reason = session.pointee.ends[1].link.failure ?? "the connection was closed before the answer"
+      let reason = session.pointee.ends[1].link.failure ?? "the connection closed before the response"
       forwardFailed(session, forward, .misbehaved(reason))
       return
     }
     var output: [UInt8] = []
     do throws(BodyFault) {
-      // An end that an attacker on the path could have forged is not accepted as one.
+      // Without close_notify, anyone on the path could have ended the stream.
       guard session.pointee.ends[1].link.endedInOrder else { throw .endedEarly }
       try forward.response?.connectionEnded(into: &output)
       sendToClient(session, output)
       settleForward(session, forward)
     } catch {
-      // The client has to see that something is missing.
+      // The client must see that the response is incomplete.
       destroy(session)
     }
   }
@@ -164,7 +165,7 @@ extension EventLoop {
       session, .client,
       reads: !forward.request.isComplete && upstream.pointee.link.outbox.isEmpty
         && upstream.pointee.link.failure == nil,
-      // A client that waits for its answer may break off meanwhile.
+      // A client that waits for its response may close the connection meanwhile.
       otherwise: client.pointee.link.hasEnded ? 0 : Readiness.reset)
     updateInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
   }
@@ -183,7 +184,7 @@ extension EventLoop {
     answerFlushed(session)
   }
 
-  /// There is no answer from the upstream: the client gets one of the gate's.
+  /// Sends the client the gate's own response, because the upstream has sent none.
   func forwardFailed(_ session: SessionRef, _ forward: Forward, _ fault: UpstreamFault) {
     giveUp(session, forward, answering: forward.order.response(to: fault))
   }
@@ -202,7 +203,8 @@ extension EventLoop {
     session.pointee.exchange?.forward = nil
   }
 
-  /// Nothing has moved for too long, as far as epoll tells: it does not of every piece that a slow end takes.
+  /// Handles a request for which epoll has reported no progress for too long. epoll does not report every piece that
+  /// a slow peer takes, so the kernel is asked.
   func forwardExpired(_ session: SessionRef) {
     guard let forward = session.pointee.exchange?.forward else { return }
     guard !isTaking(session, .client), !isTaking(session, .upstream) else {

@@ -1,31 +1,31 @@
 internal import Glibc
 internal import Transport
 
-/// Connections to upstreams that wait for another request. A loop has its own.
+/// The pool of idle upstream connections. Each loop has its own.
 struct KeptUpstreams {
-  /// How many wait for each upstream; further ones are closed.
+  /// The maximum number of connections per upstream; further ones are closed.
   static let most = 32
-  /// How long one waits. Shorter than what servers keep theirs for (Node.js: 5 s), so that the gate closes first: a
-  /// request that crosses the upstream's close would be lost.
+  /// How long a connection stays in the pool. It is shorter than the keep-alive of common servers (Node.js: 5 s), so
+  /// that the gate closes first: a request that crosses the upstream's close would be lost.
   static let patience = Duration.seconds(4)
 
   private var waiting: [Upstream: [KeptUpstream]] = [:]
 
-  /// The one that has waited the shortest.
+  /// Takes the most recently used connection.
   mutating func take(_ upstream: Upstream) -> KeptUpstream? {
     let kept = waiting[upstream]?.popLast()
     if waiting[upstream]?.isEmpty == true { waiting[upstream] = nil }
     return kept
   }
 
-  /// `false` if enough wait already.
+  /// Adds a connection. Returns `false` if the pool is full for this upstream.
   mutating func add(_ kept: KeptUpstream) -> Bool {
     guard waiting[kept.upstream]?.count ?? 0 < Self.most else { return false }
     waiting[kept.upstream, default: []].append(kept)
     return true
   }
 
-  /// Those that wait.
+  /// All pooled connections.
   var all: [KeptUpstream] { waiting.values.flatMap(\.self) }
 
   mutating func remove(_ kept: KeptUpstream) {
@@ -34,13 +34,13 @@ struct KeptUpstreams {
   }
 }
 
-/// One such connection. Whatever it says unasked, it is closed.
+/// One pooled connection. It is closed if the upstream closes it or sends anything.
 final class KeptUpstream: LoopChannel {
   let upstream: Upstream
   private var link: Link
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
 
-  /// Takes over `link`, which has no watcher.
+  /// Takes ownership of `link`, which epoll does not watch.
   init(_ link: Link, to upstream: Upstream) {
     self.link = link
     self.upstream = upstream
@@ -59,7 +59,7 @@ final class KeptUpstream: LoopChannel {
     loop.watch(link.fd, events: Readiness.input, data: EventLoop.data(token))
   }
 
-  /// Gives the connection back, unless the upstream has closed it or said something by now: then it is closed.
+  /// Takes the connection out of the pool; `nil` if the upstream has closed it or sent something, which closes it.
   func end(in loop: EventLoop) -> Link? {
     withdraw(from: loop)
     var byte: UInt8 = 0
@@ -68,7 +68,7 @@ final class KeptUpstream: LoopChannel {
     return link
   }
 
-  /// From now on no event wakes it. It keeps the socket, and closes it with itself.
+  /// Stops the timer and the watch. The channel still owns `link` and closes it when released.
   private func withdraw(from loop: EventLoop) {
     loop.timers.cancel(timer)
     loop.unwatch(link.fd)

@@ -4,13 +4,13 @@
   internal import Glibc
 #endif
 
-/// A host and an optional port, as `Host` holds them (RFC 9110 section 7.2).
+/// A host and an optional port, as in the `Host` field (RFC 9110 section 7.2).
 enum Authority {
-  /// Whether `text` is `host` or `host:port`.
+  /// Returns whether `text` is `host` or `host:port`.
   ///
   /// The host is a name of letters, digits, `-`, `.` and `_`, an IPv4 address, or an IPv6 address in brackets. The
-  /// escapes and punctuation that RFC 3986 also allows are refused: no such name exists, and a comma or a percent
-  /// sign is where two readers come to different hosts.
+  /// escapes and punctuation that RFC 3986 also allows are refused: no real name contains them, and two readers could
+  /// resolve a comma or a percent sign to different hosts.
   static func isValid(_ text: String) -> Bool {
     let text = Substring(text).utf8
     guard text.first == UInt8(ascii: "[") else {
@@ -30,7 +30,7 @@ enum Authority {
     return inet_pton(AF_INET6, String(Substring(address)), &binary) == 1
   }
 
-  /// Nothing, or a colon and a number of 16 bits.
+  /// Returns whether `text` is empty, or a colon and a 16-bit number.
   private static func isPort(_ text: Substring.UTF8View) -> Bool {
     guard let colon = text.first else { return true }
     let digits = text.dropFirst()

@@ -2,14 +2,14 @@ internal import Transport
 
 /// Why a body could not be read.
 enum BodyFault: Error, Sendable, Hashable {
-  /// It is longer than `limit` bytes, or says that it will be.
+  /// The body is longer than `limit` bytes, or announces more.
   case tooLarge(limit: Int)
   case malformed(ChunkFault)
-  /// The connection ended inside it.
+  /// The connection was closed inside the body.
   case endedEarly
 }
 
-/// The rules of the chunked coding (RFC 9112 section 7.1), each by the sentence that says how it was broken.
+/// The violations of the chunked coding (RFC 9112 section 7.1), with their texts.
 enum ChunkFault: String, Error, Sendable, CaseIterable {
   case size = "a chunk does not begin with its size in hexadecimal digits"
   case sizeDigits = "a chunk size has more than 16 digits"
@@ -21,12 +21,12 @@ enum ChunkFault: String, Error, Sendable, CaseIterable {
 }
 
 extension BodyFault {
-  /// This fault of a request, as the responder is told of it.
+  /// The fault as the responder receives it.
   var requestFault: RequestFault {
     switch self {
     case .tooLarge(let limit): .bodyTooLarge(limit: limit)
     case .malformed(let fault): .malformedBody(rule: fault.rawValue)
-    case .endedEarly: .malformedBody(rule: "the connection ended inside the body")
+    case .endedEarly: .malformedBody(rule: "the connection was closed inside the body")
     }
   }
 }

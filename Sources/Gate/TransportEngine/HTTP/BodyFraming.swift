@@ -1,11 +1,11 @@
-/// Where a message's body ends (RFC 9112 section 6.3).
+/// How the end of a message body is determined (RFC 9112 section 6.3).
 enum BodyFraming: Sendable, Hashable {
-  /// There is none, and nothing says how long it would be.
+  /// There is no body and no declared length.
   case none
-  /// So many bytes.
+  /// The body has this number of bytes.
   case length(Int)
-  /// With the last chunk.
+  /// The body ends with the last chunk.
   case chunked
-  /// With the connection; responses only.
+  /// The body ends with the connection; responses only.
   case untilClose
 }

@@ -1,16 +1,16 @@
-/// Takes a body out of one message's framing, as it arrives, and puts it into another's. Keeps nothing.
+/// Converts a body from one message's framing to another's as it arrives. It stores nothing.
 struct BodyPipe: Sendable {
   private enum Source: Sendable {
-    /// What is missing.
+    /// The number of missing bytes.
     case counted(Int)
     case chunked(ChunkedBody)
     case untilClose
     case ended
   }
 
-  /// How the body is framed where it goes.
+  /// How the body is framed in the outgoing message.
   enum Target: Sendable, Hashable {
-    /// As it is: its length has been told.
+    /// Unchanged: its length is declared in the head.
     case plain
     case chunked
   }
@@ -18,12 +18,13 @@ struct BodyPipe: Sendable {
   private var source: Source
   private let target: Target
   private let limit: Int
-  /// Bytes of the body so far, without any coding.
+  /// The number of body bytes so far, without any coding.
   private(set) var count = 0
 
   /// - Parameters:
-  ///   - limit: the greatest length of the body; one that says it is longer is refused before it is read.
-  ///   - extras: what is done about what a chunked body has beside its data.
+  ///   - limit: The maximum length of the body. A body that announces more is refused before it is read.
+  ///   - extras: How chunk extensions and trailer fields are handled.
+  /// - Throws: `BodyFault.tooLarge` if the declared length is over the limit.
   init(
     _ framing: BodyFraming, limit: Int = .max, extras: ChunkedBody.Extras
   ) throws(BodyFault) {
@@ -40,8 +41,10 @@ struct BodyPipe: Sendable {
 
   var isComplete: Bool { if case .ended = source { true } else { false } }
 
-  /// Appends to `output` the part of `bytes` that belongs to the body, in the new framing, and returns how many bytes
-  /// that consumed: all, until the body is complete.
+  /// Appends the part of `bytes` that belongs to the body to `output`, in the new framing. Returns the number of
+  /// bytes it consumed: all of them, until the body is complete.
+  ///
+  /// - Throws: `BodyFault` if the body is malformed or too large.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) throws(BodyFault) -> Int {
     switch source {
     case .ended:
@@ -65,7 +68,9 @@ struct BodyPipe: Sendable {
     }
   }
 
-  /// The connection has ended in good form: completes a body that ends with it, and is a fault inside any other.
+  /// Handles a regular end of the connection. It completes a body that ends with the connection.
+  ///
+  /// - Throws: `BodyFault.endedEarly` inside any other body.
   mutating func connectionEnded(into output: inout [UInt8]) throws(BodyFault) {
     switch source {
     case .ended: return

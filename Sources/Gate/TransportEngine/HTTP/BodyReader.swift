@@ -1,21 +1,22 @@
-/// Collects a bounded body as it arrives.
+/// Collects a body of bounded length as it arrives.
 struct BodyReader: Sendable {
   private enum Source: Sendable {
-    /// What is missing.
+    /// The number of missing bytes.
     case counted(Int)
     case chunked(ChunkedBody)
     case untilClose
     case ended
   }
 
-  /// What has arrived so far, at most the limit.
+  /// The bytes so far, at most `limit`.
   private(set) var body: [UInt8] = []
   private let limit: Int
   private var source: Source
 
   /// - Parameters:
-  ///   - limit: the greatest length of the body; one that says it is longer is refused before it is read.
-  ///   - extras: what is done about what a chunked body has beside its data.
+  ///   - limit: The maximum length of the body. A body that announces more is refused before it is read.
+  ///   - extras: How chunk extensions and trailer fields are handled.
+  /// - Throws: `BodyFault.tooLarge` if the declared length is over the limit.
   init(_ framing: BodyFraming, limit: Int, extras: ChunkedBody.Extras) throws(BodyFault) {
     self.limit = limit
     switch framing {
@@ -32,7 +33,10 @@ struct BodyReader: Sendable {
     if case .ended = source { true } else { false }
   }
 
-  /// Takes what of `bytes` belongs to the body and gives how many bytes that is: all, until the body is complete.
+  /// Consumes the part of `bytes` that belongs to the body and returns its length: all of them,
+  /// until the body is complete.
+  ///
+  /// - Throws: `BodyFault` if the body is malformed or too large.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>) throws(BodyFault) -> Int {
     switch source {
     case .ended:
@@ -53,7 +57,9 @@ struct BodyReader: Sendable {
     }
   }
 
-  /// The connection has ended: completes a body that ends with it, and is a fault inside any other.
+  /// Handles the end of the connection. It completes a body that ends with the connection.
+  ///
+  /// - Throws: `BodyFault.endedEarly` inside any other body.
   mutating func connectionEnded() throws(BodyFault) {
     switch source {
     case .ended: return

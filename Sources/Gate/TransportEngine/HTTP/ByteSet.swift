@@ -1,8 +1,8 @@
-/// A set of ASCII characters, as 128 bits: membership is a shift and a mask, without a table in memory.
+/// A set of ASCII characters as 128 bits: a lookup is a shift and a mask, without a table in memory.
 struct ByteSet {
-  /// Bit n stands for the character n, 0 to 63.
+  /// Bit n is character n, 0 to 63.
   private let low: UInt64
-  /// Bit n stands for the character 64 + n.
+  /// Bit n is character 64 + n.
   private let high: UInt64
 
   private init(low: UInt64, high: UInt64) {
@@ -10,30 +10,31 @@ struct ByteSet {
     self.high = high
   }
 
-  /// Whether `byte` is in the set; nothing above 0x7F ever is.
+  /// Returns whether `byte` is in the set; always `false` above 0x7F.
   @inline(__always)
   func contains(_ byte: UInt8) -> Bool {
     let word = byte < 64 ? low : high
     return byte < 128 && word >> UInt64(byte & 63) & 1 == 1
   }
 
-  // Computed, so that the optimiser folds the words into the comparisons; the tests spell the sets out.
+  // Computed properties, so that the optimizer folds the words into the comparisons. The tests list the sets in full.
 
-  /// `tchar`, what methods, field names and list tokens consist of (RFC 9110 section 5.6.2).
+  /// `tchar`: the characters of methods, field names and list tokens (RFC 9110 section 5.6.2).
   static var token: ByteSet { ByteSet(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE) }
 
-  /// `pchar` without the percent sign, and the slash (RFC 3986 section 3.3).
+  /// `pchar` without the percent sign, plus the slash (RFC 3986 section 3.3).
   static var path: ByteSet { ByteSet(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
 
-  /// What a query may hold: `path`, the question mark, and ``[ ] ^ ` { | }``, which are not in RFC 3986 section 3.4
-  /// but are sent bare by every browser and mean nothing to HTTP. In a path, where an application has few reasons for them,
-  /// they are refused; a backslash is everywhere, since some take it for a slash.
+  /// The characters of a query: `path`, the question mark, and ``[ ] ^ ` { | }``. RFC 3986 section 3.4 does not
+  /// allow the last ones, but every browser sends them unescaped and HTTP gives them no meaning. In a path they
+  /// are refused, because applications rarely need them there. A backslash is refused everywhere, because some
+  /// servers read it as a slash.
   static var query: ByteSet { ByteSet(low: 0xAFFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF) }
 
-  /// `unreserved`, whose escaped spelling means the same as the bare one (RFC 3986 section 2.3).
+  /// `unreserved`: characters whose escaped and bare forms mean the same (RFC 3986 section 2.3).
   static var unreserved: ByteSet { ByteSet(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE) }
 
-  /// Letters, digits, `-`, `.` and `_`: the host names that DNS and container networks know.
+  /// Letters, digits, `-`, `.` and `_`: the characters of host names in DNS and container networks.
   static var hostName: ByteSet { ByteSet(low: 0x03FF_6000_0000_0000, high: 0x07FF_FFFE_87FF_FFFE) }
 }
 
@@ -47,7 +48,7 @@ extension UInt8 {
   static let percent = UInt8(ascii: "%")
   static let questionMark = UInt8(ascii: "?")
 
-  /// Whether this byte may stand in a field value or a reason phrase: tab, space, visible ASCII, and anything above
+  /// Whether this byte may be in a field value or a reason phrase: tab, space, visible ASCII, and every byte above
   /// ASCII (RFC 9110 section 5.5).
   @inline(__always)
   var isFieldContent: Bool { self >= 0x20 && self != 0x7F || self == .tab }
@@ -55,7 +56,7 @@ extension UInt8 {
   @inline(__always)
   var isDigit: Bool { self &- 0x30 < 10 }
 
-  /// 0 to 15, or `nil` if this is no hexadecimal digit.
+  /// The value 0 to 15; `nil` if this is not a hexadecimal digit.
   @inline(__always)
   var hexDigitValue: UInt8? {
     switch self {

@@ -1,20 +1,20 @@
-/// Undoes the chunked transfer coding (RFC 9112 section 7.1) as the bytes arrive.
+/// Decodes the chunked transfer coding (RFC 9112 section 7.1) as the bytes arrive.
 ///
-/// What comes beside the data, chunk extensions and trailer fields, is either refused or dropped: nothing here means
-/// anything by it, and other readers have been led astray by both.
+/// Chunk extensions and trailer fields are either refused or dropped: the gate does not use them, and attackers have
+/// used both to confuse other readers.
 struct ChunkedBody: Sendable {
-  /// What is done about chunk extensions (RFC 9112 section 7.1.1) and trailer fields (section 7.1.2).
+  /// How chunk extensions (RFC 9112 section 7.1.1) and trailer fields (section 7.1.2) are handled.
   enum Extras: Sendable {
-    /// From clients: an honest one sends no extensions, and what follows could be read as another client's request.
+    /// For clients: honest ones send none, and the bytes after them could be a smuggled request.
     case refused
-    /// From upstreams, which may send them: at most 4 KiB of extensions a chunk and 16 KiB of trailers are read and
-    /// dropped. The body is framed again, so that the client does not read them either.
+    /// For upstreams, which may send them: at most 4 KiB of extensions per chunk and 16 KiB of trailers are read and
+    /// dropped. The body gets a new framing, so that no later reader sees them.
     case dropped
   }
 
   private enum State: Sendable {
     case size(digits: Int)
-    /// Space in front of an extension's semicolon.
+    /// White space before an extension's semicolon.
     case extensionSpace
     case `extension`
     case sizeEnd
@@ -30,21 +30,21 @@ struct ChunkedBody: Sendable {
   private let limit: Int
   private let extras: Extras
   private var state = State.size(digits: 0)
-  /// The size of the current chunk while it is read, then what of its data is missing.
+  /// The size of the current chunk while it is read, then the number of its bytes that are missing.
   private var missing = 0
-  /// What the body may still grow by, the current chunk already counted.
+  /// The number of bytes by which the body may still grow, after the current chunk.
   private var room: Int
 
-  /// Bytes of trailer fields so far.
+  /// The number of bytes of trailer fields so far.
   private var trailerLength = 0
-  /// Bytes of the current chunk's extensions so far.
+  /// The number of bytes of the current chunk's extensions so far.
   private var extensionLength = 0
 
   private static let maxDigits = 16
   private static let maxExtensions = 4 << 10
   private static let maxTrailers = 16 << 10
 
-  /// - Parameter limit: the greatest length of the body, without the coding.
+  /// - Parameter limit: The maximum length of the body, without the coding.
   init(limit: Int, extras: Extras) {
     self.limit = limit
     self.extras = extras
@@ -56,10 +56,13 @@ struct ChunkedBody: Sendable {
     if case .complete = state { true } else { false }
   }
 
-  /// Appends to `body` what the next `bytes` carry, and gives how many of them belong to the coding: all, until the
-  /// body is complete.
+  /// Decodes `bytes` and appends the data to `body`. Returns the number of bytes that belong to the coding: all of
+  /// them, until the body is complete.
   ///
-  /// The outcome does not depend on how the bytes are cut into calls. After a fault the value is of no further use.
+  /// The result does not depend on how the bytes are split into calls. After an error the value
+  /// must not be used again.
+  ///
+  /// - Throws: `BodyFault.tooLarge` or `.malformed`.
   mutating func feed(_ bytes: UnsafeBufferPointer<UInt8>, into body: inout [UInt8]) throws(BodyFault) -> Int {
     var position = 0
     while position < bytes.count, !isComplete {
@@ -106,7 +109,7 @@ struct ChunkedBody: Sendable {
       try expect(byte, .lineFeed, else: .trailer)
       state = .complete
     case .data, .complete:
-      // `feed` takes these states itself.
+      // `feed` handles these states itself.
       break
     }
   }
@@ -115,7 +118,7 @@ struct ChunkedBody: Sendable {
     if let value = byte.hexDigitValue {
       if digits == Self.maxDigits { throw .malformed(.sizeDigits) }
       let available = room + missing
-      // `missing` is at most `limit` here: sixteen times that cannot be reached without the check before.
+      // `missing` is at most `limit`, which may be `Int.max`, so the product may overflow.
       let (product, overflows) = missing.multipliedReportingOverflow(by: 16)
       guard !overflows, product <= available - Int(value) else { throw .tooLarge(limit: limit) }
       missing = product + Int(value)
@@ -135,8 +138,9 @@ struct ChunkedBody: Sendable {
     }
   }
 
-  /// `*( BWS ";" BWS chunk-ext-name [ … ] )`: a semicolon, and then whatever may stand in a line. A line break or another
-  /// control character never may, not in a quoted string either: there readers would differ about where the line ends.
+  /// Reads `*( BWS ";" BWS chunk-ext-name [ … ] )`: a semicolon, then any characters that are allowed in a line.
+  /// Line breaks and other control characters are refused even in quoted strings, because readers would disagree
+  /// about the end of the line.
   private mutating func `extension`(_ byte: UInt8) throws(BodyFault) {
     if case .extension = state, byte == .carriageReturn {
       state = .sizeEnd

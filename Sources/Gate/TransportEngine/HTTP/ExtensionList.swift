@@ -1,8 +1,8 @@
 internal import Transport
 
-/// `Sec-WebSocket-Extensions` (RFC 6455 section 9.1).
+/// The `Sec-WebSocket-Extensions` field (RFC 6455 section 9.1).
 enum ExtensionList {
-  /// The names of the extensions in order, empty if the field is missing, or `nil` if the list is malformed.
+  /// Returns the names of the extensions in order; empty if the field is missing, `nil` if the list is malformed.
   ///
   ///     extension-list  = 1#extension
   ///     extension       = token *( ";" token [ "=" ( token | quoted-string ) ] )
@@ -24,7 +24,7 @@ enum ExtensionList {
   }
 }
 
-/// Takes the parts of a list from the front of a field value, white space in front of each part passed over.
+/// Reads the parts of a list from the front of a field value; skips white space before each part.
 private struct ListScanner {
   var rest: Substring.UTF8View
 
@@ -43,7 +43,7 @@ private struct ListScanner {
     return token.isEmpty ? nil : String(Substring(token))
   }
 
-  /// A quoted token: what is unquoted must be a token (RFC 6455 section 9.1).
+  /// Reads a quoted token: the unquoted content must be a token (RFC 6455 section 9.1).
   mutating func quotedString() -> Bool {
     guard take("\"") else { return false }
     var isEmpty = true

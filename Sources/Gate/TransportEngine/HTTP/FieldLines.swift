@@ -1,13 +1,13 @@
 internal import Transport
 
-/// The field lines of a head that a `HeadScanner` has gone over.
+/// The field lines of a head that a `HeadScanner` has checked.
 struct FieldLines {
-  /// What becomes of values that are not UTF-8.
+  /// How values that are not UTF-8 are handled.
   enum OtherText {
-    /// A client's: two parties that are to act on them might read them differently.
+    /// For clients: two readers could interpret such a value differently.
     case refused
-    /// An upstream's: they mean nothing to the gate and go on as they came. RFC 9110 section 5.5 has a recipient take them
-    /// for opaque.
+    /// For upstreams: the gate does not use such values and forwards them unchanged. RFC 9110 section 5.5 asks
+    /// recipients to treat them as opaque.
     case kept
   }
 
@@ -19,7 +19,9 @@ struct FieldLines {
     self.otherText = otherText
   }
 
-  /// The fields in order, values without the white space around them.
+  /// Returns the fields in order, with values without surrounding white space.
+  ///
+  /// - Throws: `HeadFault.fieldEncoding` for a value that is not UTF-8, if `otherText` is `.refused`.
   func fields() throws(HeadFault) -> HeaderFields {
     var fields: [HeaderFields.Field] = []
     fields.reserveCapacity(16)
@@ -54,9 +56,9 @@ struct FieldLines {
 }
 
 extension String {
-  /// The text that `bytes` encode.
+  /// Decodes `bytes` as UTF-8.
   ///
-  /// HTTP lets values hold bytes of any encoding; those that are not UTF-8 are no text here.
+  /// HTTP allows values in any encoding; the gate accepts only UTF-8 as text.
   init(strictUTF8 bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) {
     var validator = UTF8Validator()
     guard validator.consume(UnsafeBufferPointer(rebasing: bytes)), validator.isComplete else { throw .fieldEncoding }

@@ -1,9 +1,10 @@
 internal import Transport
 
 extension HeaderFields {
-  /// The tokens of a comma-separated list, all fields called `name` together (RFC 9110 section 5.6.1), case kept.
+  /// Returns the tokens of a comma-separated list over all fields called `name` (RFC 9110
+  /// section 5.6.1), case preserved.
   ///
-  /// Empty elements do not count. `nil` if something else than tokens is in the list.
+  /// Empty elements are skipped. Returns `nil` if an element is not a token.
   func tokens(of name: String) -> [String]? {
     var tokens: [String] = []
     for value in values(of: name) {
@@ -17,16 +18,16 @@ extension HeaderFields {
     return tokens
   }
 
-  /// The options of `Connection` (RFC 9110 section 7.6.1), in lowercase.
+  /// Returns the options of `Connection` (RFC 9110 section 7.6.1), in lowercase.
   func connectionOptions() throws(HeadFault) -> [String] {
     guard let tokens = tokens(of: "Connection") else { throw .connectionSyntax }
     return tokens.map { $0.lowercased() }
   }
 
-  /// What frames the body, as the sender declared it.
+  /// Returns the declared framing of the body.
   ///
-  /// RFC 9112 section 6.3 lets a recipient repair some of what is refused here; whatever needs repair could be read
-  /// differently by the next recipient.
+  /// RFC 9112 section 6.3 allows a recipient to repair some of what is refused here. Another recipient
+  /// could repair it differently.
   func declaredFraming() throws(HeadFault) -> (contentLength: Int?, isChunked: Bool) {
     let contentLength = try contentLength()
     switch only("Transfer-Encoding") {
@@ -43,13 +44,13 @@ extension HeaderFields {
     case .absent: return nil
     case .repeated: throw .contentLengthRepeated
     case .once(let value):
-      // `Int` would take a sign.
+      // `Int` would accept a sign.
       guard value.utf8.allSatisfy(\.isDigit), let length = Int(value) else { throw .contentLengthSyntax }
       return length
     }
   }
 
-  /// The only `Host` field (RFC 9112 section 3.2).
+  /// Returns the value of the single `Host` field (RFC 9112 section 3.2).
   func host() throws(HeadFault) -> String {
     switch only("Host") {
     case .absent: throw .hostMissing

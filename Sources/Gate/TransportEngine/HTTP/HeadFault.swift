@@ -1,8 +1,8 @@
 internal import Transport
 
-/// The rules of a message head (RFC 9112), each by the sentence that says how it was broken.
+/// The violations of the message head rules (RFC 9112), with their texts.
 ///
-/// The sentences go to peers and to the log, so none of them echoes what was sent.
+/// The texts go to peers and to the log, so none of them quotes input.
 enum HeadFault: String, Error, Sendable, CaseIterable {
   // Size
   case headLength = "the head is too long"
@@ -48,12 +48,12 @@ enum HeadFault: String, Error, Sendable, CaseIterable {
   // Body framing
   case contentLengthRepeated = "the Content-Length field is repeated"
   case contentLengthSyntax = "the Content-Length field is not a number of bytes"
-  case transferEncoding = "a transfer coding other than chunked is not taken"
+  case transferEncoding = "a transfer coding other than chunked is not supported"
   case doubleFraming = "both Content-Length and Transfer-Encoding frame the body"
 }
 
 extension HeadFault {
-  /// This fault of a request, as the responder is told of it.
+  /// The fault as the responder receives it.
   var requestFault: RequestFault {
     switch self {
     case .headLength, .fieldCount:

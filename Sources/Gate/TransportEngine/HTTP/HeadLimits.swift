@@ -1,8 +1,8 @@
-/// How large the head of a message may be.
+/// The maximum size of a message head.
 struct HeadLimits: Sendable, Hashable {
-  /// Bytes from the first line to the empty line, both included.
+  /// The number of bytes from the first line to the empty line, both included.
   var bytes = 16 << 10
-  /// Field lines.
+  /// The number of field lines.
   var fields = 100
 
   static let standard = HeadLimits()

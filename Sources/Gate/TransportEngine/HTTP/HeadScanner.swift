@@ -1,18 +1,18 @@
-/// Walks over the bytes of a message head and checks its lines, without reading meaning into them or allocating.
+/// Scans the bytes of a message head and checks its lines, without interpreting them and without allocation.
 ///
-/// It goes from left to right and stops at the first byte that breaks a rule, so the outcome does not depend on how
-/// many bytes behind that one have already arrived: a fault stays the same fault when more comes.
+/// It scans from left to right and stops at the first invalid byte. So the result does not depend on how many later
+/// bytes have already arrived: the same head always gets the same fault.
 ///
-/// The scanning methods give `false` where the bytes end before the part does.
+/// The scanning methods return `false` if the bytes end before the part does.
 struct HeadScanner {
   private let bytes: UnsafeBufferPointer<UInt8>
   private let limits: HeadLimits
-  /// No byte at or behind this index is looked at; within `bytes`.
+  /// The index at which scanning stops; within `bytes`.
   private let end: Int
-  /// The next byte; never greater than `end`.
+  /// The index of the next byte; at most `end`.
   private var position = 0
 
-  /// The greatest length of a method.
+  /// The maximum length of a method.
   private static let maxMethod = 32
 
   init(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits) {
@@ -21,21 +21,21 @@ struct HeadScanner {
     end = min(bytes.count, limits.bytes)
   }
 
-  /// A head whose lines are in order.
+  /// The position of a valid head.
   struct Extent: Sendable, Hashable {
-    /// Where the field lines are, the empty line not included.
+    /// The range of the field lines, without the empty line.
     let fields: Range<Int>
-    /// Bytes in all, the empty line included.
+    /// The total length in bytes, including the empty line.
     let length: Int
   }
 
-  /// The extent of a request's head, or `nil` as long as the head is neither complete nor at fault.
+  /// Returns the extent of a request head; `nil` while the head is incomplete and valid so far.
   mutating func request() throws(HeadFault) -> Extent? {
     guard try requestLine() else { return try outOfBytes() }
     return try fieldLines()
   }
 
-  /// The extent of a response's head, or `nil` as long as the head is neither complete nor at fault.
+  /// Returns the extent of a response head; `nil` while the head is incomplete and valid so far.
   mutating func response() throws(HeadFault) -> Extent? {
     guard try statusLine() else { return try outOfBytes() }
     return try fieldLines()
@@ -50,7 +50,7 @@ struct HeadScanner {
     @inline(__always) get { position < end ? bytes[position] : nil }
   }
 
-  /// Goes over `text`; any other byte is `fault`.
+  /// Scans `text`; throws `fault` at any other byte.
   private mutating func literal(_ text: StaticString, else fault: HeadFault) throws(HeadFault) -> Bool {
     let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     for expected in text {
@@ -65,7 +65,7 @@ struct HeadScanner {
 // MARK: - First lines
 
 extension HeadScanner {
-  /// `method SP request-target SP HTTP-version CRLF` (RFC 9112 section 3).
+  /// Scans `method SP request-target SP HTTP-version CRLF` (RFC 9112 section 3).
   private mutating func requestLine() throws(HeadFault) -> Bool {
     guard try method(), try target(), try literal("HTTP/1.1", else: .version), try literal("\r\n", else: .lineEnd)
     else { return false }
@@ -112,7 +112,7 @@ extension HeadScanner {
     return true
   }
 
-  /// `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4), of either version 1.
+  /// Scans `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4) for HTTP/1.0 and HTTP/1.1.
   private mutating func statusLine() throws(HeadFault) -> Bool {
     guard try literal("HTTP/1.", else: .statusLine), let minor = next else { return false }
     if minor != UInt8(ascii: "1"), minor != UInt8(ascii: "0") { throw .statusLine }
@@ -133,7 +133,7 @@ extension HeadScanner {
 // MARK: - Field lines
 
 extension HeadScanner {
-  /// `*( field-line CRLF ) CRLF` (RFC 9112 section 2.1).
+  /// Scans `*( field-line CRLF ) CRLF` (RFC 9112 section 2.1).
   private mutating func fieldLines() throws(HeadFault) -> Extent? {
     let start = position
     var count = 0
@@ -150,7 +150,7 @@ extension HeadScanner {
     return try outOfBytes()
   }
 
-  /// `field-name ":"` (RFC 9112 section 5.1).
+  /// Scans `field-name ":"` (RFC 9112 section 5.1).
   private mutating func fieldName() throws(HeadFault) -> Bool {
     let start = position
     while let byte = next {
@@ -171,7 +171,7 @@ extension HeadScanner {
     return false
   }
 
-  /// A field value or a reason phrase, and the end of its line.
+  /// Scans a field value or a reason phrase, and the end of its line.
   private mutating func content() throws(HeadFault) -> Bool {
     while let byte = next {
       if byte.isFieldContent {

@@ -1,16 +1,15 @@
 internal import Transport
 
-/// Why a head could not be written. Each is a mistake of this program, or of the caller that gave a field its value.
+/// Why a head could not be written. Each is a mistake of this program or of the caller that supplied a value.
 enum HeadWriteFault: String, Error, Sendable, CaseIterable {
   case method = "the method is not a token"
   case target = "the request target is not in origin form"
-  case status = "the status is not a final one"
+  case status = "the status is not a final status"
   case fieldName = "a field name is not a token"
   case fieldValue = "a field value holds a control character"
 }
 
-/// Writes a message head line by line. Nothing that it is given can begin a line of its own: a line break in a value
-/// would let that value say the next field.
+/// Writes a message head line by line. It refuses line breaks in its input, so that no value can inject a field.
 struct HeadWriter {
   private(set) var bytes: [UInt8] = {
     var bytes: [UInt8] = []
@@ -65,7 +64,7 @@ struct HeadWriter {
     }
   }
 
-  /// Writes the empty line and `body`, and gives the whole message.
+  /// Writes the empty line and `body`, and returns the whole message.
   consuming func ended(with body: [UInt8] = []) -> [UInt8] {
     endLine()
     return body.isEmpty ? bytes : bytes + body
@@ -79,7 +78,7 @@ struct HeadWriter {
   }
 }
 
-/// The usual words behind a status (RFC 9110 section 15). They mean nothing to programs.
+/// The usual reason phrases (RFC 9110 section 15). Programs ignore them.
 enum ReasonPhrase {
   static func phrase(for status: Int) -> StaticString {
     switch status {

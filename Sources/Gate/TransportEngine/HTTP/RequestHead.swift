@@ -1,8 +1,8 @@
 internal import Transport
 
-/// The head of a request that obeys RFC 9112, nothing repaired.
+/// The head of a request that is valid under RFC 9112; nothing in it was repaired.
 struct RequestHead: Sendable, Hashable {
-  /// As sent, case kept.
+  /// As sent, case preserved.
   let method: String
   /// As sent.
   let target: String
@@ -11,40 +11,40 @@ struct RequestHead: Sendable, Hashable {
   /// As sent; `nil` if the target has no question mark.
   let query: String?
   let headers: HeaderFields
-  /// What `Content-Length` says; `nil` without one. Never together with `isChunked`.
+  /// The value of `Content-Length`; `nil` without one. Never set together with `isChunked`.
   let contentLength: Int?
   let isChunked: Bool
   /// The options of `Connection`, in lowercase.
   let connectionOptions: [String]
-  /// Whether a body follows that the client holds back until it is told to go on (RFC 9110 section 10.1.1).
+  /// Whether the client waits for 100 Continue before it sends its body (RFC 9110 section 10.1.1).
   let expectsContinue: Bool
   let upgrade: Upgrade
 
   /// Whether the client will not use the connection again.
   var wantsClose: Bool { connectionOptions.contains("close") }
 
-  /// Where the body ends.
+  /// How the end of the body is determined.
   var framing: BodyFraming {
     if isChunked { return .chunked }
     return contentLength.map(BodyFraming.length) ?? .none
   }
 }
 
-/// What the bytes at the front of a connection are.
+/// The result of parsing the front of a connection's input.
 enum HeadParse: Sendable, Hashable {
-  /// The beginning of a head.
+  /// The bytes are the beginning of a head.
   case incomplete
   /// A head of `length` bytes.
   case head(RequestHead, length: Int)
-  /// No head, whatever may follow.
+  /// The bytes are not a valid head, whatever follows.
   case fault(RequestFault)
 }
 
 extension RequestHead {
-  /// Reads the head that `bytes` begin with.
+  /// Parses the head at the front of `bytes`.
   ///
-  /// The outcome is a matter of the bytes alone and not of how they arrive: once a prefix is a fault, every longer
-  /// prefix is the same fault.
+  /// The result depends only on the bytes, not on how they arrive: if a prefix has a fault, every longer
+  /// prefix has the same fault.
   static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> HeadParse {
     var scanner = HeadScanner(bytes, limits: limits)
     do throws(HeadFault) {

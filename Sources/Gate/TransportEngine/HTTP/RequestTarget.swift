@@ -1,18 +1,20 @@
-/// A request target in origin form (RFC 9112 section 3.2.1), taken apart.
+/// The parts of a request target in origin form (RFC 9112 section 3.2.1).
 struct RequestTarget: Sendable, Hashable {
   /// As sent.
   let text: String
-  /// The path in its normal form: escapes of unreserved characters decoded, other escapes with capital digits.
+  /// The path in normal form: escapes of unreserved characters are decoded, other escapes have uppercase digits.
   let path: String
-  /// What follows the first question mark, as sent; `nil` without a question mark.
+  /// The part after the first question mark, as sent; `nil` without a question mark.
   let query: String?
 
-  /// Takes apart the bytes of a target that a `HeadScanner` has gone over: it begins with a slash, is ASCII, and its
-  /// escapes are whole.
+  /// Parses a target that a `HeadScanner` has checked: it begins with a slash, is ASCII, and
+  /// its escapes are complete.
   ///
-  /// A path whose meaning depends on the reader is refused: dot segments and empty segments, escaped slashes,
-  /// backslashes and control characters, and escapes that decode to invalid UTF-8 or to another escape. The query is not
-  /// looked at.
+  /// A path that servers could read differently is refused: dot segments, empty segments, escaped
+  /// slashes, backslashes and control characters, and escapes that decode to invalid UTF-8 or to another
+  /// escape. The query is not checked.
+  ///
+  /// - Throws: `HeadFault` with the rule that the path violates.
   init(scanned bytes: UnsafeBufferPointer<UInt8>.SubSequence) throws(HeadFault) {
     let mark = bytes.firstIndex(of: .questionMark)
     let path = try Self.normalForm(bytes[..<(mark ?? bytes.endIndex)])
@@ -61,7 +63,7 @@ struct RequestTarget: Sendable, Hashable {
     // Lenient decoders read bytes that are not UTF-8, such as the overlong C0 AE, as dots and slashes.
     guard let text = String(validating: decoded, as: UTF8.self) else { throw .escapedEncoding }
     if text.unicodeScalars.contains(where: { (0x80...0x9F).contains($0.value) }) { throw .escapedControl }
-    // A server that decodes twice reads `/admin` in `/%2561dmin`, which routes do not.
+    // A server that decodes twice reads `/admin` in `/%2561dmin`, but routes do not.
     var rest = decoded[...]
     while let percent = rest.firstIndex(of: .percent) {
       rest = rest[percent...].dropFirst()
@@ -70,13 +72,13 @@ struct RequestTarget: Sendable, Hashable {
   }
 
   private static func checkSegments(_ path: some Collection<UInt8>) throws(HeadFault) {
-    // What stands before the first slash is empty, and what stands behind the last one may be.
+    // The part before the first slash is empty. The part after the last one may be empty.
     var rest = path.dropFirst()
     while !rest.isEmpty {
       let segment = rest.prefix { $0 != .slash }
       if segment.isEmpty { throw .emptySegment }
-      // Some servers cut parameters off before they resolve dot segments: to them `/a/..;x/b` is `/b`. Those that decode
-      // first find a query or a fragment in `/a/..%3Fx` and `/a/..%23x`.
+      // Some servers remove parameters before they resolve dot segments: they read `/a/..;x/b` as `/b`. Servers that
+      // decode first find a query or a fragment in `/a/..%3Fx` and `/a/..%23x`.
       let name = segment.prefix { $0 != UInt8(ascii: ";") && $0 != .questionMark && $0 != UInt8(ascii: "#") }
       if name.elementsEqual([UInt8(ascii: ".")]) || name.elementsEqual([UInt8(ascii: "."), UInt8(ascii: ".")]) {
         throw .dotSegment

@@ -1,10 +1,10 @@
 internal import Transport
 
-/// Writes what this side asks of a server.
+/// Writes requests to servers.
 enum RequestWriter {
-  /// The bytes of a request with a `Content-Length`, unless it has no body and is a GET.
+  /// Encodes a request. It gets a `Content-Length`, unless it is a GET without a body.
   ///
-  /// - Parameter fields: as they shall go, `Host` among them.
+  /// - Parameter fields: All other fields, including `Host`.
   static func bytes(
     method: String, target: String, fields: HeaderFields, body: [UInt8] = []
   ) throws(HeadWriteFault) -> [UInt8] {
@@ -14,11 +14,11 @@ enum RequestWriter {
     return head.ended(with: body)
   }
 
-  /// The bytes of an opening handshake (RFC 6455 section 4.1) that offers no extensions.
+  /// Encodes an opening handshake (RFC 6455 section 4.1) that offers no extensions.
   ///
   /// - Parameters:
-  ///   - host: with the port, unless it is the scheme's own.
-  ///   - key: the base64 of 16 random bytes, fresh for each connection.
+  ///   - host: The host, with the port unless it is the default port of the scheme.
+  ///   - key: 16 random bytes in base64, fresh for each connection.
   static func upgrade(
     target: String, host: String, key: String, subprotocols: [String] = [], fields: HeaderFields = HeaderFields()
   ) throws(HeadWriteFault) -> [UInt8] {

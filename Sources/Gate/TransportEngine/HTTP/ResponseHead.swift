@@ -1,35 +1,35 @@
 internal import Transport
 
-/// The head of an upstream's response that obeys RFC 9112, nothing repaired.
+/// The head of an upstream's response that is valid under RFC 9112; nothing in it was repaired.
 struct ResponseHead: Sendable, Hashable {
   /// 100 to 599.
   let status: Int
-  /// Free text, often empty; means nothing, and goes nowhere. Bytes that are not UTF-8 are U+FFFD here.
+  /// Free text, often empty and never used. Invalid UTF-8 becomes U+FFFD.
   let reason: String
-  /// Whether the upstream speaks HTTP/1.0 and so closes behind its answer.
+  /// Whether the upstream speaks HTTP/1.0 and so closes the connection after its response.
   let isVersion10: Bool
   let headers: HeaderFields
   /// The options of `Connection`, in lowercase.
   let connectionOptions: [String]
-  /// Where the body ends, if this answers a request other than HEAD and CONNECT.
+  /// How the end of the body is determined, if the request was neither HEAD nor CONNECT.
   let framing: BodyFraming
 
-  /// Whether the upstream will not take another request on this connection.
+  /// Whether the upstream accepts no further request on this connection.
   var wantsClose: Bool { isVersion10 || connectionOptions.contains("close") || framing == .untilClose }
 }
 
-/// What the bytes that an upstream sent are.
+/// The result of parsing the front of an upstream's bytes.
 enum ResponseParse: Sendable, Hashable {
-  /// The beginning of a head.
+  /// The bytes are the beginning of a head.
   case incomplete
-  /// A head of `length` bytes. It may be an interim one (1xx), behind which the next head begins.
+  /// A head of `length` bytes. It may be an interim response (1xx), which another head follows.
   case head(ResponseHead, length: Int)
-  /// No head, whatever may follow.
+  /// The bytes are not a valid head, whatever follows.
   case fault(HeadFault)
 }
 
 extension ResponseHead {
-  /// Reads the head that `bytes` begin with; like `RequestHead.parse`, a matter of the bytes alone.
+  /// Parses the head at the front of `bytes`. Like `RequestHead.parse`, the result depends only on the bytes.
   static func parse(_ bytes: UnsafeBufferPointer<UInt8>, limits: HeadLimits = .standard) -> ResponseParse {
     var scanner = HeadScanner(bytes, limits: limits)
     do throws(HeadFault) {
@@ -41,7 +41,7 @@ extension ResponseHead {
   }
 
   private init(_ bytes: UnsafeBufferPointer<UInt8>, extent: HeadScanner.Extent) throws(HeadFault) {
-    // `HTTP/1.x NNN reason CRLF`: the scanner has seen to it that the first three parts have these widths.
+    // `HTTP/1.x NNN reason CRLF`: the scanner has checked that the first three parts have these widths.
     let line = bytes[..<extent.fields.lowerBound].dropLast(2)
     isVersion10 = line.dropFirst(7).first == UInt8(ascii: "0")
     status = line.dropFirst(9).prefix(3).reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
@@ -51,14 +51,14 @@ extension ResponseHead {
     framing = try Self.framing(status: status, isVersion10: isVersion10, headers: headers)
   }
 
-  /// RFC 9112 section 6.3.
+  /// Determines the framing by RFC 9112 section 6.3.
   private static func framing(
     status: Int, isVersion10: Bool, headers: HeaderFields
   ) throws(HeadFault) -> BodyFraming {
     if status < 200 || status == 204 || status == 304 { return .none }
     let (contentLength, isChunked) = try headers.declaredFraming()
     if isChunked {
-      // A transfer coding in HTTP/1.0 leaves the framing ambiguous (section 6.1).
+      // A transfer coding in HTTP/1.0 indicates an unreliable framing (section 6.1).
       if isVersion10 { throw .transferEncoding }
       return .chunked
     }

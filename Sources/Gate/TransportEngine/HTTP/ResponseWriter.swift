@@ -1,20 +1,21 @@
 internal import ByteCoding
 internal import Transport
 
-/// Writes what this server answers.
+/// Writes the responses of the gate.
 enum ResponseWriter {
-  /// The fields that say where a message ends and what becomes of the connection: the engine alone says so.
+  /// The fields that frame the message and control the connection. Only the engine writes them.
   private static let own = ["Connection", "Keep-Alive", "Content-Length", "Transfer-Encoding", "Trailer"]
 
-  /// The bytes of `response`.
+  /// Encodes `response`.
   ///
-  /// `Content-Length` and, unless it is among the fields, `Date` are added; fields of `response` that frame the message
-  /// are left out.
+  /// Adds `Content-Length`, and `Date` if it is missing. Leaves out fields of `response` that frame the message.
   ///
   /// - Parameters:
-  ///   - closes: whether to announce that the connection ends behind this answer.
-  ///   - isForHEAD: whether HEAD is answered: then the length is told and the body left out (RFC 9110 section 9.3.2).
-  ///   - time: for `Date`.
+  ///   - closes: Whether to announce that the connection closes after this response.
+  ///   - isForHEAD: Whether the request is HEAD: the length is declared and the body left out
+  ///     (RFC 9110 section 9.3.2).
+  ///   - time: The time for `Date`.
+  /// - Throws: `HeadWriteFault` for a status outside 200 to 599 or a field that cannot be written.
   static func bytes(
     of response: Response, closes: Bool, isForHEAD: Bool = false, at time: Timestamp
   ) throws(HeadWriteFault) -> [UInt8] {
@@ -29,9 +30,10 @@ enum ResponseWriter {
     return head.ended(with: hasBody && !isForHEAD ? response.body : [])
   }
 
-  /// Writes the head of an upstream's answer with a new framing: a body that ended with the connection is chunked.
+  /// Encodes the head of an upstream's response with a new framing: a body that ends with the
+  /// connection becomes chunked.
   ///
-  /// `Date` is added unless it is among `fields`; the fields that frame the message are left out.
+  /// Adds `Date` if it is missing. Leaves out those of `fields` that frame the message.
   static func forwarded(
     status: Int, fields: HeaderFields, framing: BodyFraming, closes: Bool, isForHEAD: Bool, at time: Timestamp
   ) throws(HeadWriteFault) -> [UInt8] {
@@ -43,14 +45,14 @@ enum ResponseWriter {
     case .none: break
     case .length(let length): try head.field("Content-Length", String(length))
     case .chunked, .untilClose:
-      // HEAD is answered without a body, and nothing can be said of its length.
+      // The response to HEAD has no body, and its length is unknown.
       if !isForHEAD { try head.field("Transfer-Encoding", "chunked") }
     }
     if closes { try head.field("Connection", "close") }
     return head.ended()
   }
 
-  /// `Upgrade`, which a 426 carries, is nothing without being named here (RFC 9110 section 7.8).
+  /// Returns the value of `Connection`. It must name `Upgrade`, which a 426 carries (RFC 9110 section 7.8).
   private static func connection(of response: Response, closes: Bool) -> String? {
     switch (response.headers.first("Upgrade") != nil, closes) {
     case (true, true): "upgrade, close"
@@ -60,13 +62,13 @@ enum ResponseWriter {
     }
   }
 
-  /// The bytes of the 101 that opens a WebSocket (RFC 6455 section 4.2.2).
+  /// Encodes the 101 that opens a WebSocket (RFC 6455 section 4.2.2).
   ///
   /// - Parameters:
-  ///   - accept: the `Sec-WebSocket-Accept` for the client's key.
-  ///   - subprotocol: the one that was agreed.
-  ///   - extensions: the values of `Sec-WebSocket-Extensions`, as the upstream sent them.
-  ///   - fields: others, which may not be of the handshake.
+  ///   - accept: The `Sec-WebSocket-Accept` for the client's key.
+  ///   - subprotocol: The negotiated subprotocol.
+  ///   - extensions: The values of `Sec-WebSocket-Extensions`, as the upstream sent them.
+  ///   - fields: Other fields. Fields of the handshake among them are left out.
   static func switchingProtocols(
     accept: String, subprotocol: String? = nil, extensions: [String] = [], fields: HeaderFields = HeaderFields()
   ) throws(HeadWriteFault) -> [UInt8] {
@@ -85,6 +87,6 @@ enum ResponseWriter {
       "Upgrade", "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions",
     ]
 
-  /// The interim answer that tells a client to send its body (RFC 9110 section 15.2.1).
+  /// The interim response that tells a client to send its body (RFC 9110 section 15.2.1).
   static let goOn = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 }

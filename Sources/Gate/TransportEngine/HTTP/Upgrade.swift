@@ -1,17 +1,17 @@
 internal import ByteCoding
 internal import Transport
 
-/// What a request asks for in `Upgrade` (RFC 9110 section 7.8).
+/// The meaning of a request's `Upgrade` field (RFC 9110 section 7.8).
 enum Upgrade: Sendable, Hashable {
-  /// Nothing: the field is missing, or `Connection` does not name it, so that it was not meant for this hop.
+  /// No upgrade: the field is missing, or `Connection` does not name it, so it is not meant for this hop.
   case none
   /// A well-formed opening handshake.
   case webSocket(UpgradeIntent)
-  /// Another protocol, or a handshake that breaks RFC 6455 section 4.2.1.
+  /// Another protocol, or a handshake that violates RFC 6455 section 4.2.1.
   case fault(RequestFault)
 }
 
-/// The rules of an opening handshake, each by the sentence that says how it was broken.
+/// The violations of the opening handshake rules, with their texts.
 enum UpgradeFault: String, Error, Sendable, CaseIterable {
   case proto = "the protocol to upgrade to is not websocket alone"
   case method = "the method of an opening handshake is not GET"
@@ -21,7 +21,7 @@ enum UpgradeFault: String, Error, Sendable, CaseIterable {
   case subprotocols = "Sec-WebSocket-Protocol is not a list of different tokens"
   case extensions = "Sec-WebSocket-Extensions is not a list of extensions"
 
-  /// This fault, as the responder is told of it.
+  /// The fault as the responder receives it.
   var requestFault: RequestFault {
     switch self {
     case .version: .unsupportedWebSocketVersion

@@ -1,34 +1,35 @@
 internal import Transport
 
-/// What an upstream agreed to in its 101.
+/// The parameters that an upstream accepted in its 101.
 struct UpgradeAnswer: Sendable, Hashable {
-  /// The `Sec-WebSocket-Accept`, which is right.
+  /// The verified `Sec-WebSocket-Accept`.
   let accept: String
-  /// One of those offered, or `nil`.
+  /// One of the offered subprotocols, or `nil`.
   let subprotocol: String?
-  /// The names of the extensions in use, each one offered.
+  /// The names of the extensions in use. Each was offered.
   let extensions: [String]
 }
 
-/// Why an answer of status 101 does not open a WebSocket (RFC 6455 section 4.1).
+/// Why a response to an opening handshake does not open a WebSocket (RFC 6455 section 4.1).
 enum UpgradeAnswerFault: String, Error, Sendable, CaseIterable {
   case status = "the status is not 101"
   case version = "a 101 came from HTTP/1.0"
   case upgrade = "the 101 does not upgrade to websocket alone"
   case connection = "the 101 does not name Upgrade in Connection"
-  case accept = "the 101 does not carry the one right Sec-WebSocket-Accept"
+  case accept = "the 101 does not carry exactly one correct Sec-WebSocket-Accept"
   case subprotocol = "the 101 chose a subprotocol that was not offered, or several"
   case extensions = "the 101 uses an extension that was not offered"
   case framing = "the 101 frames a body"
 }
 
 extension UpgradeAnswer {
-  /// Takes `head` for the answer to an opening handshake, or says why it is not.
+  /// Validates `head` as the response to an opening handshake.
   ///
   /// - Parameters:
-  ///   - accept: what `Sec-WebSocket-Accept` must be for the key that was sent.
-  ///   - subprotocols: those offered.
-  ///   - extensions: the names of those offered.
+  ///   - accept: The `Sec-WebSocket-Accept` that matches the sent key.
+  ///   - subprotocols: The offered subprotocols.
+  ///   - extensions: The names of the offered extensions.
+  /// - Throws: `UpgradeAnswerFault` with the violated rule.
   init(
     _ head: ResponseHead, accept: String, subprotocols: [String], extensions: [String]
   ) throws(UpgradeAnswerFault) {
@@ -39,7 +40,7 @@ extension UpgradeAnswer {
     }
     guard head.connectionOptions.contains("upgrade") else { throw .connection }
     guard !accept.isEmpty, head.headers.only("Sec-WebSocket-Accept") == .once(accept) else { throw .accept }
-    // To a reader that honoured them, frames would be a body.
+    // A reader that uses these fields would read the frames as a body.
     if head.headers.first("Transfer-Encoding") != nil { throw .framing }
     if head.headers.values(of: "Content-Length").contains(where: { $0 != "0" }) { throw .framing }
     self.accept = accept

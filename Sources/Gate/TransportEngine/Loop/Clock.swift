@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Milliseconds of a clock that never jumps, for deadlines alone.
+/// Milliseconds of the monotonic clock, for deadlines only.
 typealias Milliseconds = Int64
 
-/// What the monotonic clock shows, to within one tick of the kernel (1 to 4 ms).
+/// Returns the time of the monotonic clock, with the resolution of a kernel tick (1 to 4 ms).
 func monotonicMilliseconds() -> Milliseconds {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
@@ -11,7 +11,7 @@ func monotonicMilliseconds() -> Milliseconds {
 }
 
 extension Duration {
-  /// Rounded up, so that a deadline never comes early.
+  /// The duration in milliseconds, rounded up, so that a deadline never fires early.
   var milliseconds: Milliseconds {
     let (seconds, attoseconds) = components
     return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000

@@ -1,18 +1,20 @@
 internal import Transport
 
-/// A loop that is on its way out: no new connections, and the old ones are asked to leave.
+/// The state of a draining loop: it accepts no connections and asks the open ones to close.
 struct Drain {
   let code: CloseCode
   let reason: String
   let deadline: Milliseconds
-  /// Each is called once, on the loop's thread, when the last session is gone or the deadline has passed.
+  /// Callbacks that each run once, on the loop's thread, when the last session has ended or the deadline has passed.
   var waiting: [@Sendable (_ remaining: Int) -> Void] = []
 }
 
 extension EventLoop {
-  /// Closes every session: open ones with a Close frame between two frames, waiting ones with their answer.
+  /// Closes every session: open WebSockets with a Close frame between two frames, requests in
+  /// progress with their response.
   ///
-  /// A loop that drains already keeps its first deadline; a second caller is told of the end as well.
+  /// A loop that is already draining keeps the code and deadline of the first call. The
+  /// callbacks of a later call run too.
   func startDraining(_ drain: Drain) {
     guard self.drain == nil else {
       self.drain?.waiting += drain.waiting
@@ -45,12 +47,12 @@ extension EventLoop {
     }
   }
 
-  /// Reports that the loop is empty, if it is and a caller waits for that.
+  /// Runs the drain callbacks if the loop is draining and has no sessions left.
   func drained() {
     if drain != nil, sessionCount == 0 { tellDrained() }
   }
 
-  /// A session has just opened: while the loop drains it is closed like those that it found open.
+  /// Closes a session that has just opened if the loop is draining.
   func closeIfDraining(_ session: SessionRef) {
     if let drain { close(session, drain.code, reason: drain.reason) }
   }

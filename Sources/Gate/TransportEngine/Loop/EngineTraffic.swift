@@ -1,13 +1,14 @@
 internal import Transport
 
-/// What an engine has carried so far.
+/// The traffic of an engine so far.
 public struct EngineTraffic: Sendable, Hashable {
-  /// Connections of clients that are open now, in whatever phase.
+  /// Client connections that are open now, in any phase.
   public var connections = 0
   /// Sessions that are open now.
   public var sessions = 0
-  /// WebSocket bytes of all sessions, open ones and those that are over, frame headers included.
+  /// WebSocket bytes of all sessions, open and closed, frame headers included.
   public var bytesFromClients: UInt64 = 0
+  /// The same in the other direction.
   public var bytesFromUpstreams: UInt64 = 0
 
   public init() {}
@@ -26,9 +27,11 @@ public struct EngineTraffic: Sendable, Hashable {
 }
 
 extension Engine {
-  /// The sum over all loops, each of which counts its own for a moment; zero after `stop`.
+  /// Returns the sum over all loops. Each loop is counted at a slightly different moment. All
+  /// values are 0 after `stop`.
   ///
-  /// Each loop goes through its sessions, some microseconds for a thousand: meant for a question every few seconds.
+  /// Each loop iterates over its sessions, which takes microseconds for a thousand: meant for
+  /// one call every few seconds.
   public func traffic() async -> EngineTraffic {
     var sum = EngineTraffic()
     for loop in loops {

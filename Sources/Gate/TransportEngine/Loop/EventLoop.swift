@@ -2,40 +2,40 @@ internal import CLinux
 internal import Glibc
 internal import Locking
 
-/// A thread that owns its connections: it waits, reads, decides and writes, and shares nothing with other threads but a
-/// mailbox.
+/// The event loop of one thread and its connections. It waits, reads, decides and writes, and shares only a
+/// mailbox with other threads.
 ///
-/// `@unchecked Sendable`: everything but `mailbox` and `wakeUp` is touched by the loop's own thread alone, from `run()`
-/// on; others hand it closures through `execute`.
+/// `@unchecked Sendable`: from `run()` on, only the loop's own thread touches the state, except `mailbox`, `wakeUp`
+/// and `waitingForEnd`. Other threads pass closures through `execute`.
 final class EventLoop: @unchecked Sendable {
   typealias Job = @Sendable (EventLoop) -> Void
 
   let window: UnsafeMutablePointer<TLSWindow>
   let bio: WindowBIO
   let plain = PlainBuffer()
-  /// When the current wake-up began.
+  /// The time at which the current wake-up began.
   private(set) var now: Milliseconds
   var timers: TimerWheel
   var slots = SlotTable()
   var random = RandomPool()
-  /// What decides, and on which terms. `nil` in a loop that only opens connections.
+  /// The responder and its configuration. `nil` in a loop that only opens connections.
   var service: SessionService?
-  /// Tests put one of their own here.
+  /// Tests replace it.
   var resolver: Resolver
-  /// Sessions, in whatever phase.
+  /// The number of sessions, in any phase.
   var sessionCount = 0
-  /// What the sessions that are over carried.
+  /// The traffic of the sessions that have ended.
   var ended = EngineTraffic()
   var drain: Drain?
   var keptUpstreams = KeptUpstreams()
   var listeners: [Listener] = []
-  /// Whether the next answer of a connection is its last: there is a better place for the next request.
+  /// Whether every connection closes after its next response, because the loop no longer listens.
   private(set) var isLeaving = false
 
   private let epoll: Int32
   private let wakeUp: Int32
   private let mailbox = Guarded<[Job]?>([])
-  /// Who wants to hear of the end; `nil` behind it.
+  /// Callbacks for the end of the loop; `nil` after the end.
   private let waitingForEnd = Guarded<[@Sendable () -> Void]?>([])
   private var isStopping = false
 
@@ -68,9 +68,9 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: From any thread
 
-  /// Has `job` run on the loop's thread, after the events at hand. Jobs of one thread run in the order given.
+  /// Runs `job` on the loop's thread, after the current events. Jobs from one thread run in their order.
   ///
-  /// - Returns: `false` if the loop has stopped: then `job` is dropped. What is accepted is always run.
+  /// - Returns: `false` if the loop has stopped; `job` is then dropped. Every accepted job runs.
   @discardableResult
   func execute(_ job: @escaping Job) -> Bool {
     let count = mailbox.withLock { jobs -> Int? in
@@ -79,7 +79,8 @@ final class EventLoop: @unchecked Sendable {
     }
     if count == 1 {
       var one: UInt64 = 1
-      // The descriptor closes with the loop, and its number may be another file's by then.
+      // Keeps the loop alive during the write: its descriptor closes with it, and the number may
+      // then belong to another file.
       _ = withExtendedLifetime(self) { write(wakeUp, &one, 8) }
     }
     return count != nil
@@ -87,7 +88,7 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: On the loop's thread
 
-  /// Works until `stop()`.
+  /// Runs the loop until `stop()`.
   func run() {
     let capacity = 256
     let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
@@ -109,7 +110,7 @@ final class EventLoop: @unchecked Sendable {
     for body in waiting ?? [] { body() }
   }
 
-  /// Calls `body` once all is closed, at once if it is.
+  /// Calls `body` once the loop has closed everything; at once if it already has.
   func whenEnded(_ body: @escaping @Sendable () -> Void) {
     let isRunning = waitingForEnd.withLock { waiting in
       waiting?.append(body)
@@ -120,7 +121,7 @@ final class EventLoop: @unchecked Sendable {
 
   func stop() { isStopping = true }
 
-  /// Accepts from now on only clients that have connected already and that no other process would accept.
+  /// Stops listening. Connections in the queue that no other process would accept are accepted first.
   func stopListening() {
     isLeaving = true
     for listener in listeners { listener.leave(in: self) }
@@ -163,7 +164,7 @@ final class EventLoop: @unchecked Sendable {
     for job in jobs ?? [] { job(self) }
   }
 
-  /// Runs what was accepted so far, and accepts nothing more.
+  /// Runs the accepted jobs and then refuses new ones.
   private func closeMailbox() {
     while true {
       let jobs = mailbox.withLock { jobs in
@@ -213,7 +214,7 @@ final class EventLoop: @unchecked Sendable {
 
   // MARK: Channels
 
-  /// Gives `channel` a slot and keeps it until `remove`.
+  /// Gives `channel` a slot and retains it until `remove`.
   func insert(_ channel: LoopChannel) {
     channel.token = slots.insert(Unmanaged.passRetained(channel).toOpaque(), .channel)
   }
@@ -225,13 +226,13 @@ final class EventLoop: @unchecked Sendable {
   }
 }
 
-/// What epoll can say, as plain numbers.
+/// The event flags of epoll as plain numbers.
 enum Readiness {
   static let input = shim_EPOLLIN
-  /// Of several loops that watch one socket, wakes one and not all.
+  /// Wakes one loop, not all, of several that watch the same socket.
   static let exclusive = shim_EPOLLEXCLUSIVE
   static let output = shim_EPOLLOUT
   static let failed = shim_EPOLLERR
-  /// Nothing but errors, and these once: a socket that is not read for now.
+  /// Reports only errors, and each once: for a socket that is not being read.
   static let reset = shim_EPOLLET
 }

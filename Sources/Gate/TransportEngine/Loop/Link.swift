@@ -1,62 +1,65 @@
 internal import COpenSSL
 internal import Glibc
 
-/// One socket, with or without TLS: reads into and writes from the loop's shared buffers.
+/// One socket, with or without TLS. It reads into and writes from the loop's shared buffers.
 ///
 /// Plain data inside a session; only the loop that owns the session touches it.
 struct Link {
   var fd: Int32 = -1
   var tls: OpaquePointer?
-  /// What epoll watches for this socket.
+  /// The events that epoll watches on this socket.
   var interest: UInt32 = 0
   var outbox = Outbox()
-  /// The peer will send no more.
+  /// Whether the peer sends no more.
   var hasEnded = false
-  /// We will send no more once the outbox is empty.
+  /// Whether the gate sends the end of its stream once the outbox is empty.
   var endsAfterOutbox = false
   var hasSentEnd = false
-  /// Why the connection is of no more use, once it is not.
+  /// Why the connection has failed; `nil` while it works.
   var failure: String?
   var lastHeard: Milliseconds = 0
-  /// When the peer was last seen to take something of what had to wait for it.
+  /// The last time at which the peer was seen to take pending bytes.
   var lastTaken: Milliseconds = 0
-  /// Bytes that waited for the peer when that was looked at last, here and in the kernel, and all that were sent since.
+  /// The bytes that were pending at the last check, here and in the kernel, plus all bytes sent since.
   private var offered = 0
-  /// Bytes that the peer was seen to take when the outbox was drained, since that was asked last.
+  /// The bytes that the peer took while the outbox was drained, since the last check.
   private var drained = 0
-  /// The error number of a write that met a peer who is gone; 0 if there was none.
+  /// The error number of a write to a peer that has closed or reset the connection; 0 if there was none.
   private var writeError: Int32 = 0
-  /// The peer has reset the connection while it was not read.
+  /// Whether the peer reset the connection while it was not being read.
   var isReset = false
-  /// Messages that came behind the handshake, less one for each reception that held data alone.
+  /// TLS handshake messages after the handshake, minus one for each reception that contained only data.
   private var lateMessages = 0
 
-  /// What may wait to be written to a peer that is read all the same. What the other end sends never comes so far,
-  /// since that end is not read then; the answers to this peer's own Pings and key updates would.
+  /// The bytes that may be pending while the peer is still read. The other peer's data never fills this much, because
+  /// that peer is not read meanwhile; the responses to this peer's own Pings and key updates could.
   private static let outboxBound = 128 << 10
 
-  /// New keys, or tickets of a server. An honest peer changes keys behind millions of records (RFC 8446 section 5.5);
-  /// each change costs a derivation, and anybody can ask for one before any request.
+  /// The bound on `lateMessages`: key updates, or tickets from a server. An honest peer updates its keys after
+  /// millions of records (RFC 8446 section 5.5). Each update costs a key derivation, and any client can ask
+  /// for one before any request.
   private static let lateMessageBound = 32
 
   var isOpen: Bool { fd >= 0 }
-  /// Nothing is left to do for this end. One that may still speak is not closed behind what was sent last: if it did, or had
-  /// done so unread, the kernel would reset the connection and throw away what it has not handed over (RFC 9293, 3.10.4).
+  /// Whether nothing is left to do for this peer. A peer that may still send is not closed right after the
+  /// last bytes: unread input would make the kernel reset the connection and discard what it has not
+  /// delivered (RFC 9293, 3.10.4).
   var isSpent: Bool { !isOpen || hasEnded && hasSentEnd }
-  /// Whether the peer's end is its own wish: with TLS only its close_notify says so, since anybody can send a FIN.
+  /// Whether the peer itself ended its stream. With TLS only a close_notify proves that, because anyone
+  /// on the path can send a FIN.
   var endedInOrder: Bool {
     guard hasEnded, failure == nil else { return false }
     guard let tls else { return true }
     return SSL_get_shutdown(tls) & SSL_RECEIVED_SHUTDOWN != 0
   }
-  /// There may be more to read, and room for what it makes us say.
+  /// Whether the socket may be read: the peer may send more, and the outbox has room for the responses.
   var mayRead: Bool { !hasEnded && outbox.count <= Self.outboxBound }
   var isHandshakeDone: Bool {
     guard let tls else { return true }
     return SSL_is_init_finished(tls) == 1
   }
 
-  /// Gives everything back. The peer sees a reset if it sent what was not read, else an end.
+  /// Releases everything. The peer sees a reset if it sent bytes that were not read, otherwise the end of the stream.
   mutating func close() {
     if let tls { SSL_free(tls) }
     tls = nil
@@ -67,29 +70,30 @@ struct Link {
   }
 }
 
-/// Room for plaintext: what was held back of the last chunk goes in front of the next one, so nothing is moved.
+/// The buffer for plaintext. Bytes that were held back from the last chunk go in front of the next one, so the
+/// received bytes are never moved.
 struct PlainBuffer {
-  /// More than a held-back control frame: 14 bytes of header and 125 of payload.
+  /// More than a control frame that is held back: 14 bytes of header and 125 of payload.
   static let headroom = 256
-  /// One `recv`, and what OpenSSL may have kept of a record.
+  /// One `recv` plus the part of a record that OpenSSL may have buffered.
   static let capacity = TLSWindow.incomingCapacity + (32 << 10)
 
   private let memory: UnsafeMutableRawPointer = .allocate(byteCount: headroom + capacity, alignment: 64)
-  /// Where received bytes begin.
+  /// The start of the received bytes.
   var start: UnsafeMutableRawPointer { memory + Self.headroom }
   func deallocate() { memory.deallocate() }
 }
 
-/// What a socket had to say.
+/// The result of reading a socket.
 struct Reception {
-  /// Bytes of plaintext in the loop's buffer.
+  /// The number of plaintext bytes in the loop's buffer.
   var count = 0
-  /// No more will come; `Link.failure` says if that was not the peer's orderly wish.
+  /// Whether no more will arrive. `Link.failure` is set if the end was not orderly.
   var ended = false
 }
 
 extension Link {
-  /// Reads once and decrypts all that came. With TLS this also does the handshake.
+  /// Reads once and decrypts everything that arrived. With TLS it also advances the handshake.
   mutating func receive(into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>)
     -> Reception
   {
@@ -100,12 +104,12 @@ extension Link {
     window.pointee.incomingStart = 0
     window.pointee.incomingEnd = got
     let reception = decrypt(tls, into: plain, through: window)
-    // Handshake flights, alerts and answers to key updates.
+    // Sends handshake flights, alerts and responses to key updates.
     if window.pointee.outgoingCount > 0 { flush(window) }
     return reception
   }
 
-  /// Reads once, as it comes; how many bytes that were, `nil` if there were none or will be no more.
+  /// Reads once without decrypting. Returns the number of bytes; `nil` if there are none now or the stream has ended.
   @inline(__always)
   mutating func fetch(into target: UnsafeMutableRawPointer, _ capacity: Int) -> Int? {
     let got = recv(fd, target, capacity, 0)
@@ -120,11 +124,11 @@ extension Link {
     return nil
   }
 
-  /// Lets an end that a write found gone be read to its end: what the peer had said before waits in the kernel, which keeps
-  /// it behind a reset. Nothing more is sent there. The failure comes back when there is nothing left to read.
+  /// Keeps reading from a peer after a write found that it is gone: the kernel still buffers the bytes that the peer
+  /// sent before its reset. Nothing more is sent. The failure returns when everything has been read.
   ///
-  /// - Returns: whether that is so now; `false` where there is no such failure, where the end had been read already, and
-  ///   when it is asked again.
+  /// - Returns: Whether this call started it; `false` if no write failed, if the stream has already
+  ///   ended, and on later calls.
   mutating func readsOn() -> Bool {
     guard writeError != 0, !hasEnded, !hasSentEnd, failure != nil else { return false }
     failure = nil
@@ -135,7 +139,7 @@ extension Link {
     return true
   }
 
-  /// Reads once and throws it away.
+  /// Reads once and discards the bytes.
   mutating func discardInput(into scratch: UnsafeMutableRawPointer) {
     let got = recv(fd, scratch, TLSWindow.incomingCapacity, 0)
     if got == 0 { hasEnded = true }
@@ -145,7 +149,7 @@ extension Link {
     }
   }
 
-  /// Decrypts what is in the window. What OpenSSL has to say to it is left there, for `flush`.
+  /// Decrypts the bytes in the window. OpenSSL's responses stay in the window for `flush`.
   mutating func decrypt(
     _ tls: OpaquePointer, into plain: UnsafeMutableRawPointer, through window: UnsafeMutablePointer<TLSWindow>
   ) -> Reception {
@@ -156,17 +160,17 @@ extension Link {
       let read = SSL_read(tls, plain + reception.count, Int32(PlainBuffer.capacity - reception.count))
       if read > 0 {
         reception.count += Int(read)
-        // Nothing came behind this record: asking again would only be told to wait.
+        // The window is empty after this record: another call would only ask for more input.
         if window.pointee.incomingStart == window.pointee.incomingEnd && SSL_pending(tls) == 0 { break }
         continue
       }
       switch SSL_get_error(tls, read) {
       case SSL_ERROR_WANT_READ:
-        // Not for want of input: OpenSSL has read a message that is its own, and there may be more.
+        // Input is left: OpenSSL has read a handshake message, and there may be more.
         guard !window.pointee.isExhausted, isHandshakeDone else { break }
         lateMessages += 1
         if lateMessages <= Self.lateMessageBound { continue }
-        failure = "TLS: too many handshake messages behind the handshake"
+        failure = "TLS: too many handshake messages after the handshake"
         reception.ended = true
         hasEnded = true
       case SSL_ERROR_ZERO_RETURN:
@@ -183,7 +187,7 @@ extension Link {
     return reception
   }
 
-  /// Encrypts if need be, and hands as much to the kernel as it takes; the rest waits in the outbox.
+  /// Encrypts if TLS is used and passes as much to the kernel as it takes; the rest waits in the outbox.
   mutating func send(_ bytes: UnsafeRawBufferPointer, through window: UnsafeMutablePointer<TLSWindow>) {
     guard isOpen, failure == nil, !hasSentEnd, bytes.count > 0, let source = bytes.baseAddress else { return }
     guard let tls else {
@@ -205,7 +209,7 @@ extension Link {
     flush(window)
   }
 
-  /// Starts a handshake that is ours to start.
+  /// Starts the handshake of a client connection.
   mutating func startHandshake(through window: UnsafeMutablePointer<TLSWindow>) {
     guard let tls else { return }
     window.pointee.incomingStart = 0
@@ -243,7 +247,7 @@ extension Link {
     if isFirst { offered = waiting }
   }
 
-  /// Hands the kernel what has been waiting, and the end behind it if one is due.
+  /// Passes pending bytes to the kernel, then the end of the stream if it is due.
   mutating func drainOutbox(through window: UnsafeMutablePointer<TLSWindow>) {
     if !outbox.isEmpty && failure == nil {
       let waiting = outbox.bytes
@@ -263,35 +267,36 @@ extension Link {
   private mutating func writeFailed(_ code: Int32) {
     guard failure == nil else { return }
     failure = SystemCallError.text(of: code)
-    // Others, such as a want of memory, say nothing of the peer.
+    // Other errors, such as lack of memory, say nothing about the peer.
     if code == ECONNRESET || code == EPIPE { writeError = code }
   }
 
-  /// Notes whether a peer that has things waiting for it has taken anything since this was asked last. The kernel is asked
-  /// as well: it may hold megabytes, and reports room only when there is a lot, for which a slow reader may take minutes.
+  /// Records whether the peer has taken any pending bytes since the last call. It also asks the kernel, which may
+  /// buffer megabytes and reports room only in large steps; a slow reader may need minutes for one.
   ///
-  /// Where nothing waits nothing is noted: that the gate's own Pings were taken says that a kernel lives, and no more.
+  /// Records nothing if nothing is pending: that the gate's own Pings were taken only shows that
+  /// the peer's kernel is alive.
   ///
-  /// - Returns: how many bytes it has taken.
+  /// - Returns: The number of bytes that the peer has taken.
   @discardableResult
   mutating func noteTaking(at now: Milliseconds) -> Int {
     let waiting = self.waiting
     let taken = max(0, offered - waiting)
     defer { (offered, drained) = (waiting, 0) }
     guard waiting > 0 else { return 0 }
-    // What was taken with a drain has its own time.
+    // Bytes taken during a drain of the outbox have their own timestamp.
     if taken > 0 { lastTaken = now }
     return taken + drained
   }
 
-  /// Bytes that the peer has not taken, here and in the kernel.
+  /// The number of bytes that the peer has not taken, here and in the kernel.
   var waiting: Int {
     var queued: Int32 = 0
     _ = ioctl(fd, UInt(TIOCOUTQ), &queued)
     return outbox.count + Int(queued)
   }
 
-  /// Says that nothing more will come from us, behind all that waits: close_notify and FIN. Reading goes on.
+  /// Sends the end of the stream after all pending bytes: close_notify and FIN. Reading continues.
   mutating func sendEnd(through window: UnsafeMutablePointer<TLSWindow>) {
     guard isOpen, !hasSentEnd, failure == nil else { return }
     guard outbox.isEmpty else {

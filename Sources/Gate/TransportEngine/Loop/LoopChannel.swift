@@ -1,15 +1,16 @@
-/// A participant of a loop that is not a gate session: a listener, or a connection that the engine opened for itself.
+/// A member of a loop that is not a gate session, such as a listener or a connection that the
+/// engine opened for itself.
 ///
-/// Only the thread of its loop calls it.
+/// Only the loop's thread calls it.
 class LoopChannel {
   final var token = SlotToken(slot: 0, generation: 0)
 
-  /// Its socket is ready. `events` is what epoll said.
+  /// Handles readiness of the socket. `events` are the flags of epoll.
   func ready(_ events: UInt32, in loop: EventLoop) {}
 
-  /// Its deadline has passed.
+  /// Handles an expired deadline.
   func expired(in loop: EventLoop) {}
 
-  /// The loop stops: the channel leaves it, and takes its timer out of the wheel.
+  /// Leaves the stopping loop and removes the timer from the wheel.
   func abandon(in loop: EventLoop) { loop.remove(self) }
 }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Bytes that the kernel did not take yet. Owns memory only while it holds any.
+/// Bytes that the kernel has not taken yet. Owns memory only while it contains any.
 struct Outbox {
   private var base: UnsafeMutableRawPointer?
   private var start = 0
@@ -19,7 +19,7 @@ struct Outbox {
     end += bytes.count
   }
 
-  /// Forgets the first `count` bytes, and the memory once nothing is left.
+  /// Drops the first `count` bytes, and the memory if none are left.
   mutating func removeFirst(_ count: Int) {
     start += count
     if start == end { removeAll() }
@@ -35,8 +35,8 @@ struct Outbox {
 
   private mutating func makeRoom(for extra: Int) {
     let held = end - start
-    // What is stalled is sized to the byte: many readers may stall at the same time. Only an outbox that goes on to grow
-    // is given room ahead, or each of many small pieces would move all the others.
+    // The first allocation is exact, because many readers may stall at the same time. Only an outbox that keeps
+    // growing gets extra room; otherwise each of many small pieces would move all the others.
     let wanted = held + max(extra, held / 2)
     guard let fresh = malloc(wanted) else { fatalError("out of memory") }  // malloc does not fail under overcommit
     if let base { memcpy(fresh, base + start, held) }

@@ -1,8 +1,8 @@
 internal import CLinux
 
-/// The kernel's randomness, fetched for several numbers at a time: a system call a number would be felt.
+/// Random numbers from the kernel, fetched in batches: a system call for each number would cost too much.
 ///
-/// No number is given out twice, nor kept once it has been.
+/// Each number is returned once and erased.
 struct RandomPool: RandomNumberGenerator {
   private static let capacity = 64
   private let numbers: UnsafeMutablePointer<UInt64> = .allocate(capacity: capacity)
@@ -20,7 +20,7 @@ struct RandomPool: RandomNumberGenerator {
   private mutating func refill() {
     var generator = SystemRandomNumberGenerator()
     let size = Self.capacity * MemoryLayout<UInt64>.size
-    // Of up to 256 bytes getrandom(2) gives all or fails; what it does not give, the slow way does.
+    // getrandom(2) returns up to 256 bytes completely or fails. The slow generator replaces a failed part.
     for start in stride(from: 0, to: size, by: 256) {
       let part = UnsafeMutableRawPointer(numbers) + start
       if getrandom(part, 256, 0) == 256 { continue }

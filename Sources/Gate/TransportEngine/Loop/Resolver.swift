@@ -3,12 +3,12 @@ internal import Glibc
 internal import Locking
 internal import Transport
 
-/// Names to addresses, without holding up a loop.
+/// Resolves names to addresses without blocking a loop.
 ///
-/// One lookup a name at a time, each on a thread of its own, since `getaddrinfo` waits; there are as many names as
-/// there are upstreams. Answers are kept for a few seconds. An older one is still given, at once, while the name is looked
-/// up again behind it, and stays for as long as that takes or fails: a name server that is slow or away does not take an
-/// upstream away whose addresses are known.
+/// Each name has at most one lookup at a time, on its own thread because `getaddrinfo` blocks. There are as
+/// many names as upstreams. Answers are fresh for 5 seconds. An older answer is still used while the name is
+/// looked up again, and stays if the lookup fails: a slow or unreachable name server does not affect an
+/// upstream whose addresses are known.
 final class Resolver: Sendable {
   typealias Answer = Result<[SocketAddress], ResolverError>
 
@@ -19,7 +19,7 @@ final class Resolver: Sendable {
     var freshUntil: Milliseconds = 0
     var isBeingLookedUp = false
     var waiting: [@Sendable (Answer) -> Void] = []
-    /// The one that answered when others did not: it is tried first from then on, until it fails itself.
+    /// The address that accepted a connection after others failed. It is tried first until it fails itself.
     var preferred: SocketAddress?
 
     var ordered: [SocketAddress] {
@@ -33,7 +33,7 @@ final class Resolver: Sendable {
   private let find: @Sendable (String, UInt16) -> Answer
   private let clock: @Sendable () -> Milliseconds
 
-  /// - Parameter find: the lookup itself, which may block.
+  /// - Parameter find: The lookup itself, which may block.
   init(
     find: @escaping @Sendable (String, UInt16) -> Answer = { Resolver.lookUp($0, port: $1) },
     clock: @escaping @Sendable () -> Milliseconds = monotonicMilliseconds
@@ -42,7 +42,7 @@ final class Resolver: Sendable {
     self.clock = clock
   }
 
-  /// Calls `answer` once, perhaps before this returns, perhaps on another thread.
+  /// Calls `answer` once, possibly before this returns, possibly on another thread.
   func resolve(_ host: String, port: UInt16, answer: @escaping @Sendable (Answer) -> Void) {
     if let literal = SocketAddress(literal: host, port: port) {
       answer(.success([literal]))
@@ -67,7 +67,7 @@ final class Resolver: Sendable {
     }
   }
 
-  /// Has `address` be the first from now on, for as long as the name has it.
+  /// Tries `address` first from now on, as long as the name resolves to it.
   func prefer(_ address: SocketAddress, for host: String, port: UInt16) {
     entries.withLock { $0[Self.key(host, port)]?.preferred = address }
   }
@@ -83,7 +83,7 @@ final class Resolver: Sendable {
       entry.waiting = []
       entry.isBeingLookedUp = false
       if case .success(let addresses) = answer { entry.addresses = addresses }
-      // Nothing known: the next one that asks looks for itself.
+      // Without any known address, the next request starts its own lookup.
       guard !entry.addresses.isEmpty else { return (answer, waiting) }
       entry.freshUntil = now + Self.freshness
       return (.success(entry.ordered), waiting)
@@ -98,7 +98,7 @@ final class Resolver: Sendable {
     var list: UnsafeMutablePointer<addrinfo>?
     var code = getaddrinfo(host, String(port), &hints, &list)
     if code == EAI_NONAME {
-      // Without any interface but loopback, AI_ADDRCONFIG finds nothing, not even localhost.
+      // AI_ADDRCONFIG finds nothing, not even localhost, if loopback is the only interface.
       hints.ai_flags = 0
       code = getaddrinfo(host, String(port), &hints, &list)
     }
@@ -117,6 +117,6 @@ final class Resolver: Sendable {
       next = info.pointee.ai_next
     }
     return addresses.isEmpty
-      ? .failure(ResolverError(description: "\(host): no address")) : .success(addresses)
+      ? .failure(ResolverError(description: "\(host): no address found")) : .success(addresses)
   }
 }

@@ -1,10 +1,10 @@
-/// Names one occupant of a loop, for ever: once the occupant is gone, the name finds nothing.
+/// Identifies one occupant of a loop. It is never reused: after the occupant has left, it identifies nothing.
 struct SlotToken: Sendable, Hashable {
   let slot: UInt32
   let generation: UInt32
 }
 
-/// What epoll events and timers refer to. A slot is used again, its generation is not.
+/// The table that epoll events and timers refer to. Slots are reused; each use has a new generation.
 struct SlotTable {
   enum Kind: UInt8 { case free, session, channel }
 
@@ -19,7 +19,7 @@ struct SlotTable {
   private var used = 0
   private var freed: [UInt32] = []
 
-  /// How many slots were ever in use: an upper bound for walks over all of them.
+  /// The number of slots that were ever in use: an upper bound for iterations.
   var end: UInt32 { UInt32(used) }
 
   mutating func insert(_ occupant: UnsafeMutableRawPointer, _ kind: Kind) -> SlotToken {
@@ -44,7 +44,7 @@ struct SlotTable {
     freed.append(slot)
   }
 
-  /// The session that `token` names, unless it is gone or never was one.
+  /// Returns the session with `token`; `nil` if it is gone or the token belongs to a channel.
   func session(_ token: SlotToken) -> UnsafeMutablePointer<Session>? {
     guard isCurrent(token), slots[Int(token.slot)].kind == .session else { return nil }
     return slots[Int(token.slot)].occupant?.assumingMemoryBound(to: Session.self)
@@ -56,7 +56,7 @@ struct SlotTable {
     return Unmanaged<LoopChannel>.fromOpaque(occupant).takeUnretainedValue()
   }
 
-  /// The token of the occupant of `slot`; `nil` if the slot is free.
+  /// Returns the token of the current occupant of `slot`; `nil` if the slot is free.
   func token(in slot: UInt32) -> SlotToken? {
     guard slot < used, slots[Int(slot)].kind != .free else { return nil }
     return SlotToken(slot: slot, generation: slots[Int(slot)].generation)

@@ -2,9 +2,9 @@ internal import CLinux
 internal import Glibc
 public import Transport
 
-/// System calls on sockets, with this project's own addresses.
+/// System calls on sockets, with the project's address type.
 enum Socket {
-  /// A socket that never blocks and is not inherited.
+  /// Creates a non-blocking socket that child processes do not inherit.
   static func make(for address: SocketAddress) throws(SystemCallError) -> Int32 {
     let family: Int32
     switch address {
@@ -21,10 +21,10 @@ enum Socket {
     setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// Small writes leave at once: the engine gathers by itself.
+  /// Sends small writes at once: the engine batches by itself.
   static func disableDelay(on fd: Int32) { set(TCP_NODELAY, level: Int32(IPPROTO_TCP), to: 1, on: fd) }
 
-  /// The error that a connection attempt ended with; 0 for none.
+  /// Returns the error of a connection attempt; 0 for none.
   static func pendingError(of fd: Int32) -> Int32 {
     var value: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
@@ -32,14 +32,14 @@ enum Socket {
     return value
   }
 
-  /// Whether `fd` is a socket that connections can be accepted from.
+  /// Returns whether connections can be accepted from the socket `fd`.
   static func isListening(_ fd: Int32) -> Bool {
     var value: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &length) == 0 && value == 1
   }
 
-  /// Starts to connect; `true` if that was all.
+  /// Starts a connection. Returns `true` if it is already established.
   static func connect(_ fd: Int32, to address: SocketAddress) throws(SystemCallError) -> Bool {
     let result = withSystemAddress(address) { Glibc.connect(fd, $0, $1) }
     if result == 0 { return true }
@@ -47,7 +47,7 @@ enum Socket {
     throw SystemCallError("connect")
   }
 
-  /// Calls `body` with `address` as the kernel wants it.
+  /// Calls `body` with `address` as a system address.
   static func withSystemAddress<Result>(
     _ address: SocketAddress, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) -> Result {
@@ -77,14 +77,15 @@ enum Socket {
     case .unix(let path):
       var value = sockaddr_un()
       value.sun_family = sa_family_t(AF_UNIX)
-      // A longer path was refused when the settings were read; here it is cut and will not be found.
+      // Longer paths were refused when the settings were read. Here the path is truncated, so
+      // the socket is not found.
       withUnsafeMutableBytes(of: &value.sun_path) { $0.copyBytes(from: Array(path.utf8).prefix($0.count - 1)) }
       withUnsafeBytes(of: value) { storage.copyMemory(from: $0) }
       return socklen_t(MemoryLayout<sockaddr_un>.size)
     }
   }
 
-  /// The address that `storage` holds. An IPv4 address in IPv6 clothes is an IPv4 address.
+  /// Returns the address in `storage`. An IPv4-mapped IPv6 address becomes an IPv4 address.
   static func address(from storage: sockaddr_storage) -> SocketAddress {
     withUnsafeBytes(of: storage) { bytes in
       switch Int32(storage.ss_family) {
@@ -98,14 +99,14 @@ enum Socket {
         let isMapped = address[..<10].allSatisfy { $0 == 0 } && address[10..<12].allSatisfy { $0 == 0xFF }
         return isMapped ? .ipv4(Array(address[12...]), port: port) : .ipv6(address, port: port)
       default:
-        // Up to its zero; a socket without a name has none, and begins with that.
+        // The path ends at its first zero byte. A socket without a name begins with one.
         let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
         return .unix(String(decoding: path, as: UTF8.self))
       }
     }
   }
 
-  /// Where `fd` is bound.
+  /// Returns the address to which `fd` is bound.
   static func localAddress(of fd: Int32) -> SocketAddress {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -117,7 +118,7 @@ enum Socket {
 }
 
 extension SocketAddress {
-  /// The address that `text` spells, without brackets; `nil` for a name.
+  /// Parses an IPv4 or IPv6 address without brackets; `nil` for a name.
   public init?(literal text: String, port: UInt16) {
     var v4 = in_addr()
     var v6 = in6_addr()

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A system call that failed: which, and why.
+/// A failed system call and its error number.
 struct SystemCallError: Error, CustomStringConvertible {
   let call: String
   let number: Int32
@@ -10,7 +10,7 @@ struct SystemCallError: Error, CustomStringConvertible {
     self.number = number
   }
 
-  /// `bind: Address already in use`
+  /// For example `bind: Address already in use`.
   var description: String { "\(call): \(Self.text(of: number))" }
 
   static func text(of number: Int32) -> String {
@@ -20,7 +20,7 @@ struct SystemCallError: Error, CustomStringConvertible {
   }
 }
 
-/// The result of `call`, or what went wrong. Interrupted calls are made again.
+/// Returns the result of `call`, or throws its error. Interrupted calls are repeated.
 func attempt(_ name: String, _ call: () -> Int32) throws(SystemCallError) -> Int32 {
   while true {
     let result = call()

@@ -1,10 +1,10 @@
 internal import Locking
 
-/// A thread with a task.
+/// Starts threads.
 enum Thread {
   /// Runs `body` on a new detached thread.
   ///
-  /// - Throws: when the system has no more threads; `body` is then not run.
+  /// - Throws: `SystemCallError` if the system cannot start another thread; `body` does not run then.
   static func start(_ body: @escaping @Sendable () -> Void) throws(SystemCallError) {
     let code = DetachedThread.start(body)
     guard code == 0 else { throw SystemCallError("pthread_create", number: code) }

@@ -1,26 +1,26 @@
-/// A node of the wheel, kept inside the session that it wakes.
+/// A node of the wheel, stored with the session that it wakes.
 struct TimerNode {
-  /// When to wake; meaningless unless `isLinked`.
+  /// The deadline; meaningless unless `isLinked`.
   var deadline: Milliseconds = 0
   fileprivate(set) var isLinked = false
   fileprivate var previous: UnsafeMutablePointer<TimerNode>?
   fileprivate var next: UnsafeMutablePointer<TimerNode>?
   fileprivate var bucket = 0
-  /// What to wake: the slot of the table of the loop.
+  /// The slot to wake, in the loop's table.
   var slot: UInt32 = 0
 }
 
-/// Coarse deadlines of many sessions: setting and clearing one costs a few instructions and no memory.
+/// Coarse deadlines for many sessions. Setting or clearing one costs a few instructions and allocates nothing.
 ///
-/// A hashed wheel of 512 buckets of 128 ms. A deadline beyond its turn is met again and put back. Deadlines fire up to
-/// one bucket late, never early.
+/// A hashed wheel of 512 buckets of 128 ms. A deadline beyond one turn stays in its bucket for the next turn.
+/// Deadlines fire up to one bucket late, never early.
 struct TimerWheel {
   static let bucketCount = 512
   static let tick: Milliseconds = 128
   private static let wordCount = bucketCount / UInt64.bitWidth
 
   private let heads: UnsafeMutablePointer<UnsafeMutablePointer<TimerNode>?>
-  /// A bit for each bucket that holds anything: a loop asks before each sleep how long it may be.
+  /// One bit for each bucket that contains a node: a loop asks before each sleep how long it may sleep.
   private let occupied: UnsafeMutablePointer<UInt64>
   private var lastTick: Milliseconds
   private(set) var count = 0
@@ -33,13 +33,13 @@ struct TimerWheel {
     lastTick = now / Self.tick
   }
 
-  /// Nodes stay where they are: they belong to their sessions.
+  /// Frees the buckets. The nodes belong to their sessions.
   func deallocate() {
     heads.deallocate()
     occupied.deallocate()
   }
 
-  /// Sets `node` to fire at `deadline`, whatever it was set to before.
+  /// Sets `node` to fire at `deadline`. An earlier setting is replaced.
   mutating func schedule(_ node: UnsafeMutablePointer<TimerNode>, at deadline: Milliseconds) {
     if node.pointee.isLinked { unlink(node) }
     node.pointee.deadline = deadline
@@ -59,18 +59,18 @@ struct TimerWheel {
     if node.pointee.isLinked { unlink(node) }
   }
 
-  /// How long a loop may sleep: until the next bucket that holds anything, or `nil` if none does.
+  /// Returns how long the loop may sleep: the time until the next bucket with nodes, or `nil` if there is none.
   func delay(from now: Milliseconds) -> Milliseconds? {
     guard count > 0 else { return nil }
     let first = Int((lastTick + 1) % Milliseconds(Self.bucketCount))
     return max(0, (lastTick + 1 + Milliseconds(distance(from: first))) * Self.tick - now)
   }
 
-  /// How many buckets behind `first` the next one stands that holds anything. One does.
+  /// Returns the number of buckets from `first` to the next one with nodes. At least one bucket must have nodes.
   private func distance(from first: Int) -> Int {
     var word = first >> 6
     var bits = occupied[word] & (.max << UInt64(first & 63))
-    // The word of the first bucket is met again at the end, for the buckets in front of it.
+    // The word of the first bucket comes again at the end, for the buckets before it.
     for _ in 0..<Self.wordCount {
       if bits != 0 { break }
       word = (word + 1) % Self.wordCount
@@ -79,11 +79,11 @@ struct TimerWheel {
     return (word << 6 + bits.trailingZeroBitCount - first + Self.bucketCount) % Self.bucketCount
   }
 
-  /// Calls `fire` with the slot of each node whose deadline has passed; the node is unset before. `fire` may set and
-  /// clear any node.
+  /// Unlinks one node whose deadline has passed and returns its slot; `nil` if there is none. The caller may set and
+  /// clear any node between two calls.
   mutating func nextExpired(now: Milliseconds) -> UInt32? {
     let currentTick = now / Self.tick
-    // After a long sleep one full turn meets every bucket.
+    // After a long sleep, one full turn visits every bucket.
     lastTick = max(lastTick, currentTick - Milliseconds(Self.bucketCount))
     while lastTick < currentTick {
       let bucket = Int((lastTick + 1) % Milliseconds(Self.bucketCount))

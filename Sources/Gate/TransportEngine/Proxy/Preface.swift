@@ -1,10 +1,9 @@
 internal import Glibc
 internal import Transport
 
-/// From the accepted socket of a proxy to the client behind it.
+/// Reads the PROXY header and identifies the client behind a proxy.
 extension EventLoop {
-  /// What there is may be more than the header, and what follows it is TLS's: so it is looked at first, and only the
-  /// header is taken from the kernel.
+  /// Peeks at the input first and takes only the header from the kernel: the bytes after it belong to TLS.
   func prefaceReadable(_ session: SessionRef) {
     guard let exchange = session.pointee.exchange, let proxies = service?.proxies else { return }
     let fd = session.pointee.ends.pointee.link.fd
@@ -20,7 +19,7 @@ extension EventLoop {
     case .fault(let rule): refuseConnection(session, .malformedProxyHeader, rule)
     case .header(let header):
       exchange.inbox = []
-      // No prefix of a header is one, so that its end is among what was seen now.
+      // No proper prefix of a header is a header, so its end is among the bytes just peeked at.
       guard take(header.length - known, of: session) else { return }
       if let source = header.source {
         exchange.address = source
@@ -30,7 +29,7 @@ extension EventLoop {
     }
   }
 
-  /// Takes `count` bytes that were seen from the kernel; `false` if the session is gone.
+  /// Takes `count` peeked bytes from the kernel; destroys the session and returns `false` if that fails.
   @discardableResult
   private func take(_ count: Int, of session: SessionRef) -> Bool {
     if recv(session.pointee.ends.pointee.link.fd, plain.start, count, 0) == count { return true }
@@ -38,10 +37,10 @@ extension EventLoop {
     return false
   }
 
-  /// A client that connects and sends nothing is a health check.
+  /// Handles the end of the stream. A connection that sent nothing is a health check and is not reported.
   private func prefaceEnded(_ session: SessionRef, _ exchange: Exchange) {
     guard exchange.inbox.isEmpty else {
-      refuseConnection(session, .malformedProxyHeader, "the connection ended within the header")
+      refuseConnection(session, .malformedProxyHeader, "the connection was closed inside the header")
       return
     }
     destroy(session)
@@ -56,7 +55,7 @@ extension EventLoop {
     destroy(session)
   }
 
-  /// The client's address is known: it counts from now on, and TLS may begin.
+  /// Counts the connection for the client's address, which is known now, and starts TLS or HTTP.
   func identified(_ session: SessionRef, _ exchange: Exchange) {
     guard let service else { return }
     let block = AddressBlock(exchange.address)
@@ -76,7 +75,7 @@ extension EventLoop {
     }
   }
 
-  /// Starts to count connections that were opened before counting began. None is closed because of that.
+  /// Counts the open connections that are not counted yet, after a limit was configured. None of them is closed.
   func countConnections(in service: SessionService) {
     guard service.limits.connectionsPerAddress != nil else { return }
     for slot in 0..<slots.end {

@@ -1,40 +1,40 @@
 internal import Transport
 
-/// What a proxy says, ahead of everything else, about the client whose connection it hands on: the header of HAProxy's
-/// PROXY protocol, versions 1 and 2.
+/// The header of HAProxy's PROXY protocol, versions 1 and 2, in which a proxy reports the client's
+/// address before all other bytes.
 struct ProxyHeader: Sendable, Hashable {
-  /// The client; `nil` if the proxy speaks for itself (`LOCAL`), does not know (`UNKNOWN`, `UNSPEC`), or has its client
-  /// from a Unix socket.
+  /// The client's address; `nil` if the proxy opened the connection for itself (`LOCAL`), does not know the client
+  /// (`UNKNOWN`, `UNSPEC`), or the client uses a Unix socket.
   let source: SocketAddress?
-  /// Bytes of the header.
+  /// The length of the header in bytes.
   let length: Int
 
   enum Outcome: Sendable, Hashable {
-    /// All bytes so far belong to a header that goes on.
+    /// The bytes so far are the beginning of a header.
     case incomplete
     case header(ProxyHeader)
-    /// `rule` for people, without what was sent.
+    /// Not a valid header. `rule` is for people and quotes no input.
     case fault(rule: String)
   }
 
-  /// Bytes that a header may have: 107 in version 1; in version 2 more than proxies send, and less than the protocol
-  /// could hold.
+  /// The maximum length of a header in bytes. Version 1 allows 107. For version 2 this is more than proxies send and
+  /// less than the protocol allows.
   static let longest = 4096
 
-  /// Reads the header at the start of `bytes`.
+  /// Parses the header at the start of `bytes`.
   static func parse(_ bytes: [UInt8], _ version: ProxyProtocol.Version) -> Outcome {
     do throws(Fault) {
       let mayBeText = version != .v2 && isPrefix(bytes, of: ProxyHeaderV1.signature)
       let mayBeBinary = version != .v1 && isPrefix(bytes, of: ProxyHeaderV2.signature)
       if mayBeText, bytes.count >= ProxyHeaderV1.signature.count { return try ProxyHeaderV1.parse(bytes) }
       if mayBeBinary, bytes.count >= ProxyHeaderV2.signature.count { return try ProxyHeaderV2.parse(bytes) }
-      return mayBeText || mayBeBinary ? .incomplete : .fault(rule: "no PROXY header of an allowed version")
+      return mayBeText || mayBeBinary ? .incomplete : .fault(rule: "not a PROXY header of an allowed version")
     } catch {
       return .fault(rule: error.rule)
     }
   }
 
-  /// Whether `bytes` and `signature` are the same as far as both go.
+  /// Whether `bytes` and `signature` are equal up to the shorter length.
   private static func isPrefix(_ bytes: [UInt8], of signature: [UInt8]) -> Bool {
     zip(bytes, signature).allSatisfy { $0 == $1 }
   }
@@ -46,7 +46,7 @@ struct ProxyHeader: Sendable, Hashable {
 }
 
 extension SocketAddress {
-  /// The address with `bytes`, 4 or 16 of them. An IPv4 address in IPv6 clothes is an IPv4 address.
+  /// Creates an address from 4 or 16 bytes. An IPv4-mapped IPv6 address becomes an IPv4 address.
   static func ip(_ bytes: [UInt8], port: UInt16) -> SocketAddress {
     if bytes.count == 4 { return .ipv4(bytes, port: port) }
     let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes.dropFirst(10).prefix(2).allSatisfy { $0 == 0xFF }

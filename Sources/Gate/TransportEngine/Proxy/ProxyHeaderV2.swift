@@ -2,24 +2,23 @@ internal import Transport
 
 /// Version 2: binary (section 2.2 of the protocol).
 ///
-/// Type-length-values are checked for their lengths and say nothing here; a checksum among them is not verified, since TCP
-/// has one.
+/// Type-length-values are checked for their lengths only. A checksum among them is not verified, because TCP has one.
 enum ProxyHeaderV2 {
   static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
-  /// Signature, version and command, family and protocol, length of the rest.
+  /// The signature, version and command, family and protocol, and the length of the rest.
   private static let fixedLength = 16
 
   static func parse(_ bytes: [UInt8]) throws(ProxyHeader.Fault) -> ProxyHeader.Outcome {
     var reader = ByteReader(bytes.dropFirst(signature.count))
     guard let start = reader.byte() else { return .incomplete }
-    guard start >> 4 == 2 else { throw .init("version 2: another version") }
+    guard start >> 4 == 2 else { throw .init("version 2: the version is not 2") }
     guard start & 0xF <= 1 else { throw .init("version 2: a command other than LOCAL and PROXY") }
     guard let kind = reader.byte(), let length = reader.uint16() else { return .incomplete }
     guard fixedLength + Int(length) <= ProxyHeader.longest else {
       throw .init("version 2: more than \(ProxyHeader.longest) bytes")
     }
     guard let content = reader.bytes(Int(length)) else { return .incomplete }
-    // A proxy that speaks for itself says nothing about anybody, whatever else it sends.
+    // With LOCAL the header says nothing about a client; addresses in it are ignored.
     let source = start & 0xF == 0 ? nil : try source(in: content, kind: kind)
     return .header(ProxyHeader(source: source, length: fixedLength + Int(length)))
   }
@@ -43,14 +42,14 @@ enum ProxyHeaderV2 {
     }
     while let _ = reader.byte() {
       guard let length = reader.uint16(), reader.bytes(Int(length)) != nil else {
-        throw .init("version 2: a type-length-value that goes beyond the header")
+        throw .init("version 2: a type-length-value is longer than the header")
       }
     }
     return .ip(source, port: port)
   }
 }
 
-/// Takes bytes from the front of what there is, in network order.
+/// Reads bytes from the front of a slice, in network byte order.
 private struct ByteReader {
   private var rest: ArraySlice<UInt8>
 

@@ -1,14 +1,15 @@
 internal import Glibc
 internal import Transport
 
-/// A WebSocket that ends here: for a service that speaks plain bytes, or for a conversation of this process.
+/// A WebSocket that terminates in the gate: for an upstream that speaks plain bytes, or for a
+/// WebSocket service of this process.
 final class Endpoint {
   var socket: WebSocketEndpoint
-  /// `nil` if an upstream is at the other end.
+  /// The WebSocket service; `nil` if the other peer is an upstream.
   let conversation: (any WebSocketSession)?
-  /// What came behind a message that the conversation is being told of.
+  /// The bytes after a message that the service is still handling.
   var unread: ArraySlice<UInt8> = []
-  /// The WebSocket is over: only the sockets remain to be closed.
+  /// Whether the WebSocket has ended, so that only the sockets remain to be closed.
   var isOver = false
   private var ending: (code: UInt16?, reason: String) = (nil, "")
 
@@ -22,23 +23,23 @@ final class Endpoint {
     switch end {
     case .closed(let close): ending = (close.code?.rawValue, close.reason)
     case .fault(let fault): ending = (nil, fault.rule)
-    case .lost: ending = (nil, "the connection ended without a Close frame")
+    case .lost: ending = (nil, "the connection was closed without a Close frame")
     }
   }
 
-  /// The connection is gone.
+  /// Reports the closed connection to the service.
   func finished() { conversation?.closed(code: ending.code, reason: ending.reason) }
 }
 
 extension EventLoop {
   // MARK: Opening
 
-  /// The upstream is a TCP service and is connected: the client gets its 101 from the gate.
+  /// Opens a bridge to a TCP service that is connected: the gate itself sends the client its 101.
   func openBridge(_ session: SessionRef) {
     guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade,
       orderStands(session)
     else { return }
-    // What clients of such bridges offer, if they offer anything.
+    // The subprotocol that clients of such bridges offer, if they offer any.
     let subprotocol = intent.subprotocols.first { $0 == "binary" }
     session.pointee.endpoint = Endpoint(
       socket: WebSocketEndpoint(.server, delivery: .stream, maxMessage: order.limits.maxMessage), conversation: nil)
@@ -78,7 +79,7 @@ extension EventLoop {
   }
 
   private func greet(_ session: SessionRef, _ intent: UpgradeIntent, _ subprotocol: String?, _ fields: HeaderFields) {
-    // Only the fields of a responder could be at fault: then there are none.
+    // Only the responder's fields can be invalid; the 101 is then sent without them.
     let accept = HandshakeKey.accept(for: intent.key)
     let head =
       (try? ResponseWriter.switchingProtocols(accept: accept, subprotocol: subprotocol, fields: fields))
@@ -129,7 +130,7 @@ extension EventLoop {
     if !isReading { readMessage(session, endpoint) }
   }
 
-  /// Reads up to the next message. What the conversation says to it is in the mailbox then, and the rest behind that.
+  /// Reads up to the next message. The service's response is in the mailbox before the rest is read.
   private func readMessage(_ session: SessionRef, _ endpoint: Endpoint) {
     let (actions, rest) = endpoint.unread.withUnsafeBytes { bytes in
       var window = bytes
@@ -148,7 +149,7 @@ extension EventLoop {
     }
   }
 
-  /// Hands on what one reception has brought, to the service in one piece and to the client in one: a client that sends
+  /// Handles the actions of one reception with one write to the service and one to the client: a client that sends
   /// many small frames at once must not cost a write for each.
   private func carryOut(_ actions: [WebSocketEndpoint.Action], for session: SessionRef, _ endpoint: Endpoint) {
     guard actions.count > 1 else {
@@ -167,7 +168,7 @@ extension EventLoop {
     }
     if !payload.isEmpty { carryOut(.bytes(payload), for: session, endpoint) }
     if !answers.isEmpty { carryOut(.write(answers), for: session, endpoint) }
-    // The end comes last, behind all that there was to say.
+    // The end comes after all other actions.
     for action in others { carryOut(action, for: session, endpoint) }
   }
 
@@ -199,11 +200,11 @@ extension EventLoop {
     limitPatience(session, to: closePatience)
   }
 
-  // MARK: Ends
+  // MARK: Closing
 
   func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
     guard let endpoint = session.pointee.endpoint else { return }
-    // Also if it is being closed already, as in `close`.
+    // Also while a close is in progress, as in `close`.
     limitPatience(session, to: patience(with: code))
     session.pointee.isClosedByGate = true
     guard endpoint.socket.canSend else { return }
@@ -213,7 +214,8 @@ extension EventLoop {
     settleEndpoint(session)
   }
 
-  /// After anything happened: passes ends on, stops or resumes reading, and ends the session when nothing is left.
+  /// Runs after every event: passes on the end of a stream, stops or resumes reading, and ends the session
+  /// when both peers are finished.
   func settleEndpoint(_ session: SessionRef) {
     guard let endpoint = session.pointee.endpoint else { return }
     let client = session.pointee.ends
@@ -221,7 +223,7 @@ extension EventLoop {
     for index in 0..<2 where session.pointee.ends[index].link.readsOn() { watchReset(session) }
     let clientIsGone =
       !client.pointee.link.isOpen || client.pointee.link.failure != nil || client.pointee.link.hasEnded
-    // What the client said before it left is heard first.
+    // What the client sent before it closed is handled first.
     let isRead = endpoint.unread.isEmpty || client.pointee.link.failure != nil
     if clientIsGone && !endpoint.isOver && isRead {
       for case .end(let end) in endpoint.socket.connectionEnded() { endpointEnded(session, endpoint, end) }
@@ -230,7 +232,7 @@ extension EventLoop {
       upstreamLeft(session, endpoint)
     }
     if client.pointee.link.failure != nil {
-      // Watched any longer, its failure would be reported without end.
+      // epoll would otherwise report the failure again and again.
       setInterest(session, .client, 0)
       client.pointee.link.close()
     }
@@ -239,7 +241,7 @@ extension EventLoop {
         destroy(session)
         return
       }
-      // The service still gets what the client had sent, with the patience of a drain.
+      // The service still gets the client's remaining bytes, but only within the close timeout.
       limitPatience(session, to: service?.limits.closeTimeout ?? EngineLimits().closeTimeout)
     }
     let holdsBack = endpoint.conversation == nil ? upstream : client
@@ -281,8 +283,8 @@ extension EventLoop {
       return
     }
     if isTooOld || isSilent {
-      let silence = isHeard ? "the client is silent" : "nothing has moved for too long"
-      closeEndpoint(session, .timeout, reason: isTooOld ? "the session has reached its greatest age" : silence)
+      let silence = isHeard ? "the client was silent for too long" : "no progress for too long"
+      closeEndpoint(session, .timeout, reason: isTooOld ? "the session has reached its maximum age" : silence)
       return
     }
     var next = min(bounds.ageDeadline ?? .max, idle.map { heard + $0 } ?? .max)

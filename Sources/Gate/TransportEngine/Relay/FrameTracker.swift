@@ -1,41 +1,41 @@
-/// Follows the frames of one direction of a relayed WebSocket, without unmasking or keeping what is in them.
+/// Tracks the frames of one direction of a relayed WebSocket without unmasking or storing payloads.
 ///
-/// It is as liberal as a cable: what only the two ends may judge (reserved bits and opcodes, masking, fragment order)
-/// goes through unchanged, so that a backend behind the gate behaves as it would without it. It knows three things:
-/// where a frame ends, how long the current message is, and when a control frame that concerns the gate is complete.
+/// It passes everything that only the two peers may judge unchanged: reserved bits and opcodes, masking, fragment
+/// order. So a backend behaves as it would without the gate. It determines three things: where a frame ends, how long
+/// the current message is, and when a control frame that concerns the gate is complete.
 struct FrameTracker {
-  /// Payload bytes of the current frame that have not come yet.
+  /// The payload bytes of the current frame that have not arrived yet.
   private(set) var payloadLeft: UInt64 = 0
-  /// Payload bytes of the current message, fragments summed, as announced by the headers so far.
+  /// The payload bytes of the current message, summed over its fragments, as announced by the headers so far.
   private(set) var messageLength: UInt64 = 0
-  /// A Close frame has gone through: what follows has no meaning, and no further one is told of.
+  /// Whether a Close frame has been passed. Later Close frames are not reported.
   private(set) var hasClosed = false
 
-  /// Whether the bytes that were let through so far end with a whole frame.
+  /// Whether the bytes passed so far end at a frame boundary.
   var isAtBoundary: Bool { payloadLeft == 0 }
 
   /// Why `advance` stopped.
   enum Stop: Equatable {
     /// The window ends here.
     case windowEnd
-    /// A frame ended here, and the caller asked to be told.
+    /// A frame ended here, and the caller asked to stop there.
     case boundary
-    /// What is left is a part of a header, or of a control frame that must be seen whole: keep it for the next time.
+    /// The rest is part of a header, or of a control frame that must be read whole: hold it for the next call.
     case incomplete
-    /// The frame that ends here is a Close; the code that it carries, if any. It counts as let through.
+    /// A Close frame ends here, with its code if it has one. It counts as passed.
     case close(UInt16?)
-    /// The Pong that was waited for begins here, whole, of `length` bytes, and was not let through.
+    /// The awaited Pong of `length` bytes begins here, whole, and was not passed.
     case pong(length: Int)
-    /// The next frame would make its message longer than allowed. Not let through.
+    /// The next frame would make its message longer than the limit. It was not passed.
     case tooBig
   }
 
-  /// Reads from the front of `window` and says how many bytes may be let through, and what comes behind them.
+  /// Reads from the front of `window` and returns how many bytes may be passed on, and why it stopped there.
   ///
   /// - Parameters:
-  ///   - token: stop at a Pong with this payload. Others go through with what is around them: a peer that sends many
-  ///     has them handed on in one piece.
-  ///   - stopsAtBoundary: whether to stop behind the current frame.
+  ///   - token: Stops at a Pong with this payload. Other Pongs are passed with the bytes around them: those of a peer
+  ///     that sends many are passed in one piece.
+  ///   - stopsAtBoundary: Whether to stop at the end of the current frame.
   mutating func advance(
     over window: UnsafeRawBufferPointer, maxMessage: UInt64, pong token: UInt64? = nil, stopsAtBoundary: Bool = false
   ) -> (count: Int, stop: Stop) {
@@ -69,7 +69,7 @@ struct FrameTracker {
     }
   }
 
-  /// Counts the frame into its message; `false` if that becomes too long.
+  /// Adds the frame to its message. Returns `false` if the message becomes too long.
   private mutating func count(_ header: FrameOutline, maxMessage: UInt64) -> Bool {
     if header.isControl { return header.payloadLength <= maxMessage }
     let before = header.opcode == FrameOutline.continuation ? messageLength : 0
@@ -80,7 +80,7 @@ struct FrameTracker {
   }
 }
 
-/// The header of a frame as it stands (RFC 6455 section 5.2), without validation.
+/// The header of a frame as sent, without validation (RFC 6455 section 5.2).
 struct FrameOutline {
   static let continuation: UInt8 = 0
   static let close: UInt8 = 8
@@ -88,12 +88,12 @@ struct FrameOutline {
 
   let opcode: UInt8
   let isFinal: Bool
-  /// Bytes of the header: 2 to 14.
+  /// The length of the header in bytes, 2 to 14.
   let length: Int
   let payloadLength: UInt64
   let isMasked: Bool
 
-  /// `nil` while the header is not complete.
+  /// Reads the header; `nil` while it is incomplete.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= 2 else { return nil }
     let first = bytes[0]
@@ -115,19 +115,19 @@ struct FrameOutline {
   }
 
   var isControl: Bool { opcode & 0x08 != 0 }
-  /// A control frame of a size that RFC 6455 section 5.5 allows.
+  /// Whether this is a control frame of a size that RFC 6455 section 5.5 allows.
   var isShortControl: Bool { isControl && payloadLength <= 125 && length <= 6 }
 
-  /// Whether this is a Pong as long as one with `token`.
+  /// Whether this is a Pong of the same length as one with `token`.
   func mayAnswer(_ token: UInt64?) -> Bool { token != nil && opcode == Self.pong && payloadLength == 8 }
 
-  /// The status of a Close frame, if it has one. `frame` is whole.
+  /// Returns the code of a Close frame, if it has one. `frame` must be complete.
   func closeCode(in frame: UnsafeRawBufferPointer) -> UInt16? {
     guard payloadLength >= 2 else { return nil }
     return UInt16(unmasked(0, in: frame)) << 8 | UInt16(unmasked(1, in: frame))
   }
 
-  /// The payload as a number, if it has the eight bytes of a Ping of ours. `frame` is whole.
+  /// Returns the payload as a number if it has the eight bytes of the gate's Pings. `frame` must be complete.
   func token(in frame: UnsafeRawBufferPointer) -> UInt64? {
     guard payloadLength == 8 else { return nil }
     return (0..<8).reduce(0) { $0 << 8 | UInt64(unmasked($1, in: frame)) }
@@ -139,9 +139,9 @@ struct FrameOutline {
   }
 }
 
-/// Control frames that the gate itself sends.
+/// The control frames that the gate itself sends.
 enum GateFrame {
-  /// A Close frame with a code and as much of the reason as fits 123 bytes, whole characters.
+  /// Encodes a Close frame with a code and as many whole characters of the reason as fit in 123 bytes.
   static func close(_ code: UInt16, reason: String, mask: UInt32?) -> [UInt8] {
     var text: [UInt8] = []
     for character in reason {
@@ -151,7 +151,7 @@ enum GateFrame {
     return control(FrameOutline.close, [UInt8(code >> 8), UInt8(code & 0xFF)] + text, mask: mask)
   }
 
-  /// A Ping whose answer can be told from others by its token.
+  /// Encodes a Ping whose Pong is recognized by its token.
   static func ping(token: UInt64, mask: UInt32?) -> [UInt8] {
     control(9, (0..<8).map { UInt8(truncatingIfNeeded: token >> (56 - 8 * $0)) }, mask: mask)
   }

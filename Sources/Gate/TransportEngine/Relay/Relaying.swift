@@ -1,8 +1,8 @@
 internal import Transport
 
-/// The relay itself: what one end sends, the other gets, in order and without growing.
+/// Relays frames between the peers, in order and with bounded buffers.
 extension EventLoop {
-  /// The upstream has agreed to speak WebSocket: so does the gate.
+  /// Opens the relay: the upstream has sent its 101, and the client gets one.
   func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
     guard let order = session.pointee.order, orderStands(session) else { return }
     do throws(HeadWriteFault) {
@@ -22,7 +22,7 @@ extension EventLoop {
     let fromUpstream = exchange.upstreamInbox
     let fromClient = exchange.inbox
     session.pointee.exchange = nil
-    // Either end may have said something before the other was ready to hear it.
+    // Either peer may have sent frames before the other one was ready.
     guard fromUpstream.withUnsafeBytes({ forward($0, from: .upstream, of: session) }),
       fromClient.withUnsafeBytes({ forward($0, from: .client, of: session) })
     else { return }
@@ -30,7 +30,7 @@ extension EventLoop {
     if slots.session(token) != nil { closeIfDraining(session) }
   }
 
-  /// Starts the clock of an admitted session and tells its order.
+  /// Starts the timers of an admitted session and reports to the order that it has opened.
   func begin(_ session: SessionRef, _ order: any RelayOrder) {
     session.pointee.openedAt = now
     session.pointee.bounds = RelayBounds(order.limits, now: now)
@@ -38,7 +38,7 @@ extension EventLoop {
     for index in 0..<2 { session.pointee.ends[index].link.lastHeard = now }
     let token = session.pointee.token
     order.opened(
-      // Weak: a caller that keeps the handle must not keep the loop.
+      // Weak: a control handle must not keep the loop alive.
       SessionControl { [weak self] code, reason in
         self?.execute { loop in
           if let session = loop.slots.session(token) { loop.close(session, code, reason: reason) }
@@ -46,7 +46,7 @@ extension EventLoop {
       })
   }
 
-  /// One end has sent something, or ended.
+  /// Handles input from one peer or the end of its stream.
   func relay(_ session: SessionRef, from side: Side) {
     let source = session.pointee.ends + side.index
     guard source.pointee.link.isOpen else { return }
@@ -58,7 +58,7 @@ extension EventLoop {
     settle(session)
   }
 
-  /// What has just been received, with what was held back of this end's frames in front of it.
+  /// Returns the received bytes with the bytes of this peer that were held back in front of them.
   private func gathered(_ count: Int, behind source: UnsafeMutablePointer<SessionEnd>) -> UnsafeRawBufferPointer {
     let held = source.pointee.held.count
     guard held > 0 else { return UnsafeRawBufferPointer(start: plain.start, count: count) }
@@ -68,8 +68,8 @@ extension EventLoop {
     return UnsafeRawBufferPointer(start: start, count: held + count)
   }
 
-  /// Hands `bytes`, which begin where the last ones ended, to the other end, and acts on what they mean to the gate.
-  /// `false` if the session is gone.
+  /// Passes `bytes`, which continue the previous ones, to the other peer and handles the frames that concern the
+  /// gate. Returns `false` if the session is gone.
   private func forward(_ bytes: UnsafeRawBufferPointer, from side: Side, of session: SessionRef) -> Bool {
     let source = session.pointee.ends + side.index
     let target = session.pointee.ends + side.other.index
@@ -96,7 +96,7 @@ extension EventLoop {
         source.pointee.pongsDue -= 1
         rest = UnsafeRawBufferPointer(rebasing: rest[length...])
       case .tooBig:
-        // Ends that are gone by now end the session with it.
+        // If both peers are gone already, `close` also destroys the session.
         let token = session.pointee.token
         close(session, .tooBig, reason: "a message is longer than \(session.pointee.bounds.maxMessage) bytes")
         return slots.session(token) != nil
@@ -109,7 +109,7 @@ extension EventLoop {
     _ bytes: UnsafeRawBufferPointer, from source: UnsafeMutablePointer<SessionEnd>,
     to target: UnsafeMutablePointer<SessionEnd>
   ) {
-    // Behind a Close of the gate nothing may follow.
+    // Nothing may follow the gate's Close frame.
     guard !target.pointee.isToldToClose, target.pointee.link.isOpen else { return }
     source.pointee.bytes &+= UInt64(bytes.count)
     target.pointee.link.send(bytes, through: window)
@@ -119,11 +119,12 @@ extension EventLoop {
     if session.pointee.end == nil { session.pointee.end = .closed(by: side.name, code: code) }
     let other = session.pointee.ends + side.other.index
     guard other.pointee.frames.hasClosed else { return }
-    // Both have said goodbye: what is left is to close the sockets.
+    // Both peers have sent a Close frame: only the sockets remain to be closed.
     limitPatience(session, to: closePatience)
   }
 
-  /// After anything happened: passes ends on, stops or resumes reading, and ends the session when nothing is left.
+  /// Runs after every event: passes on the end of a stream, stops or resumes reading, and ends the session
+  /// when both peers are finished.
   func settle(_ session: SessionRef) {
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
@@ -132,19 +133,19 @@ extension EventLoop {
     {
       guard settleEnds(session) else { return }
     }
-    // Reading goes on when what was read before has been passed on.
+    // Reading resumes when the previous bytes have been passed on.
     updateRelayInterest(session, .client, reads: upstream.pointee.link.outbox.isEmpty)
     updateRelayInterest(session, .upstream, reads: client.pointee.link.outbox.isEmpty)
   }
 
-  /// Like `updateInterest`, for an end whose silence counts.
+  /// Like `updateInterest`, for a peer whose silence is measured.
   func updateRelayInterest(_ session: SessionRef, _ side: Side, reads: Bool) {
     let end = session.pointee.ends + side.index
     let input = reads && end.pointee.link.mayRead ? Readiness.input : 0
     var wanted = input | (end.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
     if wanted == 0, side == .client, !end.pointee.link.hasEnded, !end.pointee.link.isReset { wanted = Readiness.reset }
     if wanted != end.pointee.link.interest {
-      // Time during which we did not listen is not silence.
+      // Time in which the gate did not read is not silence of the peer.
       if input != 0 { end.pointee.link.lastHeard = now }
       setInterest(session, side, wanted)
     }

@@ -1,11 +1,11 @@
 internal import Glibc
 internal import Transport
 
-/// How sessions end, and how the gate notices that they should.
+/// Closes sessions and detects when they must be closed.
 extension EventLoop {
-  // MARK: By the gate
+  // MARK: Closed by the gate
 
-  /// Ends an open session with a Close frame to both ends, each between two frames.
+  /// Closes an open session with a Close frame to both peers, each between two frames.
   func close(_ session: SessionRef, _ code: CloseCode, reason: String) {
     switch session.pointee.phase {
     case .relay: break
@@ -15,7 +15,8 @@ extension EventLoop {
     default:
       return
     }
-    // Before all else: who is being seen off with patience, as in a drain, may lose his right meanwhile.
+    // Before the checks: a session that is being closed slowly, as in a drain, may be revoked meanwhile
+    // and must then close faster.
     limitPatience(session, to: patience(with: code))
     guard !session.pointee.isClosedByGate else { return }
     session.pointee.isClosedByGate = true
@@ -25,7 +26,7 @@ extension EventLoop {
     settle(session)
   }
 
-  /// Sends the gate's own frame to `side` now, or as soon as the frame in transit to it has ended.
+  /// Sends the gate's control frame to `side` now, or after the frame that is being relayed to it.
   private func owe(_ session: SessionRef, _ debt: GateDebt, to side: Side) {
     let target = session.pointee.ends + side.index
     guard target.pointee.link.isOpen, !target.pointee.isToldToClose else { return }
@@ -38,7 +39,7 @@ extension EventLoop {
     let target = session.pointee.ends + side.index
     guard let debt = target.pointee.owed else { return }
     target.pointee.owed = nil
-    // The other end's Close went through: nothing may follow it.
+    // The other peer's Close frame was passed: nothing may follow it.
     if session.pointee.ends[side.other.index].frames.hasClosed {
       target.pointee.isToldToClose = true
       return
@@ -56,15 +57,16 @@ extension EventLoop {
     frame.withUnsafeBytes { target.pointee.link.send($0, through: window) }
   }
 
-  /// How long an end may take to receive what is pending and to answer a Close. During a drain it is the drain's time
-  /// and a moment more, so that a session that is left at the deadline is counted before it is cut off.
+  /// How long a peer has to read its pending bytes and to answer a Close frame. While the loop drains, it
+  /// is the rest of the drain plus a second, so that the drain counts the remaining sessions at its
+  /// deadline before they are closed.
   var closePatience: Duration {
     guard let drain else { return service?.limits.closeTimeout ?? EngineLimits().closeTimeout }
     return .milliseconds(Int(max(drain.deadline, now) - now) + 1000)
   }
 
-  /// How long an end has when the gate closes its session with `code`. Who has lost his right is not waited for as a
-  /// drain waits: he would be heard all the while.
+  /// How long a peer has when the gate closes its session with `code`. A revoked session gets no extra time during a
+  /// drain, because its input would be relayed meanwhile.
   func patience(with code: CloseCode) -> Duration {
     code == .revoked ? lostRightPatience : closePatience
   }
@@ -74,7 +76,8 @@ extension EventLoop {
     return min(limits.closeTimeout, limits.lostRightTimeout)
   }
 
-  /// Ends the session no later than `duration` from now, and no later than a session that has reached its greatest age.
+  /// Ends the session at most `duration` from now. A session over its maximum age gets no more
+  /// than `lostRightPatience`.
   func limitPatience(_ session: SessionRef, to duration: Duration) {
     var deadline = now + duration.milliseconds
     if let age = session.pointee.bounds.ageDeadline {
@@ -85,9 +88,9 @@ extension EventLoop {
     timers.schedule(session.pointee.timer, at: deadline)
   }
 
-  // MARK: By the ends
+  // MARK: Closed by a peer
 
-  /// Passes on that an end will send no more. `false` if the session is gone.
+  /// Passes on the end of a peer's stream. Returns `false` if the session is gone.
   func settleEnds(_ session: SessionRef) -> Bool {
     for side in [Side.client, .upstream] { settleEnd(session, side) }
     let client = session.pointee.ends
@@ -116,13 +119,14 @@ extension EventLoop {
     other.pointee.link.sendEnd(through: window)
   }
 
-  /// An end is gone. If that is the upstream and it did not take its leave, the client is told, where frames allow.
+  /// Records that a peer is gone. If it is the upstream and it sent no Close frame, the client
+  /// gets one if frames allow it.
   private func noteLoss(_ session: SessionRef, _ side: Side, _ reason: String) {
     let end = session.pointee.ends + side.index
     let other = session.pointee.ends + side.other.index
     if session.pointee.end == nil { session.pointee.end = .lost(side.name, reason) }
     if side == .upstream, !end.pointee.frames.hasClosed, end.pointee.frames.isAtBoundary, end.pointee.held.isEmpty {
-      owe(session, .close(.badGateway, reason: "the service behind the gate went away"), to: .client)
+      owe(session, .close(.badGateway, reason: "connection to the service behind the gate lost"), to: .client)
     }
     if end.pointee.link.failure != nil || other.pointee.isToldToClose || end.pointee.frames.hasClosed,
       let service
@@ -131,7 +135,7 @@ extension EventLoop {
     }
   }
 
-  // MARK: By the clock
+  // MARK: Closed by a timer
 
   func relayTimer(_ session: SessionRef) {
     if let deadline = session.pointee.closeDeadline {
@@ -140,7 +144,7 @@ extension EventLoop {
     }
     let token = session.pointee.token
     if let limit = session.pointee.bounds.ageDeadline, now >= limit {
-      close(session, .timeout, reason: "the session has reached its greatest age")
+      close(session, .timeout, reason: "the session has reached its maximum age")
       return
     }
     var next = session.pointee.bounds.ageDeadline ?? .max
@@ -154,8 +158,8 @@ extension EventLoop {
     timers.schedule(session.pointee.timer, at: max(next, now + 1))
   }
 
-  /// A session that is ending may do so until `deadline`, and longer for as long as an end takes what the other one had sent
-  /// before: not behind a Close of the gate's own, nor beyond its greatest age.
+  /// Handles the close deadline. A session that the gate does not close itself, and that is below its maximum age,
+  /// gets more time as long as a peer reads what the other one sent before.
   func closeTimer(_ session: SessionRef, _ deadline: Milliseconds) {
     guard now >= deadline else {
       timers.schedule(session.pointee.timer, at: deadline)
@@ -171,23 +175,24 @@ extension EventLoop {
     limitPatience(session, to: closePatience)
   }
 
-  /// Has the timer look at an end that was reset and is read on: the other one may take nothing of what it had sent.
+  /// Starts the timer for a peer that was reset and is still read: the other peer may read nothing of its bytes.
   func watchReset(_ session: SessionRef) {
     if session.pointee.closeDeadline == nil { schedule(session, after: closePatience) }
   }
 
-  /// Ends the session of an end that has said its last word too long ago, as `checkSilence` does.
+  /// Closes the session of a peer that has ended its stream too long ago; otherwise returns the
+  /// deadline. Like `checkSilence`.
   private func checkDeparture(_ session: SessionRef, _ side: Side, _ bounds: RelayBounds) -> Milliseconds? {
     guard let idle = bounds.idle else { return .max }
     let limit = session.pointee.ends[side.index].link.lastHeard + idle
     guard now >= limit else { return limit }
-    close(session, .timeout, reason: "\(side.name.rawValue) left \(idle / 1000) s ago")
+    close(session, .timeout, reason: "\(side.name.rawValue) closed its side \(idle / 1000) s ago")
     return nil
   }
 
-  /// When an end last showed that it lives. To take what waits for it is as good as to say something: a reader that
-  /// stalls is not pinged. An end that is not listened to, because the other one does not take what it sent, is excused
-  /// for as long as anything moves in the session.
+  /// Returns the last time at which a peer showed that it is alive. Reading pending bytes counts like sending, so a
+  /// slow reader is not pinged. For a peer that the gate does not read because the other one is blocked, any
+  /// progress in the session counts.
   func lastSign(of side: Side, in session: SessionRef) -> Milliseconds {
     let end = session.pointee.ends + side.index
     let isHeard = end.pointee.link.interest & Readiness.input != 0
@@ -201,32 +206,34 @@ extension EventLoop {
     return last
   }
 
-  /// How long an end may give no sign of life; `nil` for ever.
+  /// Returns how long a peer may show no sign of life; `nil` for no limit.
   func patienceWithSilence(of side: Side, in session: SessionRef) -> Milliseconds? {
     let idle = session.pointee.bounds.idle
     guard session.pointee.ends[side.index].link.isReset else { return idle }
     return min(idle ?? .max, closePatience.milliseconds)
   }
 
-  /// A client has reset its connection while it was not read. The upstream is still given what it sent, for as long as it
-  /// takes it.
+  /// Handles a client that reset its connection while it was not being read. The upstream still gets the client's
+  /// bytes as long as it reads them.
   func wasReset(_ session: SessionRef, _ side: Side) {
     session.pointee.ends[side.index].link.isReset = true
     switch session.pointee.phase {
     case .relay: relayTimer(session)
     case .bridge, .conversation: endpointTimer(session)
-    // The client does not wait for the answer.
+    // No client waits for the response.
     case .forward: destroy(session)
     default: break
     }
   }
 
-  /// Pings a silent end, or ends its session; says when to look again, `nil` if the session is being closed.
+  /// Pings a silent peer or closes its session. Returns the time of the next check; `nil` if
+  /// the session is being closed.
   private func checkSilence(_ session: SessionRef, _ side: Side) -> Milliseconds? {
     let end = session.pointee.ends + side.index
     let bounds = session.pointee.bounds
     guard end.pointee.link.isOpen else { return .max }
-    // It cannot answer a Ping any more, so its patience runs from its last word, whatever the other end still has to say.
+    // The peer cannot answer a Ping any more, so its timeout runs from its last bytes, even if
+    // the other peer still sends.
     if end.pointee.link.hasEnded { return checkDeparture(session, side, bounds) }
     let isHeard = end.pointee.link.interest & Readiness.input != 0
     let heard = lastSign(of: side, in: session)
@@ -236,20 +243,20 @@ extension EventLoop {
         end.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
         settle(session)
       } else {
-        let reason = isHeard ? "\(side.name.rawValue) silent" : "nothing has moved"
+        let reason = isHeard ? "\(side.name.rawValue) silent" : "no progress"
         close(session, .timeout, reason: "\(reason) for \(idle / 1000) s")
       }
       return nil
     }
     var next = idle.map { heard + $0 } ?? .max
     if let ping = bounds.ping, !isHeard {
-      // Its answer would not be read.
+      // The Pong would not be read.
       next = min(next, now + ping)
     } else if let ping = bounds.ping {
       let last = max(heard, end.pointee.lastPing)
       if now >= last + ping {
         end.pointee.lastPing = now
-        // A reader that stalls would find them all when it wakes up.
+        // A reader that stalls would find all queued Pings when it continues.
         if end.pointee.link.outbox.isEmpty { owe(session, .ping, to: side) }
         next = min(next, now + ping)
       } else {

@@ -2,20 +2,20 @@ internal import COpenSSL
 internal import Glibc
 internal import Transport
 
-/// An answer of the upstream other than 101, while its body arrives.
+/// The upstream's response other than 101, while its body arrives.
 struct UpstreamRefusal {
   let head: ResponseHead
   var body: BodyReader
 }
 
-/// From the decision to the upstream's 101.
+/// Connects to the upstream and asks for the upgrade, up to its 101.
 extension EventLoop {
   func openUpstream(_ session: SessionRef, _ exchange: Exchange, _ order: any RelayOrder) {
     session.pointee.order = order
     reach(session, order.upstream, within: order.limits.connectTimeout)
   }
 
-  /// Connects to `upstream`, for whatever the session wants of it.
+  /// Connects to `upstream`, for a relay or for an ordinary request.
   func reach(_ session: SessionRef, _ upstream: Upstream, within timeout: Duration) {
     session.pointee.phase = .connection
     session.pointee.exchange?.connectDeadline = now + max(1, timeout.milliseconds)
@@ -31,7 +31,7 @@ extension EventLoop {
       let (token, id) = (session.pointee.token, session.pointee.exchange?.requestID)
       resolver.resolve(host, port: port) { [self] answer in
         execute { loop in
-          // An answer that came too late must not be taken for that of the connection's next request.
+          // A late answer must not be used for the connection's next request.
           guard let session = loop.slots.session(token), session.pointee.phase == .connection,
             session.pointee.exchange?.requestID == id, !session.pointee.ends[1].link.isOpen
           else { return }
@@ -72,33 +72,33 @@ extension EventLoop {
     upstreamFailed(session, exchange.lastConnectError)
   }
 
-  /// Each address has an equal share of the time that is left, and at least a second of it: one that is silent must not
-  /// use up what the others would need.
+  /// Gives each address an equal share of the remaining time, but at least a second, so that a silent one does not
+  /// use the time of the others.
   private func attemptDeadline(_ exchange: Exchange) -> Milliseconds {
     guard !exchange.addresses.isEmpty, exchange.connectDeadline > now else { return exchange.connectDeadline }
     let share = (exchange.connectDeadline - now) / Milliseconds(exchange.addresses.count + 1)
     return min(exchange.connectDeadline, now + max(share, 1000))
   }
 
-  /// Time is up for a name, for one of its addresses, or for all of them.
+  /// Handles the timeout of the name resolution, of one address, or of all of them.
   func connectionExpired(_ session: SessionRef) {
     guard let exchange = session.pointee.exchange else { return }
     let upstream = session.pointee.ends + 1
     guard upstream.pointee.link.isOpen else {
-      upstreamFailed(session, "\(destination(of: session)?.name?.host ?? "the name"): name resolution took too long")
+      upstreamFailed(session, "\(destination(of: session)?.name?.host ?? "the name"): name resolution timed out")
       return
     }
     guard !exchange.addresses.isEmpty, now < exchange.connectDeadline else {
       upstreamFailed(session, .timedOut)
       return
     }
-    exchange.lastConnectError = "\(exchange.attempt.map(String.init(describing:)) ?? "connect"): no answer in its time"
+    exchange.lastConnectError = "\(exchange.attempt.map(String.init(describing:)) ?? "connect"): timed out"
     setInterest(session, .upstream, 0)
     upstream.pointee.link.close()
     tryNextAddress(session)
   }
 
-  /// The kernel has something to say about the connection attempt.
+  /// Handles the result of the connection attempt.
   func connected(_ session: SessionRef) {
     let upstream = session.pointee.ends + 1
     let code = Socket.pendingError(of: upstream.pointee.link.fd)
@@ -120,7 +120,7 @@ extension EventLoop {
     guard let service, let destination = destination(of: session) else { return }
     if let exchange = session.pointee.exchange {
       timers.schedule(session.pointee.timer, at: max(exchange.connectDeadline, now + 1))
-      // Only behind others that did not: else it is the first already.
+      // Only after a failed address: otherwise this one is already the first.
       if !exchange.lastConnectError.isEmpty, let address = exchange.attempt, let (host, port) = destination.name {
         resolver.prefer(address, for: host, port: port)
       }
@@ -175,7 +175,7 @@ extension EventLoop {
     if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
   }
 
-  // MARK: The answer
+  // MARK: The response
 
   func upgradeReadable(_ session: SessionRef) {
     guard let exchange = session.pointee.exchange else { return }
@@ -189,7 +189,7 @@ extension EventLoop {
     guard slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
     if exchange.refusal != nil { readRefusal(session, exchange, hasEnded: reception.ended) }
     guard reception.ended, slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
-    upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection was closed before the answer"))
+    upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection closed before the response"))
   }
 
   private func parseUpgradeAnswer(_ session: SessionRef, _ exchange: Exchange) {
@@ -198,7 +198,7 @@ extension EventLoop {
       case .incomplete:
         return
       case .fault(let fault):
-        upstreamFailed(session, .misbehaved("the answer is malformed: \(fault.rawValue)"))
+        upstreamFailed(session, .misbehaved("the response is malformed: \(fault.rawValue)"))
         return
       case .head(let head, let length):
         exchange.upstreamInbox.removeFirst(length)
@@ -226,7 +226,7 @@ extension EventLoop {
       }
       exchange.upstreamInbox.removeFirst(taken)
       if hasEnded {
-        // As for any answer: an end that anybody on the way could have made is none.
+        // As for any response: without close_notify, anyone on the path could have ended the stream.
         guard session.pointee.ends[1].link.endedInOrder || refusal.body.isComplete else { throw .endedEarly }
         try refusal.body.connectionEnded()
       }
@@ -260,7 +260,7 @@ extension EventLoop {
     upstreamFailed(session, .unreachable(reason))
   }
 
-  /// The client gets an answer instead of its 101.
+  /// Sends the client a response instead of the 101.
   func upstreamFailed(_ session: SessionRef, _ fault: UpstreamFault) {
     if let forward = session.pointee.exchange?.forward {
       forwardFailed(session, forward, fault)
@@ -269,7 +269,8 @@ extension EventLoop {
     if let order = session.pointee.order { giveUp(session, answering: order.response(to: fault)) }
   }
 
-  /// Whether the session may still begin. If not, the client has its answer and the upstream is left.
+  /// Whether the session may still begin. If not, the client gets the refusal and the
+  /// upstream's connection is closed.
   func orderStands(_ session: SessionRef) -> Bool {
     guard let refusal = session.pointee.order?.refusal() else { return true }
     giveUp(session, answering: refusal)
@@ -285,7 +286,7 @@ extension EventLoop {
 }
 
 extension Upstream {
-  /// What is looked up.
+  /// The host name and port to resolve; `nil` for a Unix socket.
   fileprivate var name: (host: String, port: UInt16)? {
     switch self {
     case .webSocket(let host, let port), .secureWebSocket(let host, let port, _), .tcp(let host, let port): (host, port)
@@ -295,7 +296,7 @@ extension Upstream {
 }
 
 extension ResponseHead {
-  /// The fields that are meant for the client and not for this hop (RFC 9110 section 7.6.1), without framing.
+  /// The fields for the client, without those of this hop (RFC 9110 section 7.6.1) and without framing.
   var endToEndFields: HeaderFields {
     let ofThisHop = [
       "connection", "upgrade", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "te",

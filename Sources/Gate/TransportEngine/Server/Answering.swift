@@ -1,9 +1,9 @@
 internal import ByteCoding
 internal import Transport
 
-/// Answers, and what follows them: the next request, or the end.
+/// Sends responses, then continues with the next request or closes the connection.
 extension EventLoop {
-  /// Answers what never became a request. Nothing behind it is ever parsed.
+  /// Answers bytes that never became a request. The bytes after them are never parsed.
   func refuse(_ session: SessionRef, _ fault: RequestFault) {
     guard let service, let exchange = session.pointee.exchange else { return }
     exchange.closesAfterAnswer = true
@@ -24,7 +24,7 @@ extension EventLoop {
         try ResponseWriter.bytes(
           of: response, closes: exchange.closesAfterAnswer, isForHEAD: exchange.head?.method == "HEAD", at: .now()))
     } catch {
-      // The responder put a line break into a field: nothing of it may go out.
+      // The responder put a line break into a field: no part of this response may be sent.
       sendToClient(
         session, Array("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
       exchange.closesAfterAnswer = true
@@ -32,8 +32,8 @@ extension EventLoop {
     answerFlushed(session)
   }
 
-  /// The client has not taken an answer in time. One that comes from an upstream, and may be long, it has as long for as it
-  /// takes enough of it.
+  /// Handles a client that has not read a response in time. A response from an upstream may be long: the client keeps
+  /// its connection as long as it reads enough of it.
   func answerExpired(_ session: SessionRef) {
     if let patience = session.pointee.exchange?.forwardedPatience, isTaking(session, .client) {
       schedule(session, after: patience)
@@ -42,8 +42,8 @@ extension EventLoop {
     }
   }
 
-  /// Whether an end has taken enough of what waits for it since that was asked last: a byte a minute is a way to hold
-  /// what others need, and no way to read.
+  /// Returns whether a peer has read at least 4 KiB of its pending bytes since the last call. A peer that reads a
+  /// byte a minute only holds resources that other clients need.
   func isTaking(_ session: SessionRef, _ side: Side) -> Bool {
     let end = session.pointee.ends + side.index
     return end.pointee.link.isOpen && end.pointee.link.noteTaking(at: now) >= 4096
@@ -53,7 +53,7 @@ extension EventLoop {
     bytes.withUnsafeBytes { session.pointee.ends.pointee.link.send($0, through: window) }
   }
 
-  /// Goes on once the kernel has the whole answer.
+  /// Continues once the kernel has taken the whole response.
   func answerFlushed(_ session: SessionRef) {
     let client = session.pointee.ends
     guard client.pointee.link.failure == nil, let exchange = session.pointee.exchange else {
@@ -64,20 +64,20 @@ extension EventLoop {
       updateInterest(session, .client, reads: false)
       return
     }
-    // A client that has ended its side may have sent further requests before.
+    // A client that has closed its sending side may have sent another request before.
     guard !exchange.closesAfterAnswer, !client.pointee.link.hasEnded || !exchange.inbox.isEmpty else {
       bidFarewell(session)
       return
     }
     startRequest(session)
     guard !exchange.inbox.isEmpty else { return }
-    // By way of the mailbox: a client that sends many requests at once waits its turn among the others.
+    // Goes through the mailbox, so that a client that pipelines many requests does not starve the other connections.
     let token = session.pointee.token
     execute { $0.resumeRequests(token) }
   }
 
-  /// Says the end and waits until the client has taken notice: closing at once would reset the connection if the
-  /// client has sent what was not read, and the answer could be lost (RFC 9112 section 9.6).
+  /// Begins a lingering close: sends the end of the stream and waits for the client's end. An immediate close would
+  /// reset the connection if unread input is left, and the client could lose the response (RFC 9112 section 9.6).
   func bidFarewell(_ session: SessionRef) {
     guard let service else { return }
     session.pointee.phase = .farewell
@@ -90,7 +90,8 @@ extension EventLoop {
 
   private static let farewellPatience = Duration.seconds(2)
 
-  /// The client has not ended in time. It may still be reading an upstream's answer, of which the kernel holds megabytes.
+  /// Handles a client that has not closed in time. It may still be reading an upstream's response: the kernel
+  /// may buffer megabytes of it.
   func farewellExpired(_ session: SessionRef) {
     if session.pointee.exchange?.forwardedPatience != nil, isTaking(session, .client) {
       schedule(session, after: Self.farewellPatience)
@@ -101,7 +102,7 @@ extension EventLoop {
 
   func continueFarewell(_ session: SessionRef) {
     let client = session.pointee.ends
-    // What comes now is thrown away, encrypted as it is.
+    // Input is discarded without decrypting it.
     if client.pointee.link.failure == nil && !client.pointee.link.hasEnded {
       client.pointee.link.discardInput(into: plain.start)
     }

@@ -1,11 +1,11 @@
 internal import Locking
 internal import Transport
 
-/// How many connections each address has open, over all loops. Only those addresses that have one take room.
+/// The number of open connections per address, over all loops. Only addresses with open connections use memory.
 final class ConnectionCounts: Sendable {
   private let counts = Guarded<[AddressBlock: Int]>([:])
 
-  /// Counts a connection until the value that is returned is gone; `nil` if there are `limit` already.
+  /// Counts a connection until the returned value is released; `nil` if the address already has `limit` connections.
   func enter(_ block: AddressBlock, atMost limit: Int) -> ConnectionPlace? {
     let hasRoom = counts.withLock { counts in
       let count = counts[block, default: 0]
@@ -30,7 +30,7 @@ final class ConnectionCounts: Sendable {
   var countOfAddresses: Int { counts.withLock(\.count) }
 }
 
-/// A connection's entry in `ConnectionCounts`, for as long as it is held.
+/// A connection's entry in `ConnectionCounts`. Releasing it removes the entry.
 final class ConnectionPlace: Sendable {
   private let block: AddressBlock
   private let counts: ConnectionCounts

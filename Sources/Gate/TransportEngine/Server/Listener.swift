@@ -2,17 +2,17 @@ internal import CLinux
 internal import Glibc
 internal import Transport
 
-/// A listening socket of one loop. With several loops each has its own on the same port (`SO_REUSEPORT`), and the
-/// kernel spreads new connections over them.
+/// A listening socket of one loop. With several loops, each has its own socket on the same port (`SO_REUSEPORT`), and
+/// the kernel distributes new connections over them.
 final class Listener: LoopChannel {
   let fd: Int32
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
   private var isPaused = false
-  /// Whether others listen on the same socket: other loops, the one who made it, or a process that succeeds this one.
-  /// They are to go on when this listener stops.
+  /// Whether others listen on the same socket: other loops, the process that created it, or the new process of a
+  /// graceful upgrade. They must be able to continue when this listener stops.
   private var isShared: Bool
 
-  /// Takes over `fd`.
+  /// Takes ownership of `fd`.
   init(fd: Int32, isShared: Bool = false) {
     self.fd = fd
     self.isShared = isShared
@@ -35,18 +35,18 @@ final class Listener: LoopChannel {
     loop.watch(fd, events: events, data: EventLoop.data(token))
   }
 
-  /// How many connections may wait to be accepted.
+  /// The length of the queue of connections that are not yet accepted.
   private static let backlog: Int32 = 4096
-  /// How many are accepted in one go.
+  /// The maximum number of connections that are accepted in one round.
   private static let most = 32
 
-  /// From now on others listen here as well.
+  /// Marks the socket as shared with other listeners.
   func share() { isShared = true }
 
-  /// Stops listening. A client that has connected and is not accepted yet waits for the processes that share the
-  /// socket. If there are none, it is accepted and closed in order, and later ones are refused.
+  /// Stops listening. On a shared socket, connections that are not yet accepted stay in the queue for the other
+  /// listeners. Otherwise they are accepted and get a lingering close; later connections are refused.
   func leave(in loop: EventLoop) {
-    // No more than may wait in the queue: others may come for as long as this takes.
+    // At most one full queue: clients may keep connecting while this runs.
     var rounds = isShared ? 0 : Int(Self.backlog) / Self.most
     while rounds > 0, acceptSome(in: loop) { rounds -= 1 }
     stop(in: loop)
@@ -61,8 +61,8 @@ final class Listener: LoopChannel {
 
   override func ready(_ events: UInt32, in loop: EventLoop) { _ = acceptSome(in: loop) }
 
-  /// Accepts a bounded number, so that a flood of new connections does not hold up open ones; returns `false` if no
-  /// connection is left to accept.
+  /// Accepts a bounded number of connections, so that a flood of new ones does not delay the open ones. Returns
+  /// `false` if the queue is empty or accepting failed.
   private func acceptSome(in loop: EventLoop) -> Bool {
     for _ in 0..<Self.most {
       var storage = sockaddr_storage()
@@ -81,7 +81,7 @@ final class Listener: LoopChannel {
     return true
   }
 
-  /// Out of descriptors: a moment's rest, or epoll would report the same connection without end.
+  /// Pauses when the process is out of descriptors or memory: epoll would report the same connection again and again.
   private func pause(in loop: EventLoop) {
     guard !isPaused else { return }
     isPaused = true
@@ -101,8 +101,8 @@ final class Listener: LoopChannel {
 extension Listener {
   /// Opens listening sockets for `count` loops.
   ///
-  /// Throws if any other process listens at the address, even another gate of the same user, although the sockets
-  /// share the port among themselves.
+  /// The address must be free: no other process may listen there, not even another gate of the same user, although
+  /// the sockets of this gate share the port.
   static func open(_ address: SocketAddress, count: Int) throws(SystemCallError) -> [Int32] {
     close(try openOne(address, sharesPort: false))
     var sockets = [try openOne(address, sharesPort: true)]

@@ -1,18 +1,18 @@
 internal import Glibc
 internal import Transport
 
-/// Sockets that listen, dealt out to loops.
+/// Listening sockets, distributed over loops.
 struct ListeningSockets {
-  /// Where they listen; that of the first, if there are several.
+  /// The address of the sockets; the address of the first one if there are several.
   let address: SocketAddress
   /// The descriptors of each loop.
   let each: [[Int32]]
-  /// Whether another owner, another loop included, may hold one of them.
+  /// Whether another process or another loop may hold one of the sockets.
   let isShared: Bool
-  /// Of a Unix socket that this process has made, or was left.
+  /// The file of a Unix socket that this process created or inherited together with its file.
   let file: UnixSocketFile?
 
-  /// One Unix socket, for one loop.
+  /// Creates the value for one Unix socket on one loop.
   init(_ socket: (fd: Int32, file: UnixSocketFile)) {
     each = [[socket.fd]]
     isShared = false
@@ -20,7 +20,7 @@ struct ListeningSockets {
     address = .unix(socket.file.path)
   }
 
-  /// - Parameter each: not empty, and every loop has a socket.
+  /// - Parameter each: The descriptors of each loop. Every loop has at least one.
   init(each: [[Int32]], isShared: Bool, file: UnixSocketFile? = nil) {
     self.each = each
     self.isShared = isShared
@@ -28,12 +28,14 @@ struct ListeningSockets {
     address = each.first?.first.map { Socket.localAddress(of: $0) } ?? .unix("")
   }
 
-  /// Takes over `descriptors`, which may be anything that a parent process left open.
+  /// Takes ownership of `descriptors`, which a parent process left open and which may be of any kind.
   ///
-  /// Every socket goes to one loop if there are enough of them; otherwise every loop gets a copy of each.
+  /// If there are at least as many sockets as loops, every socket goes to one loop. Otherwise
+  /// every loop gets a copy of each.
   ///
-  /// - Parameter ownsFile: whether the file of a Unix socket is to be removed in the end.
-  /// - Throws: without having closed any, if one of them is not a listening stream socket, or none is given.
+  /// - Parameter ownsFile: Whether `close()` and the engine remove the file of a Unix socket.
+  /// - Throws: `SystemCallError` if a descriptor is not a listening stream socket, or if none is given. No
+  ///   descriptor is closed then.
   init(inheriting descriptors: [Int32], ownsFile: Bool, loops: Int) throws(SystemCallError) {
     guard let first = descriptors.first else { throw SystemCallError("listen", number: EBADF) }
     for fd in descriptors { try Self.prepare(fd) }
@@ -55,7 +57,7 @@ struct ListeningSockets {
     }
   }
 
-  /// What `Socket.make` sets when a socket is our own.
+  /// Sets the flags that `Socket.make` sets on a socket of this process.
   private static func prepare(_ fd: Int32) throws(SystemCallError) {
     guard Socket.isListening(fd) else { throw SystemCallError("accept", number: EINVAL) }
     let flags = try attempt("fcntl") { fcntl(fd, F_GETFL) }
@@ -63,7 +65,7 @@ struct ListeningSockets {
     _ = try attempt("fcntl") { fcntl(fd, F_SETFD, FD_CLOEXEC) }
   }
 
-  /// A socket file that another process has created stays: that process may continue.
+  /// Closes the descriptors. The file of a shared socket stays, because another process may still listen there.
   func close() {
     for fd in each.joined() { Glibc.close(fd) }
     if !isShared { file?.remove() }

@@ -1,8 +1,8 @@
 internal import Transport
 
-/// From plaintext to a request, and from a request to a decision.
+/// Reads requests from plaintext and asks the responder for a decision.
 extension EventLoop {
-  /// The connection waits for a request: its first, or the next one.
+  /// Makes the connection wait for its first or its next request.
   func startRequest(_ session: SessionRef) {
     guard let service, let exchange = session.pointee.exchange else { return }
     session.pointee.phase = .head
@@ -14,7 +14,7 @@ extension EventLoop {
     exchange.requestID = makeRequestID()
     let isIdle = exchange.answered > 0 && exchange.inbox.isEmpty
     schedule(session, after: isIdle ? service.limits.keepAliveTimeout : service.limits.headTimeout)
-    // Requests that have come already go first.
+    // Requests that have already arrived are handled first.
     updateInterest(session, .client, reads: exchange.inbox.isEmpty)
   }
 
@@ -23,7 +23,7 @@ extension EventLoop {
       refuse(session, .tooSlow)
       return
     }
-    // There is no request to answer. A client that had an answer gets a Close for its connection.
+    // No request was sent, so no response is due. A client that had a response gets a lingering close.
     if exchange.answered > 0 { bidFarewell(session) } else { destroy(session) }
   }
 
@@ -45,22 +45,23 @@ extension EventLoop {
     requestReceived(session, reception)
   }
 
-  /// The client has sent plaintext, or its end, or both.
+  /// Handles plaintext from the client, the end of its stream, or both.
   func requestReceived(_ session: SessionRef, _ reception: Reception) {
     let token = session.pointee.token
     if reception.count > 0 { requestArrived(session, count: reception.count) }
     guard reception.ended, slots.session(token) != nil else { return }
-    // A client that says no more before its request is complete wants nothing; else it may still be reading.
+    // A client that closes its sending side before its request is complete gets no response.
+    // Otherwise it may still be reading.
     switch session.pointee.phase {
     case .head where reception.count > 0 && session.pointee.exchange?.inbox.isEmpty == false:
-      // One request is answered already, and what came behind it is taken up next.
+      // One request is already answered, and the one that follows it is parsed next.
       break
     case .head, .body: destroy(session)
     default: updateInterest(session, .client, reads: false)
     }
   }
 
-  /// `count` bytes of plaintext have come from the client.
+  /// Handles `count` bytes of plaintext from the client.
   private func requestArrived(_ session: SessionRef, count: Int) {
     guard let exchange = session.pointee.exchange else { return }
     let bytes = UnsafeBufferPointer(start: plain.start.assumingMemoryBound(to: UInt8.self), count: count)
@@ -71,7 +72,7 @@ extension EventLoop {
     }
   }
 
-  /// Takes up what the client sent behind its last request.
+  /// Parses what the client sent after its last request.
   func resumeRequests(_ token: SlotToken) {
     guard let session = slots.session(token), session.pointee.phase == .head, let exchange = session.pointee.exchange
     else { return }
@@ -87,7 +88,7 @@ extension EventLoop {
       parseHead(session, exchange, bytes)
     } else {
       exchange.inbox.append(contentsOf: bytes)
-      // Only the end of a line can complete a head, and only too much of it can break one that a prefix did not.
+      // Only a line feed can complete a head. Without one, only the length limit can make a valid prefix invalid.
       guard bytes.contains(UInt8(ascii: "\n")) || exchange.inbox.count > HeadLimits.standard.bytes else {
         awaitMore(session)
         return
@@ -115,8 +116,8 @@ extension EventLoop {
     }
   }
 
-  /// Passes over one CRLF in front of a request: some clients end a body with one more than they say (RFC 9112 section
-  /// 2.2). To parsers of heads it stays what it is, no request; and so is a second one.
+  /// Skips one CRLF before a request: some clients send an extra one after a body (RFC 9112 section 2.2). The head
+  /// parser itself accepts none, and a second one is an error.
   private func skipEmptyLine(_ session: SessionRef, _ exchange: Exchange, _ bytes: UnsafeBufferPointer<UInt8>) {
     guard bytes.count > 1 else {
       exchange.inbox = Array(bytes)
@@ -129,7 +130,7 @@ extension EventLoop {
       return
     }
     guard bytes.count > 2 else {
-      // Nothing has been asked: the connection is as idle as it was.
+      // No request has begun: the connection stays idle.
       if exchange.answered > 0, let service { schedule(session, after: service.limits.keepAliveTimeout) }
       awaitMore(session)
       return
@@ -137,7 +138,8 @@ extension EventLoop {
     parseHead(session, exchange, UnsafeBufferPointer(rebasing: bytes[2...]))
   }
 
-  /// A client that ends its side before its request is complete wants nothing, and its end is not reported twice.
+  /// Waits for more bytes, or closes the connection if the client has closed its sending side. That
+  /// end is reported only once.
   private func awaitMore(_ session: SessionRef) {
     if session.pointee.ends.pointee.link.hasEnded { destroy(session) } else { updateInterest(session, .client) }
   }
@@ -202,7 +204,7 @@ extension EventLoop {
     var intent: UpgradeIntent?
     if case .webSocket(let wanted) = head.upgrade { intent = wanted }
     exchange.upgrade = intent
-    // A client that asked for an upgrade believes that frames may follow.
+    // A client that asked for an upgrade may send frames next.
     exchange.closesAfterAnswer =
       head.wantsClose || intent != nil || isLeaving || exchange.answered + 1 >= service.limits.maxRequests
     let request = Request(head, id: exchange.requestID, body: body, upgrade: intent)
@@ -210,7 +212,7 @@ extension EventLoop {
     let peer = exchange.peer
     session.pointee.phase = .decision
     let token = session.pointee.token
-    // Begins here and now: a decision that need not wait is there when this returns.
+    // Runs on this loop at once: a decision that does not wait is complete when this returns.
     Task.immediate(executorPreference: self) { [self] in
       let disposition = await service.responder.respond(to: request, from: peer)
       guard let session = slots.session(token), session.pointee.phase == .decision else { return }
@@ -220,8 +222,8 @@ extension EventLoop {
     schedule(session, after: service.limits.decisionTimeout)
   }
 
-  /// A certificate counts for as long as a new connection could be opened with it: until it expires, or an authority is
-  /// taken out.
+  /// Drops a client certificate that would no longer be accepted on a new connection: it has expired,
+  /// or an authority was removed.
   private func dropStaleCertificate(of session: SessionRef, _ exchange: Exchange, _ service: SessionService) {
     guard exchange.peer.verifiedCertificate != nil else { return }
     if let tls = session.pointee.ends.pointee.link.tls, let current = service.tls?.clientAuthorities,
@@ -236,11 +238,11 @@ extension EventLoop {
     guard let exchange = session.pointee.exchange else { return }
     switch disposition {
     case .respond(let response):
-      // What may still come of the body must not be taken for a request.
+      // The rest of the body may still arrive and must not be parsed as a request.
       if exchange.isBodyPending { exchange.closesAfterAnswer = true }
       answer(session, response)
     case .forward where exchange.isBodyRead:
-      // The service was replaced while the body was read for a responder of its own: it is not there to be handed on.
+      // The configuration was replaced while the body was read for the old responder: it can no longer be forwarded.
       answer(session, Response(status: 503, closes: true))
     case .forward(let order, let head) where exchange.upgrade == nil:
       openForward(session, exchange, order, head: head)

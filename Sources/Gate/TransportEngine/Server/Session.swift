@@ -2,7 +2,7 @@ internal import Transport
 
 typealias SessionRef = UnsafeMutablePointer<Session>
 
-/// One of the two ends of a session.
+/// One of the two peers of a session.
 enum Side {
   case client
   case upstream
@@ -12,86 +12,86 @@ enum Side {
   var name: SessionSummary.Side { self == .client ? .client : .upstream }
 }
 
-/// One end: its socket, and where its half of the conversation stands.
+/// The state of one peer: its socket, and its side of the WebSocket.
 struct SessionEnd {
   var link = Link()
-  /// Follows the frames that this end sends.
+  /// Tracks the frames that this peer sends.
   var frames = FrameTracker()
-  /// The beginning of a frame that this end sent and that has to be seen in one piece.
+  /// The beginning of a header or a control frame that this peer sent and that is still incomplete.
   var held = Outbox()
-  /// WebSocket bytes that this end sent and the other was given.
+  /// The number of WebSocket bytes from this peer that were passed to the other one.
   var bytes: UInt64 = 0
-  /// A frame of the gate for this end, waiting for the one in transit to end.
+  /// The gate's pending control frame for this peer. It waits for the end of the frame that is being relayed.
   var owed: GateDebt?
-  /// The gate has sent this end a Close: nothing may follow it.
+  /// The gate has sent this peer a Close frame: nothing may follow it.
   var isToldToClose = false
   var lastPing: Milliseconds = 0
-  /// Our Pings that this end has not answered.
+  /// The number of the gate's Pings that this peer has not answered.
   var pongsDue = 0
 }
 
-/// What the gate wants to say between two frames.
+/// A control frame that the gate sends between two relayed frames.
 enum GateDebt {
   case ping
   case close(CloseCode, reason: String)
 }
 
-/// Where a session stands. Each phase names who must move next.
+/// The phase of a session. Each comment names the party that must act next.
 enum Phase {
-  /// The proxy that hands the connection on: whose it is.
+  /// The proxy: the PROXY header with the client's address.
   case preface
-  /// The client: TLS.
+  /// The client: the TLS handshake.
   case handshake
-  /// The client: the head of a request, or nothing at all between two requests.
+  /// The client: the head of a request, or nothing between two requests.
   case head
-  /// The client: the rest of a request's body.
+  /// The client: the rest of a request body.
   case body
   /// The responder.
   case decision
-  /// The kernel: an answer on its way, and then the next request.
+  /// The kernel: the response is being sent, then the next request follows.
   case answer
-  /// Name resolution and connection.
+  /// Name resolution and the connection to the upstream.
   case connection
-  /// The upstream: TLS.
+  /// The upstream: the TLS handshake.
   case upstreamHandshake
-  /// The upstream: its 101, or its refusal.
+  /// The upstream: its 101 or another response.
   case upgrade
-  /// Both: bodies of an ordinary request and its answer.
+  /// Both: the bodies of an ordinary request and its response.
   case forward
-  /// Both: frames.
+  /// Both: WebSocket frames.
   case relay
   /// Both: frames from the client, bytes from the upstream.
   case bridge
-  /// The client: messages for a session that lives here.
+  /// The client: messages for a WebSocket service of this process.
   case conversation
-  /// The client: to take notice of the end.
+  /// The client: the end of its stream, during a lingering close.
   case farewell
 }
 
-/// A connection that a client opened, from TLS to the end of the relay. Plain memory; its loop alone touches it.
+/// A connection that a client opened, from TLS to the end of the relay. Plain memory that only its loop touches.
 struct Session {
   var token = SlotToken(slot: 0, generation: 0)
   var phase = Phase.handshake
-  /// Client and upstream.
+  /// The client at index 0, the upstream at index 1.
   let ends: UnsafeMutablePointer<SessionEnd>
   let timer: UnsafeMutablePointer<TimerNode>
-  /// What is needed until frames flow. `nil` during the relay.
+  /// The HTTP state, needed until frames flow. `nil` during the relay.
   var exchange: Exchange?
   var order: (any RelayOrder)?
   var endpoint: Endpoint?
   var bounds = RelayBounds()
-  /// Set with `order.opened`, so that `order.closed` follows exactly once.
+  /// Set together with the call of `order.opened`, so that `order.closed` is called exactly once.
   var openedAt: Milliseconds?
-  /// Why the session ends, once it does: the first reason counts.
+  /// Why the session ends. The first reason counts.
   var end: SessionSummary.End?
-  /// The gate ends this session: frames are no longer relayed once it has said so.
+  /// The gate closes this session: no frames are relayed after its Close frame.
   var isClosedByGate = false
-  /// When patience with the ends runs out.
+  /// When a closing session is cut off.
   var closeDeadline: Milliseconds?
   var pingToken: UInt64 = 0
-  /// Whose connection it is, once that is known.
+  /// The address block of the client, once its address is known.
   var block: AddressBlock?
-  /// Among the connections of its address, where those are counted.
+  /// The entry in the connection count of its address, if connections are counted.
   var place: ConnectionPlace?
 
   init() {
@@ -129,47 +129,47 @@ struct RelayBounds {
   }
 }
 
-/// What a session knows while it speaks HTTP.
+/// The state of a connection while it speaks HTTP.
 final class Exchange {
   var hello = ClientHelloGuard()
-  /// Of the socket, until a proxy that is believed says another one.
+  /// The address of the socket, until a trusted proxy reports the client's.
   var address: SocketAddress
   let acceptedAt: Milliseconds
   var peer: Peer
-  /// What a certificate of the client's was verified with.
+  /// The digests of the authorities that verified a client certificate.
   var clientAuthorities: Set<[UInt8]> = []
-  /// Plaintext from the client that is not parsed yet.
+  /// Plaintext from the client that is not yet parsed.
   var inbox: [UInt8] = []
   var head: RequestHead?
-  /// An empty line in front of the request has been passed over.
+  /// An empty line before the request was skipped.
   var hasSkippedLine = false
   var body: BodyReader?
   var requestID = ""
-  /// The handshake that an upstream is asked for on the client's behalf.
+  /// The opening handshake of the client, for which the gate asks the upstream.
   var upgrade: UpgradeIntent?
-  /// What asks for it.
+  /// The head of the request that asks the upstream for the upgrade.
   var upgradeHead: [UInt8] = []
-  /// The body has not been read: it is to be handed on as it comes.
+  /// The body has not been read: it is forwarded as it arrives.
   var isBodyPending = false
-  /// The body has been read, for a responder.
+  /// The body has been read for the responder.
   var isBodyRead = false
-  /// The ordinary request that is under way to an upstream.
+  /// The ordinary request that is being forwarded.
   var forward: Forward?
-  /// Where the upstream may be, and which of these is next.
+  /// The addresses of the upstream that have not been tried yet.
   var addresses: ArraySlice<SocketAddress> = []
-  /// The one that is being tried, or was last.
+  /// The address that is being tried, or was tried last.
   var attempt: SocketAddress?
   var lastConnectError = ""
-  /// When patience with the upstream's connection, TLS and 101 runs out.
+  /// When the connection attempt, the TLS handshake and the wait for the 101 time out.
   var connectDeadline: Milliseconds = 0
-  /// How long a client may take nothing of an upstream's answer; `nil` if the answer is the gate's.
+  /// How long a client may read nothing of an upstream's response; `nil` if the response comes from the gate.
   var forwardedPatience: Duration?
-  /// What the upstream answered so far.
+  /// The bytes of the upstream's response that are not yet parsed.
   var upstreamInbox: [UInt8] = []
   var refusal: UpstreamRefusal?
-  /// The connection ends behind the answer at hand.
+  /// The connection closes after the current response.
   var closesAfterAnswer = false
-  /// Requests that were answered on this connection.
+  /// The number of requests that were answered on this connection.
   var answered = 0
 
   init(address: SocketAddress, acceptedAt: Milliseconds) {

@@ -2,9 +2,9 @@ internal import COpenSSL
 internal import Glibc
 internal import Transport
 
-/// From the accepted socket to the phase at hand: who is called when a socket is ready.
+/// Accepts sockets and dispatches readiness and timer events to the handler of the current phase.
 extension EventLoop {
-  /// Takes over a connection that a listener accepted.
+  /// Takes ownership of a connection that a listener accepted.
   func adopt(_ fd: Int32, from address: SocketAddress) {
     guard let service, drain == nil else {
       Glibc.close(fd)
@@ -48,7 +48,7 @@ extension EventLoop {
 
   func ready(_ session: SessionRef, side: Side, _ events: UInt32) {
     if session.pointee.phase == .connection {
-      // One look at the attempt: a second one might already meet the next attempt.
+      // One check per event: a second one might already see the next attempt.
       if side == .upstream { connected(session) } else { setInterest(session, .client, 0) }
       return
     }
@@ -82,7 +82,7 @@ extension EventLoop {
       } else if side == .client {
         destroy(session)
       } else {
-        upstreamFailed(session, end.pointee.link.failure ?? "the connection broke")
+        upstreamFailed(session, end.pointee.link.failure ?? "the connection failed")
       }
     }
   }
@@ -100,7 +100,7 @@ extension EventLoop {
     case (.upgrade, .upstream): upgradeReadable(session)
     case (.decision, .client), (.connection, .client), (.upstreamHandshake, .client), (.upgrade, .client),
       (.answer, .client):
-      // Not its turn: what it sends waits in the kernel.
+      // The client must wait: its bytes stay in the kernel.
       setInterest(session, .client, session.pointee.ends.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
     case (.preface, .upstream), (.connection, .upstream), (.handshake, .upstream), (.head, .upstream),
       (.body, .upstream),
@@ -113,7 +113,7 @@ extension EventLoop {
     switch session.pointee.phase {
     case .preface: prefaceExpired(session)
     case .handshake:
-      reportHandshake(session, "not finished in time")
+      reportHandshake(session, "timed out")
       destroy(session)
     case .head:
       headExpired(session)
@@ -159,7 +159,7 @@ extension EventLoop {
         commonName: refusal?.commonName))
   }
 
-  // MARK: Means of all phases
+  // MARK: Helpers for all phases
 
   func schedule(_ session: SessionRef, after duration: Duration) {
     timers.schedule(session.pointee.timer, at: now + max(1, duration.milliseconds))
@@ -171,7 +171,7 @@ extension EventLoop {
     guard end.pointee.link.isOpen, wanted != current else { return }
     end.pointee.link.interest = wanted
     let data = Self.data(session.pointee.token, side)
-    // A socket without interest in events is removed from epoll: hang-ups would be reported without end.
+    // A socket without any interest is removed from epoll, which would otherwise report hang-ups again and again.
     if wanted == 0 {
       unwatch(end.pointee.link.fd)
     } else if current == 0 {
@@ -181,7 +181,7 @@ extension EventLoop {
     }
   }
 
-  /// Reads, and waits for room if something is to be written; `otherwise`, where it does neither.
+  /// Waits for input if `reads` allows it, and for room if output is pending; for `otherwise` if neither applies.
   func updateInterest(_ session: SessionRef, _ side: Side, reads: Bool = true, otherwise: UInt32 = 0) {
     let link = session.pointee.ends + side.index
     let input = reads && link.pointee.link.mayRead ? Readiness.input : 0
@@ -189,7 +189,7 @@ extension EventLoop {
     setInterest(session, side, wanted == 0 ? otherwise : wanted)
   }
 
-  /// Ends everything about `session` at once. `session` is gone afterwards.
+  /// Closes both connections and releases the session at once. `session` is invalid afterwards.
   func destroy(_ session: SessionRef, lost: (Side, String)? = nil) {
     timers.cancel(session.pointee.timer)
     slots.remove(session.pointee.token.slot)
@@ -208,19 +208,19 @@ extension EventLoop {
     drained()
   }
 
-  /// `nil` for a session that was never opened.
+  /// Returns the summary of an opened session; `nil` for a session that was never opened.
   private func summary(of session: SessionRef) -> SessionSummary? {
     guard let openedAt = session.pointee.openedAt else { return nil }
     let ends = session.pointee.ends
     return SessionSummary(
-      end: session.pointee.end ?? .lost(.client, "the connection ended"),
+      end: session.pointee.end ?? .lost(.client, "the connection was closed"),
       bytesFromClient: ends[0].bytes, bytesFromUpstream: ends[1].bytes,
       duration: .milliseconds(now - openedAt))
   }
 }
 
 extension PeerCertificate {
-  /// Whether the certificate of the peer of `tls`, and all that it was verified with, have not expired since.
+  /// Whether the peer's certificate and the chain that verified it are still unexpired.
   static func isCurrent(in tls: OpaquePointer) -> Bool {
     guard let chain = SSL_get0_verified_chain(tls), OPENSSL_sk_num(chain) > 0 else { return false }
     return (0..<OPENSSL_sk_num(chain)).allSatisfy { index in
@@ -229,7 +229,8 @@ extension PeerCertificate {
     }
   }
 
-  /// The certificate that the peer of `tls` proved to own, if it presented one and the handshake accepted it.
+  /// Creates the certificate that the peer of `tls` presented and proved to own; `nil` if there is none
+  /// or if it was not verified.
   init?(verifiedBy tls: OpaquePointer) {
     guard let certificate = SSL_get1_peer_certificate(tls) else { return nil }
     defer { X509_free(certificate) }
@@ -244,7 +245,7 @@ extension PeerCertificate {
     guard isEncoded, let memory = BIO_new(BIO_s_mem()) else { return nil }
     defer { BIO_free(memory) }
     X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0, sallyport_rfc2253_flags())
-    // Whole, however long: a subject that is cut could be taken for another.
+    // Never truncated: a truncated subject could match another one.
     var text = [UInt8](repeating: 0, count: BIO_ctrl_pending(memory))
     let count = BIO_read(memory, &text, Int32(text.count))
     var digest = [UInt8](repeating: 0, count: 32)

@@ -1,21 +1,22 @@
 internal import Glibc
 internal import Transport
 
-/// A Unix socket's place in the file system.
+/// A Unix socket's file.
 public struct UnixSocketFile: Sendable, Hashable {
+  /// The state of a path.
   public enum State: Sendable, Hashable {
     case absent
-    /// The file exists and no process listens on it: its owner is gone.
+    /// The file exists, but no process listens: its process has exited.
     case abandoned
     case live
-    /// Something else has the name.
+    /// The path is taken by a file that is not a socket.
     case occupied
-    /// Cannot be determined, mostly for want of permission; the text is for people.
+    /// The state cannot be determined, mostly for lack of permission. The text is for people.
     case unknown(String)
   }
 
   let path: String
-  // Which file it is: a successor may have taken the name.
+  // Identify the file, because another process may have replaced it.
   private let device: dev_t
   private let inode: ino_t
 
@@ -25,14 +26,14 @@ public struct UnixSocketFile: Sendable, Hashable {
     self.inode = inode
   }
 
-  /// The socket at `path`, whoever created it; `nil` if there is none.
+  /// The existing socket at `path`; `nil` if there is none.
   init?(existingAt path: String) {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
     self.init(path: path, device: status.st_dev, inode: status.st_ino)
   }
 
-  /// Who is at `path`. Asking connects, and ends the connection at once.
+  /// Determines the state of `path`. It connects to a socket and closes the connection at once.
   public static func state(at path: String) -> State {
     var status = stat()
     guard lstat(path, &status) == 0 else {
@@ -47,7 +48,7 @@ public struct UnixSocketFile: Sendable, Hashable {
     } catch {
       switch error.number {
       case ECONNREFUSED: return .abandoned
-      // The queue of pending connections is full, so a process listens.
+      // The queue of connections is full: a process listens.
       case EAGAIN: return .live
       case ENOENT: return .absent
       default: return .unknown(error.description)
@@ -55,15 +56,17 @@ public struct UnixSocketFile: Sendable, Hashable {
     }
   }
 
-  /// A socket that listens at `path`, for the user of this process alone (mode 0600), and its file.
+  /// Creates a socket that listens at `path`, accessible to the user of this process only (mode 0600), and its file.
   ///
-  /// The file of a process that is gone is replaced; of two processes that do that at the same moment, the later one has
-  /// the name. A live socket (EADDRINUSE), and what is no socket (EEXIST), stay as they are.
+  /// Replaces a stale file. If two processes do so at the same moment, the later one gets the path.
+  ///
+  /// - Throws: `SystemCallError` with `EADDRINUSE` if a process listens there, with `EEXIST` if the file is not a
+  ///   socket. Both files stay as they are.
   static func listen(at path: String) throws(SystemCallError) -> (fd: Int32, file: UnixSocketFile) {
     let fd = try Socket.make(for: .unix(path))
     do throws(SystemCallError) {
       try bind(fd, to: path)
-      // Before the socket listens no client can connect, so no client meets another mode.
+      // Before `listen` no client can connect, so no client ever meets the default mode.
       _ = try attempt("chmod") { chmod(path, 0o600) }
       var status = stat()
       _ = try attempt("stat") { lstat(path, &status) }
@@ -93,7 +96,7 @@ public struct UnixSocketFile: Sendable, Hashable {
     }
   }
 
-  /// Removes the file, unless another socket has taken its name.
+  /// Removes the file, unless another socket has replaced it.
   func remove() {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode else { return }

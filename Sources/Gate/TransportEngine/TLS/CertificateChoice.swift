@@ -1,14 +1,15 @@
 internal import COpenSSL
 
-/// Which of a listener's certificates a client gets: one that is good for the name that it asks for (SNI, RFC 6066
-/// section 3), by an exact name before a wildcard, the earlier before the later. A client that asks for none of the
-/// names, or for none at all, gets the first.
+/// Chooses the listener's certificate for the name that a client asks for (SNI, RFC 6066 section 3). An
+/// exact name comes before a wildcard, an earlier certificate before a later one. Without a name or a match,
+/// the client gets the first.
 final class CertificateChoice {
-  // The first owns this choice, and so does not belong to it; the others do. As in ServerTLS: shared once set up.
+  // `first` owns this choice, so it is not retained here; the others are. As in ServerTLS, shared
+  // once `init` has set them up.
   private let first: OpaquePointer
   private let further: [OpaquePointer]
 
-  /// Takes over the references to `further`.
+  /// Takes ownership of the references to `further`.
   private init(first: OpaquePointer, further: [OpaquePointer]) {
     self.first = first
     self.further = further
@@ -16,10 +17,10 @@ final class CertificateChoice {
 
   deinit { for context in further { SSL_CTX_free(context) } }
 
-  /// Makes connections of `first` choose among it and `further`, whose references are taken over. Connections that
-  /// are being opened keep the choice and its certificates, even after all other owners released them.
+  /// Makes connections of `first` choose among it and `further`; takes ownership of the references to `further`.
+  /// Handshakes in progress keep the choice and its certificates alive.
   ///
-  /// - Returns: `false` when memory is exhausted; there is no choice then.
+  /// - Returns: `false` if memory is exhausted; there is no choice then.
   static func install(in first: OpaquePointer, further: [OpaquePointer]) -> Bool {
     let choice = Unmanaged.passRetained(CertificateChoice(first: first, further: further)).toOpaque()
     guard SSL_CTX_set_ex_data(first, index, choice) == 1 else {
@@ -30,18 +31,18 @@ final class CertificateChoice {
     return true
   }
 
-  /// The certificates that `first` chooses from besides its own; they live as long as it does.
+  /// Returns the certificates that `first` chooses from in addition to its own. They live as long as `first`.
   static func further(beside first: OpaquePointer) -> [OpaquePointer] {
     guard let choice = SSL_CTX_get_ex_data(first, index) else { return [] }
     return Unmanaged<CertificateChoice>.fromOpaque(choice).takeUnretainedValue().further
   }
 
-  /// Where a context keeps its choice, which ends with it.
+  /// The index at which a context stores its choice. The choice is released with the context.
   private static let index = sallyport_SSL_CTX_new_index { _, choice, _, _, _, _ in
     if let choice { Unmanaged<CertificateChoice>.fromOpaque(choice).release() }
   }
 
-  /// The context whose certificate is good for `name`, if there is one.
+  /// Returns the context whose certificate matches `name`; `nil` if none does.
   fileprivate func context(for name: UnsafePointer<CChar>) -> OpaquePointer? {
     let all = [first] + further
     let rules = UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)

@@ -1,13 +1,13 @@
 internal import COpenSSL
 
-/// Why a handshake did not accept a client's certificate, kept with the connection until it is asked for.
+/// Why a handshake rejected a client certificate; stored with the connection until it is read.
 ///
-/// OpenSSL's own error says only that verification failed, and does not keep the certificate.
+/// OpenSSL's own error only says that verification failed, and does not keep the certificate.
 final class CertificateRefusal {
-  /// OpenSSL's words: `certificate has expired`.
+  /// OpenSSL's description, such as `certificate has expired`.
   let reason: String
-  /// The common name that the certificate gives its owner, who has proved nothing: for the log. ASCII, anything else
-  /// escaped, and cut off behind 64 characters.
+  /// The common name in the certificate, for the log only: the client has proved nothing. ASCII, other characters
+  /// escaped, at most 64 characters.
   let commonName: String?
 
   fileprivate init(_ verification: OpaquePointer) {
@@ -26,17 +26,17 @@ final class CertificateRefusal {
       return nil
     }
     defer { sallyport_free(text) }
-    // No character has more than four bytes: what is shown does not depend on where this is cut.
+    // A character has at most four bytes, so 260 bytes always contain the 64 characters that are kept.
     let start = String(decoding: UnsafeBufferPointer(start: text, count: min(Int(count), 260)), as: UTF8.self)
     return start.unicodeScalars.prefix(64).map { $0.escaped(asASCII: true) }.joined()
   }
 
-  /// Has handshakes of `context` ask for a certificate, and keep why one was refused.
+  /// Makes handshakes of `context` ask for a certificate and record why one is rejected.
   static func askForCertificates(in context: OpaquePointer) {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, noteRefusal)
   }
 
-  /// What was kept of the handshake of `tls`.
+  /// Returns the rejection that the handshake of `tls` recorded; `nil` if there is none.
   static func of(_ tls: OpaquePointer) -> CertificateRefusal? {
     SSL_get_ex_data(tls, index).map { Unmanaged<CertificateRefusal>.fromOpaque($0).takeUnretainedValue() }
   }
@@ -47,7 +47,7 @@ final class CertificateRefusal {
     if SSL_set_ex_data(tls, Self.index, refusal.toOpaque()) != 1 { refusal.release() }
   }
 
-  /// Where a connection keeps it, which ends with the connection.
+  /// The index at which a connection stores its rejection. The rejection is released with the connection.
   private static let index = sallyport_SSL_new_index { _, refusal, _, _, _, _ in
     if let refusal { Unmanaged<CertificateRefusal>.fromOpaque(refusal).release() }
   }

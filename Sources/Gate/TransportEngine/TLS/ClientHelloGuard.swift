@@ -1,23 +1,23 @@
 internal import Glibc
 
-/// Looks at how a ClientHello begins before OpenSSL does.
+/// Checks the beginning of a ClientHello before OpenSSL reads it.
 ///
-/// OpenSSL makes room for a whole handshake message once it has read how long the message says it is, and takes a
-/// ClientHello of up to 131,396 bytes: nine bytes of a stranger would pin as many for as long as a handshake may take. So
-/// one that says it is longer than `longest` never gets there, nor does anything that could stand in front of it. That
-/// goes for the second one too, with which a client answers a HelloRetryRequest (RFC 8446 section 4.1.2). What follows
-/// is bounded by OpenSSL itself, certificates by `ServerTLS.longestCertificates`.
+/// OpenSSL allocates the whole message as soon as it has read its length, and accepts a ClientHello of up to 131,396
+/// bytes. Nine bytes from an unknown client would reserve that memory for the whole handshake timeout. So OpenSSL
+/// never sees a ClientHello longer than `longest`, nor any other record before it. The same applies to the second
+/// ClientHello, which answers a HelloRetryRequest (RFC 8446 section 4.1.2). OpenSSL itself bounds the later messages;
+/// certificates are bounded by `ServerTLS.longestCertificates`.
 struct ClientHelloGuard {
-  /// Real ones have 200 to 2,000 bytes, with keys for post-quantum groups as well.
+  /// Real ones have 200 to 2,000 bytes, including keys for post-quantum groups.
   static let longest = 16 << 10
 
-  /// Where the greeting stands.
+  /// The progress of the handshake.
   enum Stage {
-    /// The client has said nothing yet.
+    /// The client has sent nothing yet.
     case first
-    /// It has been asked to say its hello differently.
+    /// The server has sent a HelloRetryRequest.
     case second
-    /// A hello has begun well, and OpenSSL has not answered it.
+    /// The beginning of a ClientHello is valid, and OpenSSL has not answered it yet.
     case underWay
     case answered
   }
@@ -29,17 +29,17 @@ struct ClientHelloGuard {
   }
 
   var stage = Stage.first
-  /// What has come of a beginning that is not whole, at most 14 bytes.
+  /// The incomplete beginning of a ClientHello, at most 14 bytes.
   var held: [UInt8] = []
 
-  /// Whether `bytes`, all that has come, begin a ClientHello.
+  /// Judges whether `bytes`, everything received so far, begin a valid ClientHello.
   ///
-  /// Its first record has to hold the header of the message, four bytes (section 4). OpenSSL would take one that comes in
-  /// smaller pieces, which is allowed (section 5.1) and which no client does.
+  /// Its first record must contain the message header of four bytes (section 4). OpenSSL would accept smaller
+  /// records; they are allowed (section 5.1), but no real client sends them.
   func judge(_ bytes: UnsafeRawBufferPointer) -> Verdict {
     var record = bytes
     if stage == .second, bytes.first == 20 {
-      // For the sake of middleboxes, once (appendix D.4).
+      // One is allowed, for compatibility with middleboxes (appendix D.4).
       let changeCipherSpec: [UInt8?] = [20, 3, nil, 0, 1, 1]
       for (byte, wanted) in zip(bytes, changeCipherSpec) where wanted != nil && byte != wanted {
         return .fault("a malformed change_cipher_spec")
@@ -50,26 +50,26 @@ struct ClientHelloGuard {
     guard type == 22 else {
       return .fault(
         (0x41...0x5A).contains(type)
-          ? "no TLS, but probably plain HTTP: it begins with the letter \(Unicode.Scalar(type))"
-          : "no TLS handshake record, but one that begins with \(type)")
+          ? "not TLS, probably plain HTTP: the first byte is the letter \(Unicode.Scalar(type))"
+          : "not a TLS handshake record: the first byte is \(type)")
     }
     guard record.count >= 5 else { return .incomplete }
     guard Int(record[3]) << 8 | Int(record[4]) >= 4 else {
-      return .fault("a ClientHello in pieces of less than 4 bytes")
+      return .fault("a ClientHello in records of less than 4 bytes")
     }
     guard record.count >= 6 else { return .incomplete }
-    guard record[5] == 1 else { return .fault("no ClientHello, but a handshake message of type \(record[5])") }
+    guard record[5] == 1 else { return .fault("not a ClientHello but a handshake message of type \(record[5])") }
     guard record.count >= 9 else { return .incomplete }
     let length = Int(record[6]) << 16 | Int(record[7]) << 8 | Int(record[8])
-    return length <= Self.longest ? .sound : .fault("a ClientHello of \(length) bytes")
+    return length <= Self.longest ? .sound : .fault("a ClientHello of \(length) bytes is too long")
   }
 
-  /// Whether `flight`, what a server has to say to a ClientHello, asks for another one (section 4.1.3).
+  /// Returns whether `flight`, the server's answer to a ClientHello, is a HelloRetryRequest (section 4.1.3).
   static func isRetryRequest(_ flight: UnsafeRawBufferPointer) -> Bool {
     flight.count >= 43 && flight[0] == 22 && flight[5] == 2 && flight[11..<43].elementsEqual(retryRandom)
   }
 
-  /// SHA-256 of "HelloRetryRequest".
+  /// The SHA-256 digest of "HelloRetryRequest".
   private static let retryRandom: [UInt8] = [
     0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91,
     0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C,
@@ -77,7 +77,7 @@ struct ClientHelloGuard {
 }
 
 extension Link {
-  /// `receive`, for a server's handshake.
+  /// Receives like `receive(into:through:)`, for a server's handshake.
   mutating func receive(
     greetedBy hello: inout ClientHelloGuard, into plain: UnsafeMutableRawPointer,
     through window: UnsafeMutablePointer<TLSWindow>
@@ -108,14 +108,14 @@ extension Link {
           hello.stage = .underWay
         }
       }
-      // What is behind a hello is shown to OpenSSL only once it is known whether that is another one.
+      // OpenSSL sees the bytes after a ClientHello only once it is known whether they are a second one.
       window.pointee.haltsBehindAnswer = true
       let reception = decrypt(tls, into: plain, through: window)
       window.pointee.haltsBehindAnswer = false
       let answer = UnsafeRawBufferPointer(start: window.pointee.outgoing, count: window.pointee.outgoingCount)
       if !answer.isEmpty { hello.stage = ClientHelloGuard.isRetryRequest(answer) ? .second : .answered }
       flush(window)
-      // Behind an end OpenSSL reads nothing more, however often it is asked.
+      // After the end of the stream OpenSSL reads nothing more.
       if reception.ended || window.pointee.unread.isEmpty { return reception }
     }
     let reception = decrypt(tls, into: plain, through: window)

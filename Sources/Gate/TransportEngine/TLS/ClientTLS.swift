@@ -1,15 +1,18 @@
 internal import COpenSSL
 internal import Glibc
 
-/// The authorities and the identity with which the engine opens TLS connections of its own. Peers are always verified.
+/// The authorities and the identity for TLS connections that the engine opens. The server is always verified.
 public final class ClientTLS: Sendable {
   // As in ServerTLS: shared only after `init` has set it up.
   private nonisolated(unsafe) let context: OpaquePointer
 
+  /// Reads the authorities and the client certificate.
+  ///
   /// - Parameters:
-  ///   - authorityFile: PEM authorities to trust, instead of the system's.
-  ///   - certificateFile: PEM, the certificate to present where the server asks for one, with its chain.
+  ///   - authorityFile: PEM authorities to trust instead of the system's.
+  ///   - certificateFile: PEM, the certificate to present if the server asks for one, with its chain.
   ///   - keyFile: PEM, the key of that certificate.
+  /// - Throws: `ServerTLS.Fault` if a file cannot be read or used.
   public init(
     authorityFile: String? = nil, certificateFile: String? = nil, keyFile: String? = nil
   ) throws(ServerTLS.Fault) {
@@ -29,7 +32,7 @@ public final class ClientTLS: Sendable {
 
   deinit { SSL_CTX_free(context) }
 
-  /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not leave it.
+  /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not escape.
   func withContext<Result>(_ body: (OpaquePointer) -> Result) -> Result {
     withExtendedLifetime(self) { body(context) }
   }
@@ -47,11 +50,10 @@ public final class ClientTLS: Sendable {
     }
   }
 
-  /// A new connection to a server that must prove to be `name`, a DNS name or an address among its certificate's alternative
-  /// names; `nil` when memory is out or
-  /// the name is of no use.
+  /// Creates the state of a connection to a server that must prove the identity `name`: a DNS name or an address in
+  /// the alternative names of its certificate. Returns `nil` if memory is exhausted or the name is invalid.
   func makeStream(in bio: WindowBIO, verifying name: String) -> OpaquePointer? {
-    // It takes a reference of its own to the context.
+    // SSL_new takes its own reference to the context.
     guard let ssl = withContext(SSL_new) else { return nil }
     let parameters = SSL_get0_param(ssl)
     let isSet: Bool
@@ -59,8 +61,8 @@ public final class ClientTLS: Sendable {
       isSet = true
     } else {
       ERR_clear_error()
-      // A common name is no host name: what a certificate does not say in its alternative names it does not say
-      // (RFC 9525 section 6.3).
+      // Host names are matched against the alternative names only, never against the common
+      // name (RFC 9525 section 6.3).
       X509_VERIFY_PARAM_set_hostflags(
         parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
       isSet = X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 && sallyport_SSL_set_server_name(ssl, name) == 1

@@ -1,10 +1,10 @@
 internal import COpenSSL
 
-/// What OpenSSL said about a failure on this thread.
+/// The errors that OpenSSL has recorded on this thread.
 struct OpenSSLError: Error, CustomStringConvertible {
   let description: String
 
-  /// Reads and empties this thread's error queue.
+  /// Reads and clears this thread's error queue.
   init(_ context: String) {
     var reasons: [String] = []
     while true {

@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Finds files that OpenSSL could not read, or would wait for.
+/// Detects files that OpenSSL could not read or would block on.
 enum ReadableFile {
-  /// Requires that `path` is a regular file that this process may read: to open a pipe waits for a writer, and to read a
-  /// terminal waits for a user.
+  /// Requires that `path` is a regular file that this process may read. Opening a pipe waits for a writer, and
+  /// reading a terminal waits for input.
   static func require(_ path: String) throws(ServerTLS.Fault) {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard descriptor >= 0 else {

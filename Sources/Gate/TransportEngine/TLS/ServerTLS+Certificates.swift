@@ -1,15 +1,15 @@
 internal import COpenSSL
 
 extension ServerTLS {
-  /// What clients are shown, DER: the first certificate, then the further ones in their order. As they were read: files
-  /// that have changed since say nothing about it.
+  /// The certificates that clients are shown, DER: the first one, then the further ones in their order. They are as
+  /// read at start or reload; later changes of the files do not appear.
   public var certificates: [[UInt8]] {
     withContext { context in
       ([context] + CertificateChoice.further(beside: context)).map { Self.encoding(of: SSL_CTX_get0_certificate($0)) }
     }
   }
 
-  /// What clients' certificates are verified with, DER, in no order.
+  /// The authorities that verify client certificates, DER, unordered.
   public var authorityCertificates: [[UInt8]] {
     withContext { context in
       guard let store = SSL_CTX_get_cert_store(context), let objects = X509_STORE_get0_objects(store) else { return [] }
@@ -22,7 +22,7 @@ extension ServerTLS {
     }
   }
 
-  /// Empty when memory is out.
+  /// Returns the DER encoding; empty if memory is exhausted.
   private static func encoding(of certificate: OpaquePointer?) -> [UInt8] {
     guard let certificate else { return [] }
     let count = i2d_X509(certificate, nil)

@@ -1,37 +1,39 @@
 internal import COpenSSL
 internal import Glibc
 
-/// The certificates and the rules of a TLS listener.
+/// The certificates and the settings of a TLS listener.
 ///
-/// TLS 1.2 and 1.3, AEAD ciphers with forward secrecy only, X25519, P-256 and P-384, no compression, no
-/// renegotiation, no session tickets, ALPN `http/1.1` (RFC 8446, RFC 9325).
+/// TLS 1.2 and 1.3; only AEAD ciphers with forward secrecy; X25519, P-256 and P-384; no compression, no renegotiation
+/// and no session tickets; ALPN `http/1.1` (RFC 8446, RFC 9325).
 public final class ServerTLS: Sendable {
-  /// What is wrong with the files of a listener, and what to do about it.
+  /// What is wrong with a file of a listener.
   public struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The file at fault.
+    /// The path of the file; `-` for the system's authorities.
     public let file: String
+    /// What is wrong with it, for people.
     public let reason: String
     public var description: String { "\(file): \(reason)" }
   }
 
-  /// The lowest version of TLS that is spoken.
+  /// The lowest version of TLS that is accepted.
   public enum MinimumVersion: Sendable, Hashable { case tls12, tls13 }
 
-  /// Bytes of the message with a client's certificates, its chain with it. OpenSSL makes room for all of it before it
-  /// verifies any, and would for 100 KiB; about ten certificates with RSA keys fit, or twenty-five with P-256.
+  /// The maximum size in bytes of the message with a client's certificate and its chain. OpenSSL allocates the
+  /// whole message before it verifies anything, and its own limit is 100 KiB. About ten certificates with RSA keys
+  /// fit, or twenty-five with P-256.
   static let longestCertificates = 16 << 10
 
-  // An SSL_CTX is counted by reference and safe to share once it is set up, which `init` completes.
+  // An SSL_CTX is reference counted and safe to share once it is set up, which `init` completes.
   private nonisolated(unsafe) let context: OpaquePointer
 
-  /// SHA-256 of each certificate that clients' certificates are verified with.
+  /// The SHA-256 digests of the authorities that verify client certificates.
   let clientAuthorities: Set<[UInt8]>
 
   /// A certificate with its key.
   public struct CertificateFiles: Sendable, Hashable {
-    /// PEM, the server's certificate first, then its chain.
+    /// The path of a PEM file with the server's certificate first, then its chain.
     public let certificateFile: String
-    /// PEM, unencrypted, the key of that certificate.
+    /// The path of a PEM file with the unencrypted key of that certificate.
     public let keyFile: String
 
     public init(certificateFile: String, keyFile: String) {
@@ -43,15 +45,16 @@ public final class ServerTLS: Sendable {
   /// Reads the files.
   ///
   /// - Parameters:
-  ///   - files: for clients that ask for no name, or for one that no certificate is good for.
-  ///   - further: for clients that ask for a name of theirs; see `CertificateChoice`.
-  ///   - clientAuthorityFile: PEM. If present, clients are asked for a certificate and may go without; one that this
-  ///     authority did not issue ends the handshake.
+  ///   - files: The certificate for clients that send no name or a name that no certificate matches.
+  ///   - further: Certificates for clients that send a matching name; see `CertificateChoice`.
+  ///   - clientAuthorityFile: PEM. If set, clients are asked for a certificate. They may send none; the handshake
+  ///     fails for a certificate that this authority did not issue.
+  /// - Throws: `Fault` if a file cannot be read or used.
   public init(
     _ files: CertificateFiles, further: [CertificateFiles] = [], minimumVersion: MinimumVersion = .tls12,
     clientAuthorityFile: String? = nil
   ) throws(Fault) {
-    // Whatever a client asks for, all but the certificate is the same.
+    // All contexts differ only in their certificate.
     context = try Self.makeContext(files, minimumVersion, clientAuthorityFile)
     clientAuthorities = Self.authorities(of: context)
     guard !further.isEmpty else { return }
@@ -63,13 +66,13 @@ public final class ServerTLS: Sendable {
       throw error
     }
     guard CertificateChoice.install(in: context, further: contexts) else {
-      throw Fault(file: files.certificateFile, reason: OpenSSLError("cannot stand beside others").description)
+      throw Fault(file: files.certificateFile, reason: OpenSSLError("cannot be combined with others").description)
     }
   }
 
   deinit { SSL_CTX_free(context) }
 
-  /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not leave it.
+  /// Calls `body` with the `SSL_CTX`, which is valid until `body` returns and must not escape.
   func withContext<Result>(_ body: (OpaquePointer) -> Result) -> Result {
     withExtendedLifetime(self) { body(context) }
   }
@@ -94,7 +97,7 @@ public final class ServerTLS: Sendable {
     return context
   }
 
-  /// The certificate that `context` presents, with its chain, and its key, which must not be encrypted.
+  /// Loads the certificate that `context` presents, its chain, and its key, which must not be encrypted.
   static func load(certificateFile: String, keyFile: String, into context: OpaquePointer) throws(Fault) {
     for file in [certificateFile, keyFile] { try ReadableFile.require(file) }
     guard SSL_CTX_use_certificate_chain_file(context, certificateFile) == 1 else {
@@ -136,9 +139,9 @@ public final class ServerTLS: Sendable {
     return digests
   }
 
-  /// A new connection's state, or `nil` when memory is out.
+  /// Creates the state of a new connection; `nil` if memory is exhausted.
   func makeStream(in bio: WindowBIO) -> OpaquePointer? {
-    // It takes a reference of its own to the context.
+    // SSL_new takes its own reference to the context.
     guard let ssl = withContext(SSL_new) else { return nil }
     bio.attach(to: ssl)
     SSL_set_accept_state(ssl)
@@ -146,7 +149,7 @@ public final class ServerTLS: Sendable {
   }
 }
 
-/// What both ends have in common.
+/// Applies the settings that server and client contexts share.
 func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersion) {
   SSL_CTX_set_options(context, sallyport_SSL_OP_for_gate())
   sallyport_SSL_CTX_set_mode(
@@ -154,18 +157,18 @@ func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersio
     UInt32(
       SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
         | SSL_MODE_NO_AUTO_CHAIN))
-  // Behind each record without data SSL_read returns, so that `Link` can count them.
+  // SSL_read returns after each record without data, so that `Link` can count them.
   sallyport_SSL_CTX_clear_mode(context, UInt32(SSL_MODE_AUTO_RETRY))
   _ = sallyport_SSL_CTX_set_min_proto_version(context, minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION)
   sallyport_SSL_CTX_disable_session_cache(context)
   SSL_CTX_set_num_tickets(context, 0)
-  // Constant lists that every OpenSSL 3 knows.
+  // Constant lists that every OpenSSL 3 accepts.
   SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256")
   SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL:!PSK")
   _ = sallyport_SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384")
 }
 
-/// Chooses `http/1.1` if the client names it; a client that names only others is refused (RFC 7301 section 3.2).
+/// Chooses `http/1.1` if the client offers it; a client that offers only others is refused (RFC 7301 section 3.2).
 private func selectHTTP11(
   ssl: OpaquePointer?, chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
   chosenLength: UnsafeMutablePointer<UInt8>?, offered: UnsafePointer<UInt8>?, offeredLength: UInt32,

@@ -1,12 +1,13 @@
 internal import COpenSSL
 internal import Glibc
 
-/// What one thread lends to whichever connection it is serving: ciphertext that came, ciphertext that is to go.
+/// The ciphertext buffers that one thread lends to the connection that it is serving: received
+/// bytes and bytes to send.
 ///
-/// OpenSSL reads and writes through a BIO whose data is this window, so that a wake-up costs one `recv` and one `send`
-/// however many records there are, and an idle connection owns no buffer.
+/// OpenSSL reads and writes through a BIO over this window. A wake-up costs one `recv` and one `send`, however many
+/// records there are, and an idle connection owns no buffer.
 struct TLSWindow {
-  /// Ciphertext from one `recv`.
+  /// The ciphertext of one `recv`.
   static let incomingCapacity = 64 << 10
   /// Room for the records of one full chunk of plaintext, or for a handshake flight.
   static let outgoingCapacity = 192 << 10
@@ -14,10 +15,10 @@ struct TLSWindow {
   let incoming: UnsafeMutableRawPointer
   var incomingStart = 0
   var incomingEnd = 0
-  /// OpenSSL has asked for more than there is.
+  /// Whether OpenSSL has asked for more bytes than there are.
   var isExhausted = false
-  /// Once something is to go, no more of what came is given to OpenSSL. It asks for one record at a time
-  /// (`SSL_CTX_set_read_ahead` is off), so that what is left begins with a record.
+  /// Whether OpenSSL gets no more input once it has produced output. It reads one record at a time
+  /// (`SSL_CTX_set_read_ahead` is off), so the rest begins with a record.
   var haltsBehindAnswer = false
   let outgoing: UnsafeMutableRawPointer
   var outgoingCount = 0
@@ -27,7 +28,7 @@ struct TLSWindow {
     outgoing = .allocate(byteCount: Self.outgoingCapacity, alignment: 64)
   }
 
-  /// What OpenSSL has not asked for yet.
+  /// The bytes that OpenSSL has not read yet.
   var unread: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: incoming + incomingStart, count: incomingEnd - incomingStart)
   }
@@ -38,7 +39,7 @@ struct TLSWindow {
   }
 }
 
-/// The BIO of a thread: every `SSL` of the thread holds a reference to the same one, since only one is served at a time.
+/// The BIO of a thread. Every `SSL` of the thread shares it, because only one is served at a time.
 struct WindowBIO {
   let window: UnsafeMutablePointer<TLSWindow>
   let bio: OpaquePointer
@@ -46,7 +47,7 @@ struct WindowBIO {
   init() {
     window = .allocate(capacity: 1)
     window.initialize(to: TLSWindow())
-    guard let bio = BIO_new(Self.method) else { fatalError("out of memory") }  // OpenSSL fails here only so
+    guard let bio = BIO_new(Self.method) else { fatalError("out of memory") }  // OpenSSL fails here only without memory
     BIO_set_data(bio, window)
     BIO_set_init(bio, 1)
     self.bio = bio
@@ -58,17 +59,17 @@ struct WindowBIO {
     window.deallocate()
   }
 
-  /// Gives `ssl` this window, in both directions.
+  /// Connects `ssl` to this window in both directions.
   func attach(to ssl: OpaquePointer) {
-    // One reference for both directions: SSL_set_bio takes no second one where the two are the same.
+    // One reference serves both directions: SSL_set_bio takes no second one if both are the same BIO.
     BIO_up_ref(bio)
     SSL_set_bio(ssl, bio, bio)
   }
 
-  // Written once, before any thread uses it, and never changed.
+  // Created once, before any thread uses it, and never changed.
   private nonisolated(unsafe) static let method: OpaquePointer = {
     guard let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sallyport window") else {
-      fatalError("out of memory")  // OpenSSL fails here only so
+      fatalError("out of memory")  // OpenSSL fails here only without memory
     }
     BIO_meth_set_read(method, readWindow)
     BIO_meth_set_write(method, writeWindow)
@@ -77,7 +78,7 @@ struct WindowBIO {
   }()
 }
 
-/// `BIO_FLAGS_RWS`, a macro of macros, and the flag that goes with it.
+/// `BIO_FLAGS_RWS` and `BIO_FLAGS_SHOULD_RETRY`: Swift does not import a macro made of macros.
 private let transferFlags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
 
 private func readWindow(bio: OpaquePointer?, into target: UnsafeMutablePointer<CChar>?, count: Int32) -> Int32 {

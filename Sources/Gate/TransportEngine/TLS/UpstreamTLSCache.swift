@@ -1,7 +1,7 @@
 internal import Locking
 internal import Transport
 
-/// The TLS contexts for upstreams, each made once: reading the system's authorities takes milliseconds.
+/// The TLS contexts for upstreams. Each is created once, because reading the system's authorities takes milliseconds.
 final class UpstreamTLSCache: Sendable {
   private let contexts = Guarded<[String: ClientTLS]>([:])
 
@@ -13,7 +13,7 @@ final class UpstreamTLSCache: Sendable {
     return fresh
   }
 
-  /// Whether `context` is the one that new connections begin with.
+  /// Returns whether new connections use `context`.
   func isCurrent(_ context: OpaquePointer?, for tls: UpstreamTLS) -> Bool {
     contexts.withLock { $0[tls.caFile ?? ""]?.withContext { $0 == context } == true }
   }

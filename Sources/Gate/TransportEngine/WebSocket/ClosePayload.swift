@@ -1,6 +1,6 @@
 internal import Transport
 
-/// What a Close frame says (RFC 6455 section 5.5.1).
+/// The payload of a Close frame (RFC 6455 section 5.5.1).
 struct ClosePayload: Sendable, Hashable {
   /// `nil` for a frame without a payload.
   let code: CloseCode?
@@ -12,13 +12,13 @@ struct ClosePayload: Sendable, Hashable {
   }
 }
 
-/// Why a Close frame's payload is refused.
+/// Why the payload of a Close frame is invalid.
 enum ClosePayloadFault: String, Error, Sendable, CaseIterable {
   case length = "a Close frame has one byte of payload"
   case code = "a Close frame carries a code that may not be sent"
   case reason = "the reason in a Close frame is not UTF-8"
 
-  /// The code to answer with.
+  /// The close code to answer with.
   var closeCode: CloseCode {
     switch self {
     case .length, .code: .protocolError
@@ -28,7 +28,7 @@ enum ClosePayloadFault: String, Error, Sendable, CaseIterable {
 }
 
 extension ClosePayload {
-  /// Reads the payload of a Close frame, unmasked.
+  /// Decodes the unmasked payload of a Close frame.
   init(decoding payload: [UInt8]) throws(ClosePayloadFault) {
     guard !payload.isEmpty else {
       self.init(nil)
@@ -43,7 +43,7 @@ extension ClosePayload {
     self.init(code, reason: String(decoding: payload[2...], as: UTF8.self))
   }
 
-  /// The payload, at most 125 bytes: a longer reason is cut between two characters.
+  /// The encoded payload, at most 125 bytes: a longer reason is truncated between two characters.
   var encoded: [UInt8] {
     guard let code else { return [] }
     var bytes = [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)]
@@ -56,8 +56,8 @@ extension ClosePayload {
 }
 
 extension CloseCode {
-  /// Whether a Close frame may carry this code: those that RFC 6455 section 7.4.1 and the IANA registry define for
-  /// it, and the ranges for libraries (3000 to 3999) and private use (4000 to 4999).
+  /// Whether a Close frame may carry this code: the codes that RFC 6455 section 7.4.1 and the IANA registry allow in
+  /// a frame, and the ranges for libraries (3000 to 3999) and private use (4000 to 4999).
   var maySend: Bool {
     switch rawValue {
     case 1000...1003, 1007...1014, 3000...4999: true

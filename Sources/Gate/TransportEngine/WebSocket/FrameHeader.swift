@@ -1,4 +1,4 @@
-/// What a frame is (RFC 6455 section 5.2).
+/// The type of a frame (RFC 6455 section 5.2).
 enum Opcode: UInt8, Sendable, Hashable, CaseIterable {
   case continuation = 0x0
   case text = 0x1
@@ -10,9 +10,9 @@ enum Opcode: UInt8, Sendable, Hashable, CaseIterable {
   var isControl: Bool { rawValue & 0x8 != 0 }
 }
 
-/// The three reserved bits of a frame, to which extensions give a meaning.
+/// The three reserved bits of a frame, which extensions use.
 struct ReservedBits: OptionSet, Sendable, Hashable {
-  /// In the places that they have in a frame's first byte.
+  /// The bits at their positions in the first byte of a frame.
   let rawValue: UInt8
 
   /// `permessage-deflate`: the message is compressed (RFC 7692 section 6).
@@ -29,7 +29,7 @@ struct FrameHeader: Sendable, Hashable {
   var opcode: Opcode
   /// `nil` for an unmasked frame.
   var mask: MaskingKey?
-  /// Bytes, at most 2^63 - 1.
+  /// The number of payload bytes, at most 2^63 - 1.
   var payloadLength: Int
 
   init(
@@ -42,22 +42,22 @@ struct FrameHeader: Sendable, Hashable {
     self.payloadLength = payloadLength
   }
 
-  /// How many bytes the header has, 2 to 14.
+  /// The length of the header in bytes, 2 to 14.
   var length: Int {
     let extended = payloadLength > 0xFFFF ? 8 : payloadLength > 125 ? 2 : 0
     return 2 + extended + (mask == nil ? 0 : 4)
   }
 
-  /// The greatest length of a header.
+  /// The maximum length of a header in bytes.
   static let maxLength = 14
 
-  /// The greatest payload of a control frame (section 5.5).
+  /// The maximum payload of a control frame in bytes (section 5.5).
   static let maxControlPayload = 125
 }
 
-/// The rules of a frame header, each by the sentence that says how it was broken. All mean close code 1002.
+/// The violations of the frame header rules, with their texts. Each means close code 1002.
 enum FrameFault: String, Error, Sendable, CaseIterable {
-  case reservedBits = "a reserved bit is set that no extension has claimed"
+  case reservedBits = "a reserved bit is set without an extension that uses it"
   case reservedOpcode = "the opcode is reserved"
   case fragmentedControl = "a control frame is fragmented"
   case longControl = "a control frame has more than 125 bytes of payload"
@@ -65,22 +65,22 @@ enum FrameFault: String, Error, Sendable, CaseIterable {
   case hugeLength = "the payload length has its highest bit set"
 }
 
-/// What the bytes at the front of a window are.
+/// The result of decoding the front of a window.
 enum FrameDecode: Sendable, Hashable {
-  /// The beginning of a header.
+  /// The bytes are the beginning of a header.
   case incomplete
   /// A header of `header.length` bytes.
   case header(FrameHeader)
-  /// No header, whatever may follow.
+  /// The bytes are not a valid header, whatever follows.
   case fault(FrameFault)
 }
 
 // MARK: - Decoding
 
 extension FrameHeader {
-  /// Reads the header that `bytes` begin with.
+  /// Decodes the header at the front of `bytes`.
   ///
-  /// - Parameter reserved: the bits that extensions have claimed; on a control frame none is taken.
+  /// - Parameter reserved: The bits that negotiated extensions use. On a control frame no bit is accepted.
   @inline(__always)
   static func decode(_ bytes: UnsafeRawBufferPointer, allowing reserved: ReservedBits = []) -> FrameDecode {
     guard bytes.count >= 1 else { return .incomplete }
@@ -113,9 +113,9 @@ extension FrameHeader {
       FrameHeader(opcode, payloadLength: payloadLength, isFinal: isFinal, reserved: bits, mask: mask))
   }
 
-  /// The payload length in the `width` (2 or 8) bytes behind the first two; `nil` until they are there.
+  /// Decodes the payload length in the `width` (2 or 8) bytes after the first two; `nil` until they have arrived.
   ///
-  /// It must have its shortest form (section 5.2): otherwise one frame would have several spellings.
+  /// The length must have its shortest form (section 5.2): otherwise one frame would have several encodings.
   private static func decodeLength(_ bytes: UnsafeRawBufferPointer, width: Int) -> Result<Int?, FrameFault> {
     guard bytes.count > 2 else { return .success(nil) }
     if width == 8 && bytes[2] & 0x80 != 0 { return .failure(.hugeLength) }
@@ -133,8 +133,8 @@ extension FrameHeader {
 // MARK: - Encoding
 
 extension FrameHeader {
-  /// Writes the header to the front of `buffer` and gives its length, or writes nothing and gives 0 if `buffer` is
-  /// too short.
+  /// Writes the header to the front of `buffer` and returns its length. Writes nothing and returns
+  /// 0 if `buffer` is too short.
   func encode(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     let length = length
     guard buffer.count >= length else { return 0 }

@@ -1,12 +1,12 @@
-/// A part of a frame, in the order of the wire: `begin`, any number of `payload`, `end`.
+/// A part of a frame, in wire order: `begin`, any number of `payload`, `end`.
 enum FramePiece {
   case begin(FrameHeader)
-  /// Bytes of the payload, still masked, of which `offset` have gone before. They lie in the window that was given.
+  /// Payload bytes, still masked. `offset` bytes of the payload came before. They point into the caller's window.
   case payload(UnsafeRawBufferPointer, offset: Int)
   case end
 }
 
-/// Finds the frames in bytes that arrive in pieces (RFC 6455 section 5.2). It keeps no payload.
+/// Finds the frames in bytes that arrive in pieces (RFC 6455 section 5.2). It stores no payload.
 struct FrameReader: Sendable {
   private enum State: Sendable {
     case header
@@ -15,13 +15,16 @@ struct FrameReader: Sendable {
 
   private let allowed: ReservedBits
   private var state = State.header
-  /// The beginning of a header whose rest has not arrived; shorter than 14 bytes.
+  /// The beginning of an incomplete header; shorter than 14 bytes.
   private var partial: [UInt8] = []
 
-  /// - Parameter reserved: the bits that extensions have claimed.
+  /// - Parameter reserved: The bits that negotiated extensions use.
   init(allowing reserved: ReservedBits = []) { allowed = reserved }
 
-  /// Takes the next piece from the front of `window`, or all of it and gives `nil` if there is none yet.
+  /// Removes the next piece from the front of `window` and returns it. If there is none yet, it consumes
+  /// the window and returns `nil`.
+  ///
+  /// - Throws: `FrameFault` for an invalid header.
   mutating func next(_ window: inout UnsafeRawBufferPointer) throws(FrameFault) -> FramePiece? {
     switch state {
     case .header:

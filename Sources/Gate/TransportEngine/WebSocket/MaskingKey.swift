@@ -1,14 +1,14 @@
-/// The key that a client's payload is masked with (RFC 6455 section 5.3).
+/// The key that masks a client's payload (RFC 6455 section 5.3).
 struct MaskingKey: Sendable, Hashable {
-  /// The four bytes of the key, as they lie in memory.
+  /// The four bytes of the key in memory order.
   let rawValue: UInt32
 
-  /// - Parameter rawValue: the four bytes of the key, loaded as they lie in memory.
+  /// - Parameter rawValue: The four bytes of the key, loaded in memory order.
   init(_ rawValue: UInt32) { self.rawValue = rawValue }
 
-  /// Masks `bytes` in place, or unmasks them, which is the same.
+  /// Masks or unmasks `bytes` in place; both are the same operation.
   ///
-  /// - Parameter offset: how many bytes of the same payload have gone before.
+  /// - Parameter offset: The number of bytes of the same payload that came before.
   func apply(to bytes: UnsafeMutableRawBufferPointer, offset: Int = 0) {
     let key = rotated(by: offset)
     let pair = UInt64(key.rawValue) << 32 | UInt64(key.rawValue)
@@ -29,7 +29,7 @@ struct MaskingKey: Sendable, Hashable {
     }
   }
 
-  /// The key whose first byte is the one for the payload byte number `offset`.
+  /// Returns the key rotated so that its first byte applies to the payload byte at `offset`.
   private func rotated(by offset: Int) -> MaskingKey {
     let bits = UInt32(truncatingIfNeeded: offset & 3) * 8
     let key = UInt32(littleEndian: rawValue)

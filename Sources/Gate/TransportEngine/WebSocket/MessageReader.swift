@@ -1,10 +1,10 @@
 internal import Transport
 
-/// Puts messages together from data frames (RFC 6455 section 5.4), or lets their bytes through as they come.
+/// Assembles messages from data frames (RFC 6455 section 5.4), or returns their bytes as they arrive.
 struct MessageReader: Sendable {
   private struct Message: Sendable {
     let isText: Bool
-    /// Payload bytes of the frames that have begun.
+    /// The payload bytes announced by the frames so far.
     var length = 0
     var bytes: [UInt8] = []
     var validator = UTF8Validator()
@@ -15,10 +15,12 @@ struct MessageReader: Sendable {
   /// The header of the current frame.
   private var frame: FrameHeader?
 
-  /// - Parameter limit: payload bytes of one message, all fragments together.
+  /// - Parameter limit: The maximum payload bytes of one message, all fragments together.
   init(limit: Int) { self.limit = limit }
 
-  /// A data frame begins.
+  /// Handles the header of a data frame.
+  ///
+  /// - Throws: `WebSocketFault` for a wrong fragment order or a message that is too long.
   mutating func begin(_ header: FrameHeader) throws(WebSocketFault) {
     if header.opcode == .continuation {
       if message == nil { throw .strayContinuation }
@@ -27,12 +29,14 @@ struct MessageReader: Sendable {
       message = Message(isText: header.opcode == .text)
     }
     frame = header
-    // Refused by what the header says: nothing too long is ever collected.
+    // Refused on the announced length: nothing too long is ever collected.
     guard header.payloadLength <= limit - (message?.length ?? 0) else { throw .tooBig(limit: limit) }
     message?.length += header.payloadLength
   }
 
-  /// Payload of the current frame, as it came, of which `offset` bytes have gone before.
+  /// Appends masked payload of the current frame; `offset` bytes of it came before.
+  ///
+  /// - Throws: `WebSocketFault.notUTF8` as soon as a text message is invalid.
   mutating func append(_ payload: UnsafeRawBufferPointer, offset: Int) throws(WebSocketFault) {
     guard var message = self.message.take() else { return }
     let start = message.bytes.count
@@ -47,14 +51,15 @@ struct MessageReader: Sendable {
     self.message = message
   }
 
-  /// What has been appended since the last call, and is thereby handed over: the bytes do not wait for the message's
-  /// end.
+  /// Returns the bytes since the last call and forgets them, without waiting for the end of the message.
   mutating func takeBytes() -> [UInt8] {
     defer { message?.bytes = [] }
     return message?.bytes ?? []
   }
 
-  /// The current frame ends: gives the message if it was the last one.
+  /// Handles the end of the current frame. Returns the message if it was the last frame.
+  ///
+  /// - Throws: `WebSocketFault.notUTF8` if a text message ends inside a character.
   mutating func end() throws(WebSocketFault) -> WebSocketMessage? {
     guard frame?.isFinal == true, let message else { return nil }
     if message.isText && !message.validator.isComplete { throw .notUTF8 }

@@ -1,18 +1,18 @@
-/// Tells as early as possible whether bytes that arrive in pieces are UTF-8 (RFC 3629).
+/// Checks whether bytes that arrive in pieces are UTF-8 (RFC 3629).
 ///
-/// Overlong forms, surrogates and what lies above U+10FFFF are refused at the first byte that cannot be right.
+/// Overlong forms, surrogates and code points above U+10FFFF are rejected at the first byte that cannot be valid.
 struct UTF8Validator: Sendable, Hashable {
-  /// How many continuation bytes the current character lacks, 0 to 3.
+  /// The number of continuation bytes that the current character lacks, 0 to 3.
   private var missing: UInt8 = 0
-  /// What the next continuation byte may be: narrower than 0x80...0xBF behind some first bytes.
+  /// The range of the next continuation byte. It is narrower than 0x80...0xBF after some first bytes.
   private var lower: UInt8 = 0x80
   private var upper: UInt8 = 0xBF
   private var hasFailed = false
 
-  /// Whether the bytes so far end with a whole character. (`consume` tells of invalid ones.)
+  /// Whether the bytes so far end with a whole character and are valid.
   var isComplete: Bool { missing == 0 && !hasFailed }
 
-  /// Goes over the next bytes; `false`, now and for ever, if they cannot be part of UTF-8.
+  /// Checks the next bytes. Returns `false`, now and for all later calls, if they cannot be part of UTF-8.
   mutating func consume(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     var position = 0
     while position < bytes.count, !hasFailed {
@@ -26,7 +26,7 @@ struct UTF8Validator: Sendable, Hashable {
     return !hasFailed
   }
 
-  /// The index of the first byte at or behind `start` that is not ASCII.
+  /// Returns the index of the first byte at or after `start` that is not ASCII.
   private static func endOfASCII(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
     let raw = UnsafeRawBufferPointer(bytes)
     var position = start
@@ -39,7 +39,7 @@ struct UTF8Validator: Sendable, Hashable {
     return position
   }
 
-  /// The table of RFC 3629 section 4.
+  /// Implements the table of RFC 3629 section 4.
   private mutating func advance(over byte: UInt8) {
     if missing > 0 {
       hasFailed = byte < lower || byte > upper

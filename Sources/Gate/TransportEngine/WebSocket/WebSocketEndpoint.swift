@@ -1,43 +1,43 @@
 internal import Transport
 
-/// One end of an open WebSocket without extensions (RFC 6455): what arrives becomes actions, what is to be said becomes
-/// frames. It does no IO and knows no time.
+/// One side of an open WebSocket without extensions (RFC 6455). Received bytes become actions, and messages to send
+/// become frames. It does no I/O and has no timers.
 ///
-/// After its `end` action it does nothing more, whatever is called.
+/// After its `end` action it does nothing more.
 struct WebSocketEndpoint: Sendable {
   enum Role: Sendable {
     /// The peer is a client, which must mask.
     case server
-    /// The peer is a server, which must not. `maskingKey` gives 32 bits that the peer cannot foresee, at each call
-    /// others (section 10.3).
+    /// The peer is a server, which must not mask. `maskingKey` returns 32 fresh bits per call that the peer
+    /// cannot predict (section 10.3).
     case client(maskingKey: @Sendable () -> UInt32)
   }
 
-  /// What is made of data frames.
+  /// How the contents of data frames are delivered.
   enum Delivery: Sendable, Hashable {
     /// Whole messages.
     case messages
-    /// Their bytes, one message behind the other, as soon as they come.
+    /// The bytes of all messages, one after the other, as soon as they arrive.
     case stream
   }
 
   enum Action: Sendable, Hashable {
-    /// Hand this on; with `Delivery.messages`.
+    /// Deliver this message; with `Delivery.messages`.
     case message(WebSocketMessage)
-    /// Hand these on; with `Delivery.stream`. Not empty.
+    /// Deliver these bytes; with `Delivery.stream`. Not empty.
     case bytes([UInt8])
     /// The peer sent a Pong with this payload.
     case pong([UInt8])
-    /// Write these bytes behind what has been written before.
+    /// Write these bytes after all previous ones.
     case write([UInt8])
-    /// There will be no more actions: close the connection behind what is to be written.
+    /// No more actions follow: close the connection after the pending writes.
     case end(End)
   }
 
   enum End: Sendable, Hashable {
     /// Both sides have sent a Close frame; this is the peer's.
     case closed(ClosePayload)
-    /// The peer broke a rule, and has been told so unless a Close frame had gone before.
+    /// The peer violated a rule. It got a Close frame, unless this side had already sent one.
     case fault(WebSocketFault)
     /// The connection ended without a Close frame from the peer.
     case lost
@@ -45,7 +45,7 @@ struct WebSocketEndpoint: Sendable {
 
   private enum State: Sendable {
     case open
-    /// A Close frame has been sent; the peer's is awaited.
+    /// This side has sent a Close frame and waits for the peer's.
     case closing
     case ended
   }
@@ -55,10 +55,10 @@ struct WebSocketEndpoint: Sendable {
   private var state = State.open
   private var frames = FrameReader()
   private var messages: MessageReader
-  /// The control frame that is being read: they come between the fragments of a message.
+  /// The control frame that is being read. Control frames may come between the fragments of a message.
   private var control: (header: FrameHeader, payload: [UInt8])?
 
-  /// - Parameter maxMessage: payload bytes of one message; a longer one ends the connection with 1009.
+  /// - Parameter maxMessage: The maximum payload bytes of one message. A longer one closes the connection with 1009.
   init(_ role: Role, delivery: Delivery = .messages, maxMessage: Int) {
     self.role = role
     self.delivery = delivery
@@ -72,10 +72,10 @@ struct WebSocketEndpoint: Sendable {
 // MARK: - Receiving
 
 extension WebSocketEndpoint {
-  /// The peer has sent `bytes`, in pieces of any size.
+  /// Handles bytes from the peer, in pieces of any size.
   ///
-  /// Pings are answered. Data that arrive after this side's Close frame are still delivered, since they were sent
-  /// before the peer could know.
+  /// Pings are answered. Messages that arrive after this side's Close frame are still delivered, because the peer may
+  /// have sent them before it received the Close frame.
   mutating func receive(_ bytes: UnsafeRawBufferPointer) -> [Action] {
     var actions: [Action] = []
     var window = bytes
@@ -83,8 +83,8 @@ extension WebSocketEndpoint {
     return actions
   }
 
-  /// Like `receive`, but goes no further than the end of the first message, and takes off `window` what it has read: so
-  /// what is said to that message can go out before what came behind it, a Close perhaps, is answered.
+  /// Like `receive`, but stops at the end of the first message and removes the bytes it has read from `window`. So
+  /// the response to that message is sent before the following frames, possibly a Close, are answered.
   mutating func receiveMessage(_ window: inout UnsafeRawBufferPointer) -> [Action] {
     var actions: [Action] = []
     read(&window, &actions) { if case .message = $0 { true } else { false } }
@@ -105,14 +105,14 @@ extension WebSocketEndpoint {
     }
   }
 
-  /// The peer's end of the connection is closed: it will send nothing more.
+  /// Handles the end of the peer's stream.
   mutating func connectionEnded() -> [Action] {
     var actions: [Action] = []
     if !hasEnded { end(.lost, &actions) }
     return actions
   }
 
-  /// Whether its `end` action was given.
+  /// Whether the `end` action was returned.
   var hasEnded: Bool { if case .ended = state { true } else { false } }
 
   private mutating func end(_ end: End, _ actions: inout [Action]) {
@@ -168,7 +168,7 @@ extension WebSocketEndpoint {
   private mutating func closeReceived(_ payload: [UInt8], _ actions: inout [Action]) throws(WebSocketFault) {
     let close: ClosePayload
     do throws(ClosePayloadFault) { close = try ClosePayload(decoding: payload) } catch { throw .close(error) }
-    // The answer repeats the code (section 5.5.1).
+    // The response repeats the code (section 5.5.1).
     if canSend { actions.append(.write(frame(.close, ClosePayload(close.code).encoded))) }
     end(.closed(close), &actions)
   }
@@ -177,7 +177,7 @@ extension WebSocketEndpoint {
 // MARK: - Sending
 
 extension WebSocketEndpoint {
-  /// The frame for `message`; empty if this side has sent a Close frame or the connection has ended.
+  /// Encodes `message`; empty if this side has sent a Close frame or the connection has ended.
   mutating func send(_ message: WebSocketMessage) -> [UInt8] {
     guard canSend else { return [] }
     switch message {
@@ -186,20 +186,20 @@ extension WebSocketEndpoint {
     }
   }
 
-  /// The frame of a binary message of `bytes`; empty if nothing can be sent.
+  /// Encodes `bytes` as a binary message; empty if nothing can be sent.
   mutating func send(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
     canSend ? frame(.binary, bytes) : []
   }
 
-  /// A Ping; empty if nothing can be sent. `payload` has at most 125 bytes: more are cut off.
+  /// Encodes a Ping; empty if nothing can be sent. `payload` is truncated to 125 bytes.
   mutating func ping(_ payload: [UInt8] = []) -> [UInt8] {
     canSend ? frame(.ping, Array(payload.prefix(FrameHeader.maxControlPayload))) : []
   }
 
-  /// Begins the closing handshake: a Close frame, behind which this side sends nothing more; empty if it was begun
-  /// before.
+  /// Begins the closing handshake and returns the Close frame, after which this side sends nothing more;
+  /// empty if it has begun before.
   ///
-  /// - Parameter code: one that a Close frame may carry; with any other the frame says 1011, for its maker erred.
+  /// - Parameter code: A code that a Close frame may carry. Any other is a mistake of the caller and becomes 1011.
   mutating func close(_ code: CloseCode, reason: String = "") -> [UInt8] {
     guard canSend else { return [] }
     state = .closing

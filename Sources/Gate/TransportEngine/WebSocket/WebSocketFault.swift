@@ -1,6 +1,6 @@
 internal import Transport
 
-/// What a peer did that ends a WebSocket at once (RFC 6455 section 7.1.7).
+/// A violation by the peer that fails a WebSocket (RFC 6455 section 7.1.7).
 enum WebSocketFault: Error, Sendable, Hashable {
   case header(FrameFault)
   case close(ClosePayloadFault)
@@ -8,18 +8,18 @@ enum WebSocketFault: Error, Sendable, Hashable {
   case unmasked
   /// A server's frame was masked (section 5.1).
   case masked
-  /// A continuation came without a message to go on with (section 5.4).
+  /// A continuation frame without a message to continue (section 5.4).
   case strayContinuation
-  /// A message began inside another (section 5.4).
+  /// A message that begins inside another one (section 5.4).
   case interruptedMessage
-  /// A text message is not UTF-8 (section 8.1).
+  /// A text message that is not UTF-8 (section 8.1).
   case notUTF8
-  /// A message is longer than `limit` bytes, or will be.
+  /// A message that is longer than `limit` bytes, or that announces more.
   case tooBig(limit: Int)
 }
 
 extension WebSocketFault {
-  /// The code to close with.
+  /// The close code.
   var closeCode: CloseCode {
     switch self {
     case .header, .unmasked, .masked, .strayContinuation, .interruptedMessage: .protocolError
@@ -29,7 +29,7 @@ extension WebSocketFault {
     }
   }
 
-  /// The broken rule, for the peer and the log.
+  /// The violated rule, for the peer and the log.
   var rule: String {
     switch self {
     case .header(let fault): fault.rawValue

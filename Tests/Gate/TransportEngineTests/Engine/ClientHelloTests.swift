@@ -62,24 +62,25 @@ extension EngineTests {
       Beginning("an honest one", [22, 3, 1, 2, 0, 1, 0, 1, 0xFC]),
       Beginning("the longest", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 0]),
       Beginning("the header alone in its record", [22, 3, 1, 0, 4, 1, 0, 1, 0xFC]),
-      Beginning("one byte too long", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 1], .fault("a ClientHello of 16385 bytes")),
-      Beginning("a huge one", huge, .fault("a ClientHello of 131392 bytes")),
-      Beginning("pieces of three bytes", [22, 3, 1, 0, 3], .fault("a ClientHello in pieces of less than 4 bytes")),
-      Beginning("an empty record", [22, 3, 1, 0, 0], .fault("a ClientHello in pieces of less than 4 bytes")),
       Beginning(
-        "another message", [22, 3, 1, 2, 0, 11], .fault("no ClientHello, but a handshake message of type 11")),
-      Beginning("an alert", [21], .fault("no TLS handshake record, but one that begins with 21")),
-      Beginning("SSL 2", [0x80], .fault("no TLS handshake record, but one that begins with 128")),
-      Beginning("plain HTTP", [71], .fault("no TLS, but probably plain HTTP: it begins with the letter G")),
-      Beginning("a change of ciphers", [20], .fault("no TLS handshake record, but one that begins with 20")),
+        "one byte too long", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 1], .fault("a ClientHello of 16385 bytes is too long")),
+      Beginning("a huge one", huge, .fault("a ClientHello of 131392 bytes is too long")),
+      Beginning("pieces of three bytes", [22, 3, 1, 0, 3], .fault("a ClientHello in records of less than 4 bytes")),
+      Beginning("an empty record", [22, 3, 1, 0, 0], .fault("a ClientHello in records of less than 4 bytes")),
+      Beginning(
+        "another message", [22, 3, 1, 2, 0, 11], .fault("not a ClientHello but a handshake message of type 11")),
+      Beginning("an alert", [21], .fault("not a TLS handshake record: the first byte is 21")),
+      Beginning("SSL 2", [0x80], .fault("not a TLS handshake record: the first byte is 128")),
+      Beginning("plain HTTP", [71], .fault("not TLS, probably plain HTTP: the first byte is the letter G")),
+      Beginning("a change of ciphers", [20], .fault("not a TLS handshake record: the first byte is 20")),
       Beginning("a second one", [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
       Beginning("a second one behind a change", changeCipherSpec + [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
       Beginning(
         "a huge second one behind a change", changeCipherSpec + huge, isSecond: true,
-        .fault("a ClientHello of 131392 bytes")),
+        .fault("a ClientHello of 131392 bytes is too long")),
       Beginning(
         "two changes", changeCipherSpec + [20], isSecond: true,
-        .fault("no TLS handshake record, but one that begins with 20")),
+        .fault("not a TLS handshake record: the first byte is 20")),
       Beginning("a long change", [20, 3, 3, 0, 2], isSecond: true, .fault("a malformed change_cipher_spec")),
     ]
 
@@ -104,7 +105,7 @@ extension EngineTests {
         rest = rest.dropFirst(piece)
       }
       #expect(try client.readToEnd() == [])
-      #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes"])
+      #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes is too long"])
     }
 
     @Test("one may come byte by byte")
@@ -159,7 +160,7 @@ extension EngineTests {
       #expect(answer.withUnsafeBytes { ClientHelloGuard.isRetryRequest($0) })
       if !isAhead { try client.send(front + Self.huge) }
       _ = try client.readToEnd()
-      #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes"])
+      #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes is too long"])
     }
 
     @Test("one that breaks off with the client's end, and goes on behind it, ends the connection and costs no time")
@@ -183,7 +184,7 @@ extension EngineTests {
       try client.send(try hello(groups: "P-521:X25519", files) + [21, 3, 3, 0, 2, 1, 90] + Self.huge)
       _ = try? client.readToEnd()
       #expect(
-        gate.reasons.withLock { $0 } == ["TLS handshake: no TLS handshake record, but one that begins with 21"])
+        gate.reasons.withLock { $0 } == ["TLS handshake: not a TLS handshake record: the first byte is 21"])
     }
   }
 }

@@ -72,7 +72,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   func endedEarly(framing: BodyFraming) throws {
     var reader = try BodyReader(framing, limit: 10, extras: .refused)
     #expect(throws: BodyFault.endedEarly) { try reader.connectionEnded() }
-    #expect(BodyFault.endedEarly.requestFault == .malformedBody(rule: "the connection ended inside the body"))
+    #expect(BodyFault.endedEarly.requestFault == .malformedBody(rule: "the connection was closed inside the body"))
   }
 
   @Test("A connection that ends behind a body is none")

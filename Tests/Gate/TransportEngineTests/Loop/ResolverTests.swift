@@ -167,7 +167,7 @@ extension EngineTests {
       let client = try gate.connect()
       try client.send(TestGate.upgrade())
       #expect(
-        String(decoding: try client.readToEnd(), as: UTF8.self).contains("backend.test: name resolution took too long"))
+        String(decoding: try client.readToEnd(), as: UTF8.self).contains("backend.test: name resolution timed out"))
       forever.signal()
     }
   }
