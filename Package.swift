@@ -1,19 +1,20 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Continuous integration sets this: a warning then fails the build. Not for users, whose compiler may be newer and warn of
-/// more.
+/// Continuous integration sets this: a warning then fails the build. Not for users, whose compiler may be newer and
+/// warn of more.
 let isStrict = Context.environment["SALLYPORT_STRICT"] == "1"
 
-let settings: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .enableUpcomingFeature("ExistentialAny"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-] + (isStrict ? [.treatAllWarnings(as: .error)] : [])
+let settings: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+  ] + (isStrict ? [.treatAllWarnings(as: .error)] : [])
 
-/// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows from
-/// which other rooms a room may import.
+/// The rooms of the house. Each target has its folder in one of them, below `Sources` or `Tests`. `RoomTests` knows
+/// from which other rooms a room may import.
 enum Room: String {
   /// For everyone: bytes, cryptography, logs, metrics, signals, borders to C.
   case common = "Common"
@@ -64,8 +65,8 @@ func program(_ room: Room, _ name: String, in folder: String, _ dependencies: [T
   .executableTarget(name: name, dependencies: dependencies, path: room.test(folder), swiftSettings: settings)
 }
 
-// Environment variables, not package traits, leave parts out: a trait can drop a dependency of a target, and cannot drop the
-// target itself, so that every file of the backend and of its tests would need an `#if`.
+// Environment variables, not package traits, leave parts out: a trait can drop a dependency of a target, and cannot
+// drop the target itself, so that every file of the backend and of its tests would need an `#if`.
 
 /// Whether to leave out the MFA backend, its server framework and NIO.
 let gateOnly = Context.environment["SALLYPORT_GATE_ONLY"] == "1"
@@ -132,8 +133,8 @@ let package = Package(
     cTarget(.common, "CSignals"),
     cTarget(.common, "CEarlySignals"),
     target(.common, "ProcessSignals", ["CSignals", "Locking"]),
-    cTarget(.gate, "CSuccessor"),
-    target(.gate, "Succession", ["CSuccessor", "Locking"]),
+    cTarget(.gate, "CUpgradeChild"),
+    target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
     target(
       .device, "AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
@@ -142,7 +143,7 @@ let package = Package(
       [
         "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateService",
         "JSONLog", "KeyTransfer", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus",
-        "SQLiteStore", "Settings", "SimulatedDevice", "Succession", "Systemd", "Transport", "TransportEngine",
+        "SQLiteStore", "Settings", "SimulatedDevice", "GracefulUpgrade", "Systemd", "Transport", "TransportEngine",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
@@ -200,7 +201,8 @@ let package = Package(
     tests(
       .gate, "ClusterTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "Postgres", "PostgresServers",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateProcesses", "Locking", "Postgres",
+        "PostgresServers",
         "PostgresStore", "SQLiteStore", "SimulatedDevice", "StoreConformance", "TestSupport", "Transport",
         "TransportEngine", "attest", "sallyport",
       ]),
@@ -257,7 +259,8 @@ let package = Package(
     tests(
       .gate, "StoreCommandTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Postgres", "PostgresServers", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "Postgres", "PostgresServers", "PostgresStore", "SQLiteStore",
+        "SimulatedDevice",
         "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(.common, "LockingTests", ["Locking"]),
@@ -270,15 +273,15 @@ let package = Package(
       ]),
     tests(.gate, "ClientAuthorityTests", ["ByteCoding", "ClientAuthority", "Cryptography", "TestSupport"]),
     tests(
-      .gate, "SeeingTests",
+      .gate, "ObservabilityTests",
       [
         "AppAttest", "AttestGate", "ByteCoding", "GateProcesses", "GateService", "SimulatedDevice", "TestSupport",
         "Transport", "TransportEngine", "attest", "sallyport",
       ]),
-    tests(.gate, "ShippingTests", ["sallyport", "attest", "TestSupport"]),
+    tests(.gate, "PackagingTests", ["sallyport", "attest", "TestSupport"]),
     tests(.common, "SystemdTests", ["Systemd"]),
     tests(.common, "ProcessSignalsTests", ["ProcessSignals", "Locking", "TestSupport"]),
-    tests(.gate, "SuccessionTests", ["Succession", "Systemd", "TestSupport"]),
+    tests(.gate, "GracefulUpgradeTests", ["GracefulUpgrade", "Systemd", "TestSupport"]),
     tests(.gate, "CheckCommandTests", ["sallyport", "ByteCoding", "SimulatedDevice", "TestSupport"]),
     tests(.gate, "SettingsTests", ["ByteCoding", "Settings", "TestSupport"]),
     tests(
@@ -395,7 +398,8 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
   package.targets.removeAll { $0.type == .test && !$0.name.hasPrefix("MFA") }
 }
 
-// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they need.
+// What CI builds under a sanitizer, `scripts/test --sanitize core`: the tests of what threads share, and what they
+// need.
 if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
   var needed: Set = [
     "AttestGateTests", "GateServiceTests", "JSONLogTests", "LockingTests", "PrometheusTests", "SQLiteStoreTests",

@@ -1,5 +1,5 @@
-// Keeps valgrind, up to 3.19 at least, from ending with a fault of its own: it writes into the mask of sigsuspend, which
-// libdispatch keeps where nobody can write. To be preloaded.
+// Keeps valgrind, up to 3.19 at least, from ending with a fault of its own: it writes into the mask of sigsuspend,
+// which libdispatch keeps where nobody can write. To be preloaded.
 
 #define _GNU_SOURCE
 #include <signal.h>

@@ -65,8 +65,8 @@ public struct ReceiptVerifier: Sendable {
     }
   }
 
-  /// Whether `step` compares anything. Without an expectation it does not, and Apple's server mangles the hash when it makes
-  /// a newer receipt: only the first one has it whole.
+  /// Whether `step` compares anything. Without an expectation it does not, and Apple's server mangles the hash when
+  /// it makes a newer receipt: only the first one has it whole.
   func compares(_ step: ReceiptStep, of receipt: Receipt, for expectation: ReceiptExpectation) -> Bool {
     switch step {
     case .clientDataHash: expectation.kind != nil || expectation.clientDataHash != nil && receipt.kind == .attest

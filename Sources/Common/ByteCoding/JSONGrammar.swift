@@ -1,7 +1,7 @@
 /// Checks JSON texts against RFC 8259, as strictly as a text that people and programs must read alike can be checked.
 ///
-/// General decoders accept more: other encodings than UTF-8, a trailing comma, and two members of one name, of which each
-/// reader takes another one. A check in front of such a decoder makes what it reads unambiguous.
+/// General decoders accept more: other encodings than UTF-8, a trailing comma, and two members of one name, of which
+/// each reader takes another one. A check in front of such a decoder makes what it reads unambiguous.
 public enum JSONGrammar {
   /// Arrays and objects within each other; a text with more is refused.
   public static let deepest = 64
@@ -10,7 +10,8 @@ public enum JSONGrammar {
   ///
   /// Names are compared after their escapes are decoded, as Swift compares strings: by canonical equivalence.
   public static func accepts(_ bytes: [UInt8]) -> Bool {
-    // What is no UTF-8 is repaired, and so another text. `String(validating:as:)` is newer than the platforms served here.
+    // What is no UTF-8 is repaired, and so another text. `String(validating:as:)` is newer than the platforms served
+    // here.
     guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
     var reader = Reader(bytes: bytes)
     return reader.readText()

@@ -1,7 +1,7 @@
 /// JSON strings and numbers (RFC 8259 sections 6 and 7).
 public enum JSONText {
-  /// `text` in quotation marks, on one line: quotation marks, backslashes and control characters are escaped, and so are
-  /// U+2028 and U+2029, which some readers take for ends of lines.
+  /// `text` in quotation marks, on one line: quotation marks, backslashes and control characters are escaped, and so
+  /// are U+2028 and U+2029, which some readers take for ends of lines.
   public static func quote(_ text: String) -> String {
     var bytes: [UInt8] = []
     append(text, to: &bytes)
@@ -44,7 +44,8 @@ public enum JSONText {
     bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[runStart...]))
   }
 
-  /// The character that begins at `index`, and its bytes, if it is one of those that are escaped. `utf8` is well-formed.
+  /// The character that begins at `index`, and its bytes, if it is one of those that are escaped. `utf8` is
+  /// well-formed.
   private static func escaped(at index: Int, in utf8: UnsafeBufferPointer<UInt8>) -> (scalar: UInt32, length: Int)? {
     switch utf8[index] {
     case 0x20, 0x21, 0x23...0x5B, 0x5D...0x7E: nil

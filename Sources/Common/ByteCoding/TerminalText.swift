@@ -1,7 +1,7 @@
 /// Makes text from servers, clients and files safe to write to a terminal.
 ///
-/// Control characters steer a terminal. Format characters (Unicode's general category `Cf`, such as U+202E) and separators
-/// of lines and paragraphs change the order in which text is read, hide a part of it, or begin a line.
+/// Control characters steer a terminal. Format characters (Unicode's general category `Cf`, such as U+202E) and
+/// separators of lines and paragraphs change the order in which text is read, hide a part of it, or begin a line.
 public enum TerminalText {
   /// Whether `scalar` is a control or format character, or separates lines or paragraphs.
   public static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {

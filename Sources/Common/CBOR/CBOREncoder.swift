@@ -1,6 +1,6 @@
 extension CBORValue {
-  /// The deterministic encoding (RFC 8949 section 4.2.1): shortest forms, definite lengths, the pairs of a map sorted by
-  /// the bytes of their encoded keys.
+  /// The deterministic encoding (RFC 8949 section 4.2.1): shortest forms, definite lengths, the pairs of a map sorted
+  /// by the bytes of their encoded keys.
   public var encoded: [UInt8] {
     var output: [UInt8] = []
     write(to: &output)

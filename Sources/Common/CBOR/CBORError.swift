@@ -8,7 +8,8 @@ public enum CBORError: Error, Sendable, Hashable {
   case tooDeep(offset: Int)
   /// The bytes end inside of a data item.
   case truncated(offset: Int)
-  /// No well-formed data item begins here, or one that libcbor does not know: the tags 6 to 20, unassigned simple values.
+  /// No well-formed data item begins here, or one that libcbor does not know: the tags 6 to 20, unassigned simple
+  /// values.
   case malformed(offset: Int)
   /// A string, array or map of indefinite length.
   case indefiniteLength(offset: Int)

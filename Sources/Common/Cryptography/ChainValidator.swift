@@ -16,7 +16,7 @@ public struct ChainValidator: Sendable {
 
   private let store: Result<TrustStore, ChainRejection>
   private let remembered: Memory
-  let memory = ChainMemory()
+  let memory = VerifiedIssuerCache()
 
   /// `roots` are trusted because they are here: their signatures are not verified, their validity is.
   public init(roots: [Certificate], remembering remembered: Memory = .issuers) {
@@ -56,8 +56,8 @@ public struct ChainValidator: Sendable {
     }
   }
 
-  /// Each certificate is signed by the next one, and the last is pinned: from there downwards, so that what is blamed is
-  /// the first one that is wrong.
+  /// Each certificate is signed by the next one, and the last is pinned: from there downwards, so that what is blamed
+  /// is the first one that is wrong.
   private func signatureFault(in chain: [X509Handle]) -> ChainRejection? {
     for (subject, issuer) in zip(chain, chain.dropFirst()).reversed()
     where !memory.vouches(for: subject, under: issuer) {

@@ -6,7 +6,7 @@ public final class P256PrivateKey: Sendable {
   public let publicKey: P256PublicKey
   let key: PKey
   /// A context that is not in use: making one costs more than half of a signature.
-  private let spare = Guarded<SigningContext?>(nil)
+  private let spare = LockedValue<SigningContext?>(nil)
 
   /// A new key.
   public convenience init() throws(CryptographyError) {

@@ -8,7 +8,7 @@ final class PKey: @unchecked Sendable {
   private let handle: OpaquePointer
 
   /// A context that is not in use: making one takes a third of the time of a verification.
-  private let spare = Guarded<VerificationContext?>(nil)
+  private let spare = LockedValue<VerificationContext?>(nil)
 
   /// Takes over `handle`.
   init(owning handle: OpaquePointer) { self.handle = handle }

@@ -3,8 +3,8 @@ public import Logging
 
 /// Writes each log event as one JSON object on a line of its own.
 ///
-/// `time` (RFC 3339, UTC, milliseconds), `level`, `logger` and `message` come first, then the metadata by name; metadata
-/// cannot take one of those four names and is put under `metadata.NAME` instead.
+/// `time` (RFC 3339, UTC, milliseconds), `level`, `logger` and `message` come first, then the metadata by name;
+/// metadata cannot take one of those four names and is put under `metadata.NAME` instead.
 public struct JSONLineHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   public var metadataProvider: Logger.MetadataProvider?

@@ -4,10 +4,10 @@ internal import Locking
 
 /// Lines on their way to a file descriptor.
 ///
-/// Writing a line never blocks: it joins a buffer that a queue of the sink's own empties, so a reader that stalls cannot
-/// stop an event loop. A line is written within 10 ms, together with those that came behind it: to wake a thread for each
-/// would cost more than the line. A full buffer drops lines and says afterwards how many. Lines keep their order and never mix: each
-/// `write(2)` is given whole lines.
+/// Writing a line never blocks: it joins a buffer that a queue of the sink's own empties, so a reader that stalls
+/// cannot stop an event loop. A line is written within 10 ms, together with those that came behind it: to wake a
+/// thread for each would cost more than the line. A full buffer drops lines and says afterwards how many. Lines keep
+/// their order and never mix: each `write(2)` is given whole lines.
 public final class LineSink: Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
@@ -20,7 +20,7 @@ public final class LineSink: Sendable {
   private let descriptor: CInt
   private let capacity: Int
   private let notice: @Sendable (_ dropped: Int) -> String
-  private let pending = Guarded(Pending())
+  private let pending = LockedValue(Pending())
   private let queue = DispatchQueue(label: "sallyport.log")
 
   /// A sink that keeps up to `capacity` bytes.

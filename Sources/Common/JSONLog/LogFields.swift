@@ -2,9 +2,9 @@ public import Logging
 
 /// What a line says behind its message, in the order in which it stands there.
 ///
-/// The lines of requests and sessions are made of these and not of swift-log's dictionaries, which cost several times as
-/// much to fill, to hash and to sort. A handler that does not know the type sees one metadata value, `fields`, with
-/// `description` for its text.
+/// The lines of requests and sessions are made of these and not of swift-log's dictionaries, which cost several times
+/// as much to fill, to hash and to sort. A handler that does not know the type sees one metadata value, `fields`,
+/// with `description` for its text.
 public struct LogFields: Sendable, CustomStringConvertible {
   enum Value: Sendable {
     case text(String)

@@ -11,15 +11,17 @@ public struct ConnectionParameters: Sendable, Hashable {
   public let place: String
   let values: [String: String]
 
-  /// What libpq is given unless the URL says otherwise. An attempt to connect ends after 3 seconds for each host, only a
-  /// server that accepts writes will do, and a silent peer is given up long before the kernel would give it up.
+  /// What libpq is given unless the URL says otherwise. An attempt to connect ends after 3 seconds for each host,
+  /// only a server that accepts writes will do, and a silent peer is given up long before the kernel would give it
+  /// up.
   private static let standard = [
     "connect_timeout": "3", "target_session_attrs": "read-write", "keepalives_idle": "10",
     "keepalives_interval": "3", "keepalives_count": "3", "tcp_user_timeout": "10000",
   ]
 
   /// - Parameters:
-  ///   - url: `postgres://user@host1:5432,host2/name?sslmode=verify-full` (PostgreSQL's documentation, section 34.1.1.2).
+  ///   - url: `postgres://user@host1:5432,host2/name?sslmode=verify-full` (PostgreSQL's documentation, section
+  ///     34.1.1.2).
   ///   - password: takes precedence over one in the URL; `nil` leaves it to the URL, `PGPASSFILE` or `~/.pgpass`.
   ///   - applicationName: what the server shows for the connection.
   /// - Throws: `Malformed` for a URL that libpq rejects, or that can be read in more than one way.
@@ -42,8 +44,8 @@ public struct ConnectionParameters: Sendable, Hashable {
       .merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
   }
 
-  /// Whether there is one way to read `url`: at most one `@`, and no `/` or `?` before it. With another `@`, libpq would
-  /// take a part of the password for a host, report it, and ask the DNS for it. A keyword string is not a URL.
+  /// Whether there is one way to read `url`: at most one `@`, and no `/` or `?` before it. With another `@`, libpq
+  /// would take a part of the password for a host, report it, and ask the DNS for it. A keyword string is not a URL.
   private static func isUnambiguous(_ url: String) -> Bool {
     guard let scheme = ["postgres://", "postgresql://"].first(where: url.hasPrefix) else { return false }
     let body = url.dropFirst(scheme.count)
@@ -51,8 +53,8 @@ public struct ConnectionParameters: Sendable, Hashable {
     return !body[..<sign].contains { "@/?".contains($0) }
   }
 
-  /// Requires ports that are numbers and a database name that is a name: anything else there may be a secret, and both are
-  /// printed.
+  /// Requires ports that are numbers and a database name that is a name: anything else there may be a secret, and
+  /// both are printed.
   private static func requirePlace(_ values: [String: String]) throws(Malformed) {
     let ports = (values["port"] ?? "").split(separator: ",")
     guard ports.allSatisfy({ UInt16($0).map { $0 > 0 } == true }) else {
@@ -86,8 +88,8 @@ public struct ConnectionParameters: Sendable, Hashable {
     Self.discreet(message, known: ["host", "hostaddr", "user", "dbname"].compactMap { values[$0] })
   }
 
-  /// `message` on one line. A quoted part is replaced by `…` unless it is one of `known`: libpq quotes the place of a fault,
-  /// which may be a part of a password that was taken for something else.
+  /// `message` on one line. A quoted part is replaced by `…` unless it is one of `known`: libpq quotes the place of a
+  /// fault, which may be a part of a password that was taken for something else.
   private static func discreet(_ message: String, known: [String]) -> String {
     let parts = message.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
     let quotes = parts.indices.filter { !$0.isMultiple(of: 2) }.map { parts[$0] }

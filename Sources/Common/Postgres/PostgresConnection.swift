@@ -1,7 +1,8 @@
 internal import CPostgres
 internal import Glibc
 
-/// One connection to a PostgreSQL server (a `PGconn`), always in pipeline mode (PostgreSQL's documentation, section 34.5).
+/// One connection to a PostgreSQL server (a `PGconn`), always in pipeline mode (PostgreSQL's documentation, section
+/// 34.5).
 ///
 /// Two threads must not use it at the same time. A call blocks its thread, for `patience` at most.
 package final class PostgresConnection {
@@ -63,11 +64,11 @@ package struct PipelineResult {
 }
 
 extension PostgresConnection {
-  /// Sends all `calls` together and collects the answers: one round trip, and one more for statements that are not prepared
-  /// yet. Without a transaction around them they are one implicit transaction.
+  /// Sends all `calls` together and collects the answers: one round trip, and one more for statements that are not
+  /// prepared yet. Without a transaction around them they are one implicit transaction.
   ///
-  /// - Throws: `.connectionLost` if nothing was sent, and `.refused` if a statement could not be prepared. A connection that
-  ///   is lost later gives a result that is not complete.
+  /// - Throws: `.connectionLost` if nothing was sent, and `.refused` if a statement could not be prepared. A
+  ///   connection that is lost later gives a result that is not complete.
   package func exchange(_ calls: [Call]) throws(PostgresError) -> PipelineResult {
     try prepare(calls)
     return try send(calls) { handle, call in
@@ -153,7 +154,8 @@ extension PostgresConnection {
 
   // MARK: Waiting
 
-  /// Sends and receives until libpq has an answer; returns `false` if the deadline passes first or the connection is lost.
+  /// Sends and receives until libpq has an answer; returns `false` if the deadline passes first or the connection is
+  /// lost.
   private func hasAnswer(by deadline: ContinuousClock.Instant) -> Bool {
     while true {
       let rest = withPointer(PQflush)

@@ -17,7 +17,8 @@ extension PostgresError: CustomStringConvertible {
 
 /// An error that the server reported for one statement.
 package struct ServerError: Sendable, Hashable {
-  /// The SQLSTATE, five characters (PostgreSQL's documentation, appendix A). It is empty if libpq itself found the fault.
+  /// The SQLSTATE, five characters (PostgreSQL's documentation, appendix A). It is empty if libpq itself found the
+  /// fault.
   package let code: String
   /// The primary message, without detail and statement: those may quote nonces, key ids and personal data.
   package let message: String

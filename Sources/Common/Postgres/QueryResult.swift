@@ -24,8 +24,8 @@ package final class QueryResult {
     status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_SINGLE_TUPLE
   }
 
-  /// The error of this statement; `nil` if there is none. A statement that the server skipped because of an earlier error
-  /// has none of its own.
+  /// The error of this statement; `nil` if there is none. A statement that the server skipped because of an earlier
+  /// error has none of its own.
   package var error: ServerError? {
     guard status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE else { return nil }
     let code = field(PG_DIAG_SQLSTATE)

@@ -8,12 +8,12 @@ internal import Locking
 /// Dispatch's signal sources are not used. They miss a signal that the process does not ignore, and lose one that
 /// arrives after it is ignored and before the source is active: the sender would wait for an exit that never comes.
 public enum ProcessSignals {
-  /// From the return on `body` is called with each of `numbers` that comes, on a queue, one after the other. Signals of one
-  /// number that come at once may be one, as signal(7) has it.
+  /// From the return on `body` is called with each of `numbers` that comes, on a queue, one after the other. Signals
+  /// of one number that come at once may be one, as signal(7) has it.
   ///
-  /// None is lost: one that comes earlier does what it did before, which is to end the process unless something else was
-  /// asked for. Who heard one of `numbers` before hears it no more. Without a descriptor to be had (`EMFILE`) everything
-  /// stays as it was.
+  /// None is lost: one that comes earlier does what it did before, which is to end the process unless something else
+  /// was asked for. Who heard one of `numbers` before hears it no more. Without a descriptor to be had (`EMFILE`)
+  /// everything stays as it was.
   public static func hear(_ numbers: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
     guard source != nil else { return }
     bodies.withLock { bodies in for number in numbers { bodies[number] = body } }
@@ -32,7 +32,7 @@ public enum ProcessSignals {
     bodies.withLock { bodies in for number in numbers { bodies[number] = nil } }
   }
 
-  private static let bodies = Guarded([Int32: @Sendable (Int32) -> Void]())
+  private static let bodies = LockedValue([Int32: @Sendable (Int32) -> Void]())
 
   private static let source: (any DispatchSourceRead)? = {
     let reader = signals_open()

@@ -15,7 +15,7 @@ public final class Counter: Sendable {
 /// Counters of one name.
 public final class CounterFamily: MetricFamily {
   let description: FamilyDescription
-  private let counters = Guarded<[[String]: Counter]>([:])
+  private let counters = LockedValue<[[String]: Counter]>([:])
 
   init(description: FamilyDescription) { self.description = description }
 

@@ -9,11 +9,11 @@ public final class Histogram: Sendable {
   }
 
   private let bounds: [Duration]
-  private let state: Guarded<State>
+  private let state: LockedValue<State>
 
   init(bounds: [Duration]) {
     self.bounds = bounds
-    state = Guarded(State(counts: Array(repeating: 0, count: bounds.count + 1)))
+    state = LockedValue(State(counts: Array(repeating: 0, count: bounds.count + 1)))
   }
 
   /// Counts one duration.
@@ -39,7 +39,7 @@ public final class HistogramFamily: MetricFamily {
 
   let description: FamilyDescription
   private let bounds: [Duration]
-  private let histograms = Guarded<[[String]: Histogram]>([:])
+  private let histograms = LockedValue<[[String]: Histogram]>([:])
 
   init(description: FamilyDescription, bounds: [Duration]) {
     self.description = description

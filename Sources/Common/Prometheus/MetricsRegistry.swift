@@ -5,7 +5,7 @@ internal import Locking
 /// Families keep the order in which they were made. Making one twice under the same name is a mistake of the program;
 /// the second is left out of what is read.
 public final class MetricsRegistry: Sendable {
-  private let families = Guarded<[any MetricFamily]>([])
+  private let families = LockedValue<[any MetricFamily]>([])
 
   public init() {}
 

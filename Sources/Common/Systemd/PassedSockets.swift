@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// Listening sockets that were opened for this process: by systemd for a socket unit, or by the process that it succeeds
-/// (sd_listen_fds(3)).
+/// Listening sockets that were opened for this process: by systemd for a socket unit, or by the process that it
+/// succeeds (sd_listen_fds(3)).
 public enum PassedSockets {
   /// Passed descriptors begin behind the standard streams.
   private static let first: Int32 = 3

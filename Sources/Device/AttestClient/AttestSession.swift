@@ -14,7 +14,7 @@ public actor AttestSession {
   let store: any KeyIDStore
   let http: any HTTPTransport
   let now: @Sendable () -> Timestamp
-  let lane = SerialLane()
+  let mutex = AsyncMutex()
 
   /// What a registration that is not finished has come to. It outlives a failed call, so that the next one goes on with
   /// the same key rather than spend another.
@@ -66,10 +66,10 @@ public actor AttestSession {
 
   /// Opens a connection: registers if needed, and hands `attempt` the headers for its upgrade request.
   ///
-  /// `attempt` is called again at most once for a nonce or a counter that the gate did not take, with a fresh challenge,
-  /// and at most once for a refused key, after a new one was registered, which happens at most once an hour. The next
-  /// call's assertion is made when `attempt` has returned, so it should return as soon as the gate has answered, and
-  /// bound its own time.
+  /// `attempt` is called again at most once for a nonce or a counter that the gate did not take, with a fresh
+  /// challenge, and at most once for a refused key, after a new one was registered, which happens at most once an
+  /// hour. The next call's assertion is made when `attempt` has returned, so it should return as soon as the gate has
+  /// answered, and bound its own time.
   public func open<Socket: Sendable>(
     _ attempt: @Sendable (AssertionHeaders) async throws(UpgradeError) -> Socket
   ) async throws(AttestError) -> Socket {
@@ -116,14 +116,14 @@ public actor AttestSession {
   private func inTurn<Value: Sendable>(
     _ body: () async throws(AttestError) -> Value
   ) async throws(AttestError) -> Value {
-    guard await lane.enter() else { throw .cancelled }
+    guard await mutex.enter() else { throw .cancelled }
     let result: Result<Value, AttestError>
     do throws(AttestError) {
       result = .success(try await body())
     } catch {
       result = .failure(Task.isCancelled ? .cancelled : error)
     }
-    await lane.leave()
+    await mutex.leave()
     return try result.get()
   }
 

@@ -18,7 +18,8 @@
       self.file = file
     }
 
-    /// Gives the lock back before the object ends: to be named where its holding ends, so that it is not released early.
+    /// Gives the lock back before the object ends: to be named where its holding ends, so that it is not released
+    /// early.
     package func release() { flock(file, LOCK_UN) }
 
     deinit { close(file) }

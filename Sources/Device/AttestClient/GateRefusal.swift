@@ -8,7 +8,8 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public let status: Int
   /// `nil` if what answered is not a gate, or did not say.
   public let code: RefusalCode?
-  /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control or format character.
+  /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control or format
+  /// character.
   public let text: String
   /// The gate's name for the request, to be found in its log.
   public let requestID: String?

@@ -6,8 +6,8 @@
   /// A record in the keychain: generic passwords of this device that never leave it.
   ///
   /// The key identifier stands under the account alone, as the integration guide stores it, so that an app keeps its
-  /// registration when it moves from the guide's code to this one. Keychain items outlive a deleted app, but its keys do
-  /// not: the first assertion after a fresh install then says `invalidKey`, and the session makes a new key.
+  /// registration when it moves from the guide's code to this one. Keychain items outlive a deleted app, but its keys
+  /// do not: the first assertion after a fresh install then says `invalidKey`, and the session makes a new key.
   public struct KeychainKeyIDStore: KeyIDStore {
     private let account: String
     private var renewalAccount: String { account + ".renewedAt" }

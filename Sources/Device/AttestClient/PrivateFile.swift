@@ -32,8 +32,8 @@
       }
     }
 
-    /// Replaces the file at `path` by `bytes`. A reader sees the old content or the new, a crash leaves one of them, and
-    /// the new one is on disk when this returns.
+    /// Replaces the file at `path` by `bytes`. A reader sees the old content or the new, a crash leaves one of them,
+    /// and the new one is on disk when this returns.
     package static func write(_ bytes: [UInt8], to path: String, mode: UInt32 = 0o600) throws(Fault) {
       let temporary = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max)).tmp"
       let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)

@@ -10,9 +10,9 @@ internal import Foundation
 public struct URLSessionTransport: HTTPTransport {
   private let session: URLSession
 
-  /// `session` decides about timeouts, proxies and pinning; without one it is the system's shared one, or acts as that does.
-  /// No redirect leads to an answer, whatever the session's delegate says. Outside of Apple's systems a session given here
-  /// asks its own delegate alone, and may have followed a redirect before its answer is refused.
+  /// `session` decides about timeouts, proxies and pinning; without one it is the system's shared one, or acts as
+  /// that does. No redirect leads to an answer, whatever the session's delegate says. Outside of Apple's systems a
+  /// session given here asks its own delegate alone, and may have followed a redirect before its answer is refused.
   public init(session: URLSession? = nil) { self.session = session ?? Self.standard }
 
   #if canImport(FoundationNetworking)

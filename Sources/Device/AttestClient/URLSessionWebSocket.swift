@@ -5,10 +5,10 @@
   extension AttestSession {
     /// Opens the WebSocket at `url`, a `wss` URL of this session's gate, with the three headers.
     ///
-    /// Returns when the gate has answered 101; a task that does not is cancelled, as it is with the calling task. Refusals
-    /// are acted on as `open` does. `session` bounds the time (`timeoutIntervalForRequest`), and its delegate is asked about
-    /// certificates and told of the socket's end as ever. For the certificate of a debug build use a session whose delegate
-    /// presents it, and open its task without this library.
+    /// Returns when the gate has answered 101; a task that does not is cancelled, as it is with the calling task.
+    /// Refusals are acted on as `open` does. `session` bounds the time (`timeoutIntervalForRequest`), and its
+    /// delegate is asked about certificates and told of the socket's end as ever. For the certificate of a debug
+    /// build use a session whose delegate presents it, and open its task without this library.
     public func openWebSocket(
       _ url: URL, session: URLSession = .shared
     ) async throws(AttestError) -> URLSessionWebSocketTask {

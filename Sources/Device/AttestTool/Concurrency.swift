@@ -7,7 +7,7 @@ internal import Transport
 struct ClosingSignals: Sendable {
   private typealias State = (received: Bool, waiting: [CheckedContinuation<Void, Never>])
 
-  private let state = Guarded<State>((received: false, waiting: []))
+  private let state = LockedValue<State>((received: false, waiting: []))
 
   /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
   ///
@@ -38,7 +38,7 @@ struct ClosingSignals: Sendable {
 
   private static let numbers = [SIGINT, SIGTERM]
 
-  private static func note(in state: Guarded<State>) {
+  private static func note(in state: LockedValue<State>) {
     let waiting = state.withLock { state in
       state.received = true
       defer { state.waiting = [] }
@@ -50,8 +50,8 @@ struct ClosingSignals: Sendable {
 
 /// Does something unless it is cancelled in time.
 final class Deadline: Sendable {
-  private let passed = Guarded(false)
-  private let task = Guarded<Task<Void, Never>?>(nil)
+  private let passed = LockedValue(false)
+  private let task = LockedValue<Task<Void, Never>?>(nil)
 
   init(after duration: Duration, _ body: @escaping @Sendable () async -> Void) {
     let task = Task { [passed] in
@@ -68,9 +68,9 @@ final class Deadline: Sendable {
 
 /// A value that several threads set and read.
 final class Shared<Value: Sendable>: Sendable {
-  private let value: Guarded<Value>
+  private let value: LockedValue<Value>
 
-  init(_ value: Value) { self.value = Guarded(value) }
+  init(_ value: Value) { self.value = LockedValue(value) }
   func get() -> Value { value.withLock { $0 } }
   func set(_ value: Value) { self.value.withLock { $0 = value } }
 

@@ -54,8 +54,8 @@ extension Failure {
 }
 
 extension AttestSession {
-  /// Asks the gate whether it knows the key, as a proxy in front of a backend does. Only a refusal says something about the
-  /// key.
+  /// Asks the gate whether it knows the key, as a proxy in front of a backend does. Only a refusal says something
+  /// about the key.
   fileprivate func confirmKey(at address: GateURL, over transport: EngineTransport) async throws(AttestError) {
     let headers = try await assertionHeaders()
     guard let url = URL(string: "https://\(address.hostField)/attest/verify") else {

@@ -13,7 +13,7 @@ public struct AssertionMint: Sendable {
   public func assertion(
     by key: P256PrivateKey, clientDataHash: [UInt8], signCount: UInt32
   ) throws(CryptographyError) -> [UInt8] {
-    var data = AuthenticatorData(app: app, signCount: signCount, credential: nil)
+    var data = SimulatedAuthenticatorData(app: app, signCount: signCount, credential: nil)
     alterations.authenticatorData(&data)
     // The digest is the message, so that it is hashed once more by the signature.
     let message = SHA256.hash(data.encoded, clientDataHash)
@@ -25,7 +25,7 @@ public struct AssertionMint: Sendable {
 
 /// Where an assertion departs from what an honest device makes, as in `AttestationAlterations`.
 public struct AssertionAlterations: Sendable {
-  public var authenticatorData: @Sendable (inout AuthenticatorData) -> Void = { _ in }
+  public var authenticatorData: @Sendable (inout SimulatedAuthenticatorData) -> Void = { _ in }
   public var statement: @Sendable (inout AssertionStatement) -> Void = { _ in }
 
   public init() {}

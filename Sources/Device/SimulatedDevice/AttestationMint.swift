@@ -22,8 +22,8 @@ public struct AttestationMint: Sendable {
     of key: P256PrivateKey, clientDataHash: [UInt8], at instant: Timestamp
   ) throws(CryptographyError) -> [UInt8] {
     let point = key.publicKey.x963
-    let credential = AuthenticatorData.Credential(x963: point, environment: app.environment)
-    var authenticatorData = AuthenticatorData(app: app, signCount: 0, credential: credential)
+    let credential = SimulatedAuthenticatorData.Credential(x963: point, environment: app.environment)
+    var authenticatorData = SimulatedAuthenticatorData(app: app, signCount: 0, credential: credential)
     alterations.authenticatorData(&authenticatorData)
 
     let nonce = SHA256.hash(authenticatorData.encoded, clientDataHash)
@@ -72,7 +72,7 @@ public struct AttestationMint: Sendable {
 /// Each step sees the honest value and may change it before anything that depends on it is made, so that one rule is
 /// broken and all others hold.
 public struct AttestationAlterations: Sendable {
-  public var authenticatorData: @Sendable (inout AuthenticatorData) -> Void = { _ in }
+  public var authenticatorData: @Sendable (inout SimulatedAuthenticatorData) -> Void = { _ in }
   /// The leaf before it is signed.
   public var leaf: @Sendable (inout CertificateTemplate) -> Void = { _ in }
   /// Who signs the leaf instead of the authority's intermediate.

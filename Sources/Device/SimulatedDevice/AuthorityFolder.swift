@@ -26,7 +26,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     try attempt { () throws(PrivateFile.Fault) in try PrivateFile.makeFolder(path) }
     let lock = try attempt { () throws(PrivateFile.Fault) in try FileLock(path: path, waits: true) }
     defer { lock.release() }
-    try attempt { () throws(PrivateFile.Fault) in try FilesTogether(folder: path).settle() }
+    try attempt { () throws(PrivateFile.Fault) in try AtomicFileSet(folder: path).settle() }
     let content: [String]
     do { content = try FileManager.default.contentsOfDirectory(atPath: path) } catch { throw .unreadable("\(error)") }
     guard content.isEmpty else { return try renewed(load(), at: instant) }
@@ -44,7 +44,7 @@ public struct AuthorityFolder: Sendable, Hashable {
       return try loadAsItIs()
     } catch {
       switch error {
-      case .incomplete, .malformed: throw FilesTogether(folder: path).isHalfDone ? .halfDone(path) : error
+      case .incomplete, .malformed: throw AtomicFileSet(folder: path).isHalfDone ? .halfDone(path) : error
       case .absent, .halfDone, .unreadable, .unwritable: throw error
       }
     }
@@ -79,7 +79,7 @@ public struct AuthorityFolder: Sendable, Hashable {
       (authority.receiptRoot, "receipt-root"), (authority.receiptIntermediate, "receipt-intermediate"),
       (authority.receiptSigner, "receipt-signer"), (authority.tlsAuthority, "tls-ca"), (authority.server, "server"),
     ]
-    var files: [FilesTogether.File] = []
+    var files: [AtomicFileSet.File] = []
     for (identity, name) in identities { files += try self.files(of: identity, as: name) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -167,7 +167,7 @@ extension AuthorityFolder {
 
   private func files(
     of identity: SigningIdentity, as name: String
-  ) throws(AuthorityFolderError) -> [FilesTogether.File] {
+  ) throws(AuthorityFolderError) -> [AtomicFileSet.File] {
     let (key, certificate) = try cryptographically { () throws(CryptographyError) in
       (try identity.key.pkcs8PEM, try identity.certificate.pem)
     }
@@ -177,10 +177,10 @@ extension AuthorityFolder {
     ]
   }
 
-  private func write(_ files: [FilesTogether.File]) throws(AuthorityFolderError) {
+  private func write(_ files: [AtomicFileSet.File]) throws(AuthorityFolderError) {
     try attempt { () throws(PrivateFile.Fault) in
       try PrivateFile.makeFolder(path)
-      try FilesTogether(folder: path).write(files)
+      try AtomicFileSet(folder: path).write(files)
     }
   }
 

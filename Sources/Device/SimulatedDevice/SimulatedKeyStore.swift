@@ -30,7 +30,7 @@ public protocol SimulatedKeyStore: Sendable {
 
 /// Keys that end with the process.
 public final class MemoryKeyStore: SimulatedKeyStore {
-  private let keys = Guarded<[String: SimulatedKey]>([:])
+  private let keys = LockedValue<[String: SimulatedKey]>([:])
 
   public init() {}
 

@@ -3,8 +3,8 @@ public import Cryptography
 
 /// Everything that a development gate and its simulated devices trust in place of Apple and a public TLS authority.
 ///
-/// Its roots attest nothing about real devices. A gate takes them only where its configuration names them, and never for
-/// an app whose environment is production.
+/// Its roots attest nothing about real devices. A gate takes them only where its configuration names them, and never
+/// for an app whose environment is production.
 public struct TestAuthority: Sendable {
   static let organization = "Sallyport development"
 

@@ -4,11 +4,11 @@ public import Cryptography
 
 /// Lets devices in that prove their key by an assertion of a fresh nonce.
 public struct AssertionRule: AdmissionRule {
-  private let apps: ServedApps
+  private let apps: AllowedApps
   private let challenges: Challenges
   private let registry: any KeyRegistry
   private let window: CounterWindow
-  private let known: KnownKeys
+  private let known: PublicKeyCache
   private let decoy: AttestedKey?
   private let stopwatch: Stopwatch
 
@@ -17,7 +17,7 @@ public struct AssertionRule: AdmissionRule {
   ///   - recentKeys: of how many keys the public key is kept at hand.
   /// - Throws: what the crypto library says if it cannot make a key.
   public init(
-    apps: ServedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,
+    apps: AllowedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,
     recentKeys: Int = 4096, stopwatch: Stopwatch = .none
   ) throws(CryptographyError) {
     self.apps = apps
@@ -25,8 +25,8 @@ public struct AssertionRule: AdmissionRule {
     self.registry = registry
     self.window = window
     self.stopwatch = stopwatch
-    known = KnownKeys(registry: registry, capacity: recentKeys)
-    decoy = try KnownKeys.Key.decoy()
+    known = PublicKeyCache(registry: registry, capacity: recentKeys)
+    decoy = try PublicKeyCache.Key.decoy()
   }
 
   /// Forgets what is remembered of a key that the registry may no longer have.
@@ -84,7 +84,7 @@ public struct AssertionRule: AdmissionRule {
   }
 
   /// The key `keyID` from the store, or the decoy.
-  private func read(_ keyID: KeyID) async throws(Denial) -> (key: KnownKeys.Key, isRegistered: Bool) {
+  private func read(_ keyID: KeyID) async throws(Denial) -> (key: PublicKeyCache.Key, isRegistered: Bool) {
     guard let decoy else { throw .unknownKey }
     return try await Denial.onStoreError { () async throws(StoreError) in
       try await known.read(keyID, decoy: decoy, timedBy: stopwatch)

@@ -5,12 +5,12 @@ public protocol ChallengeKeyStorage: Sendable {
 
   /// Puts `ring` in the place of whatever ring there is, durably. Each node hears of it.
   ///
-  /// Under a ring of one key no nonce of before is good, so none need be remembered as forgotten that is younger than the
-  /// ring: after a clock that ran ahead for minutes, every nonce would be refused until the world has caught up.
+  /// Under a ring of one key no nonce of before is good, so none need be remembered as forgotten that is younger than
+  /// the ring: after a clock that ran ahead for minutes, every nonce would be refused until the world has caught up.
   func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError)
 
-  /// As `replaceChallengeKeys(with:)`, but only if the ring is still `expected`; says whether it was. Of several callers
-  /// racing, one gets `true`.
+  /// As `replaceChallengeKeys(with:)`, but only if the ring is still `expected`; says whether it was. Of several
+  /// callers racing, one gets `true`.
   func replaceChallengeKeys(
     _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
   ) async throws(StoreError) -> Bool

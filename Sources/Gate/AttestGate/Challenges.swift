@@ -13,8 +13,8 @@ public final class Challenges: Sendable {
   public let skew: Duration
   private let clock: WallClock
   private let storage: (any ChallengeKeyStorage)?
-  private let held: Guarded<HeldRing>
-  private let refreshes = Guarded(Refreshes())
+  private let held: LockedValue<HeldRing>
+  private let refreshes = LockedValue(Refreshes())
 
   /// The ring that serves, and how new it is: of several reads that are under way at once, one that began later never
   /// gives way to one that began earlier, whichever answer comes first.
@@ -51,7 +51,7 @@ public final class Challenges: Sendable {
     self.skew = skew
     clock = .system
     storage = nil
-    held = Guarded(HeldRing(ring))
+    held = LockedValue(HeldRing(ring))
   }
 
   /// Challenges under keys that are made once and kept in `storage`. See `prepare()`.
@@ -63,7 +63,7 @@ public final class Challenges: Sendable {
     self.skew = skew
     self.clock = clock
     self.storage = storage
-    held = Guarded(HeldRing(nil))
+    held = LockedValue(HeldRing(nil))
   }
 
   /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.
@@ -80,8 +80,8 @@ public final class Challenges: Sendable {
     return ring
   }
 
-  /// Takes over the keys that the storage has now: another node may have replaced them. Does nothing under keys that are
-  /// configured.
+  /// Takes over the keys that the storage has now: another node may have replaced them. Does nothing under keys that
+  /// are configured.
   public func refresh() async throws(StoreError) {
     guard let storage else { return }
     _ = try await stored(in: storage)
@@ -102,8 +102,8 @@ public final class Challenges: Sendable {
   /// How long other nodes have to learn of a new key.
   public static let standardOverlap = Duration.seconds(30)
 
-  /// As `rotate(at:)`, if the key that issues is as old as `period` (`nil`: it may grow old); otherwise drops the keys of
-  /// which no nonce can be good any more.
+  /// As `rotate(at:)`, if the key that issues is as old as `period` (`nil`: it may grow old); otherwise drops the
+  /// keys of which no nonce can be good any more.
   public func tend(at now: Timestamp, every period: Duration?) async throws(StoreError) -> RingChange? {
     guard let storage else { return nil }
     let current = try await stored(in: storage)
@@ -157,14 +157,14 @@ public final class Challenges: Sendable {
   public var isReady: Bool { held.withLock { $0.ring != nil } }
 
   /// A new nonce, or `nil` while there are no keys.
-  public func issue(at now: Timestamp) -> Challenge? {
+  public func issue(at now: Timestamp) -> IssuedChallenge? {
     guard let key = held.withLock({ $0.ring?.issuing }) else { return nil }
     let time = UInt64(clamping: now.milliseconds)
     var bytes = [key.number]
     for shift in stride(from: 40, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: time >> UInt64(shift))) }
     bytes += SecureRandom.bytes(9)
     bytes += Self.code(of: bytes, under: key)
-    return Nonce(bytes: bytes).map { Challenge(nonce: $0, expiresAt: $0.issuedAt.advanced(by: life)) }
+    return Nonce(bytes: bytes).map { IssuedChallenge(nonce: $0, expiresAt: $0.issuedAt.advanced(by: life)) }
   }
 
   /// Checks that `nonce` was made with one of our keys and is good at `now`: at most `life` old, at most `skew` ahead.
@@ -195,7 +195,7 @@ public enum RingChange: Sendable, Hashable {
 }
 
 /// A nonce and the last instant at which it is good.
-public struct Challenge: Sendable, Hashable {
+public struct IssuedChallenge: Sendable, Hashable {
   public let nonce: Nonce
   public let expiresAt: Timestamp
 }

@@ -8,8 +8,8 @@ public protocol ChangeFeed: Sendable {
   /// Complete: a reader that continues from the position that it was given misses nothing, however long it pauses.
   func changes(after position: ChangePosition?) async throws(StoreError) -> Changes
 
-  /// Yields when there may be something new. A hint that comes early but may get lost: read at intervals too. Each stream
-  /// has its own hints.
+  /// Yields when there may be something new. A hint that comes early but may get lost: read at intervals too. Each
+  /// stream has its own hints.
   func notices() -> AsyncStream<Void>
 }
 
@@ -75,8 +75,8 @@ public struct StoreWatch: Sendable {
 
   /// Calls `handle` with each change, in order, and with `.everything` first. Returns when the task is cancelled.
   ///
-  /// A store that cannot be read is asked again at the next interval; nothing is missed. Where `handle` throws the change
-  /// comes again.
+  /// A store that cannot be read is asked again at the next interval; nothing is missed. Where `handle` throws the
+  /// change comes again.
   public func run(_ handle: @Sendable (StoreChange) async throws(StoreError) -> Void) async {
     let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     await withTaskGroup(of: Void.self) { group in
@@ -99,7 +99,8 @@ public struct StoreWatch: Sendable {
     }
   }
 
-  /// Hands on all that is new, of which a store gives so much at a time, and gives the position up to which it was taken.
+  /// Hands on all that is new, of which a store gives so much at a time, and gives the position up to which it was
+  /// taken.
   private func read(
     after start: ChangePosition?, _ handle: @Sendable (StoreChange) async throws(StoreError) -> Void
   ) async -> ChangePosition? {

@@ -49,7 +49,8 @@ public struct IdentityKeyRing: Sendable, Hashable {
   }
 
   /// The ring with a new key, which is published now and signs `overlap` later; the others are published for as long
-  /// again, until the last of what they signed has expired and been forgotten. Keys that retired before `now` are dropped.
+  /// again, until the last of what they signed has expired and been forgotten. Keys that retired before `now` are
+  /// dropped.
   ///
   /// With an overlap of zero the others are gone at once: for a key that was stolen.
   public func rotated(at now: Timestamp, overlap: Duration) throws(CryptographyError) -> IdentityKeyRing {

@@ -6,7 +6,7 @@ internal import Locking
 public final class IdentityKeys: Sendable {
   private let storage: any IdentityKeyStorage
   private let clock: WallClock
-  private let ring = Guarded<IdentityKeyRing?>(nil)
+  private let ring = LockedValue<IdentityKeyRing?>(nil)
 
   /// Keys that are made once and kept in `storage`. See `prepare()`.
   public init(storage: any IdentityKeyStorage, clock: WallClock = .system) {
@@ -76,7 +76,7 @@ public final class IdentityKeys: Sendable {
 }
 
 /// Makes new keys for identities when the old ones have served their time.
-public struct IdentityKeyHousekeeping: Sendable {
+public struct IdentityKeyRotation: Sendable {
   private let keys: IdentityKeys
   private let period: Duration?
   private let overlap: Duration

@@ -3,8 +3,8 @@ public import ByteCoding
 
 /// What an operator does with the keys that are registered.
 ///
-/// Lists are read in pages, in the order of the key ids: a page costs the same wherever it begins, and no call holds the
-/// store up for long, however many keys there are.
+/// Lists are read in pages, in the order of the key ids: a page costs the same wherever it begins, and no call holds
+/// the store up for long, however many keys there are.
 public protocol KeyCatalog: Sendable {
   /// Keys that `selection` picks, behind `cursor` (`nil`: from the start), at most `limit`.
   ///
@@ -19,8 +19,8 @@ public protocol KeyCatalog: Sendable {
   /// A removed key is as one that was never registered: its device has to attest a new one. Each gate hears of it.
   func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) async throws(StoreError) -> Int
 
-  /// A time that has come, by a clock that is not the gate's: of a database server now, of a file the youngest nonce that
-  /// was ever spent. `nil` if there is none.
+  /// A time that has come, by a clock that is not the gate's: of a database server now, of a file the youngest nonce
+  /// that was ever spent. `nil` if there is none.
   func latestKnownTime() async throws(StoreError) -> Timestamp?
 
   /// Everything about the keys behind `cursor` (`nil`: from the start), at most `limit`: what a copy is made of.

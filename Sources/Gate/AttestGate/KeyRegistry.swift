@@ -4,8 +4,9 @@ internal import Cryptography
 
 /// The attested keys, their counters, and the nonces that have been spent: what the gate must never forget.
 ///
-/// Every call is one transaction, and its effects are durable before it returns. Calls may come from any number of tasks
-/// and, with a shared store, of nodes; what the cases of `Insertion` and `Admittance` promise holds between all of them.
+/// Every call is one transaction, and its effects are durable before it returns. Calls may come from any number of
+/// tasks and, with a shared store, of nodes; what the cases of `Insertion` and `Admittance` promise holds between all
+/// of them.
 public protocol KeyRegistry: Sendable {
   /// Spends the nonce of `registration` and inserts its key: both or neither. Answers other than `.inserted` change
   /// nothing.
@@ -17,8 +18,8 @@ public protocol KeyRegistry: Sendable {
   /// The receipt that came with a key's registration (CMS); `nil` if the key was never registered.
   func receipt(of keyID: KeyID) async throws(StoreError) -> [UInt8]?
 
-  /// Spends `use.nonce`, advances the counter, and makes sure that the key is not revoked: all or nothing. Answers other
-  /// than `.admitted` change nothing.
+  /// Spends `use.nonce`, advances the counter, and makes sure that the key is not revoked: all or nothing. Answers
+  /// other than `.admitted` change nothing.
   func admit(_ use: KeyUse) async throws(StoreError) -> Admittance
 
   /// Makes every admission after this call fail. `false` if the key was never registered; revoking again keeps the
@@ -119,8 +120,9 @@ public enum Admittance: Sendable, Hashable {
 
 /// How far behind the greatest counter one may come in, once each.
 ///
-/// For devices that open several sockets at the same instant, whose assertions overtake one another. With 0 each counter
-/// must exceed the last. Counters that left a window count as used, also when the window is made larger later.
+/// For devices that open several sockets at the same instant, whose assertions overtake one another. With 0 each
+/// counter must exceed the last. Counters that left a window count as used, also when the window is made larger
+/// later.
 public struct CounterWindow: Sendable, Hashable {
   public static let largest = 63
   public static let none = CounterWindow(unchecked: 0)

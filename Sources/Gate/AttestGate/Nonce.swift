@@ -4,9 +4,10 @@ internal import Cryptography
 
 /// A challenge as the gate hands it out: 32 bytes, written as 64 lowercase hex digits.
 ///
-/// One byte names the key that made it, six bytes are the time of issue (milliseconds since the epoch, big-endian), nine
-/// are random, and sixteen authenticate the sixteen before them. A value of this type has the right form and no more:
-/// whether it is ours, and still valid, is for `Challenges` to say, and whether it is unspent for the `KeyRegistry`.
+/// One byte names the key that made it, six bytes are the time of issue (milliseconds since the epoch, big-endian),
+/// nine are random, and sixteen authenticate the sixteen before them. A value of this type has the right form and no
+/// more: whether it is ours, and still valid, is for `Challenges` to say, and whether it is unspent for the
+/// `KeyRegistry`.
 public struct Nonce: Sendable, Hashable {
   /// Bytes of a nonce.
   public static let size = 32

@@ -32,25 +32,25 @@ public struct Registrar: Sendable {
   /// How long before or after now a receipt may have been made.
   public static let receiptFreshness = Duration.seconds(300)
 
-  private let apps: ServedApps
+  private let apps: AllowedApps
   private let verifier: AttestationVerifier
   private let challenges: Challenges
   private let registry: any KeyRegistry
-  private let lane: RegistrationLane
+  private let limiter: VerificationLimiter
   private let clock: WallClock
   private let stopwatch: Stopwatch
 
   /// `verifier` is to know the same apps as `apps`.
   public init(
-    apps: ServedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
-    lane: RegistrationLane = RegistrationLane(width: 1), clock: WallClock = .system,
+    apps: AllowedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
+    limiter: VerificationLimiter = VerificationLimiter(width: 1), clock: WallClock = .system,
     stopwatch: Stopwatch = .none
   ) {
     self.apps = apps
     self.verifier = verifier
     self.challenges = challenges
     self.registry = registry
-    self.lane = lane
+    self.limiter = limiter
     self.clock = clock
     self.stopwatch = stopwatch
   }
@@ -62,7 +62,7 @@ public struct Registrar: Sendable {
   public func register(_ claim: RegistrationClaim) async throws(Denial) -> RegisteredKey {
     guard !apps.isEmpty else { throw .notConfigured }
     let (keyID, attestation, nonce) = try Self.read(claim)
-    return try await lane.holding { () throws(Denial) in
+    return try await limiter.holding { () throws(Denial) in
       try await register(keyID, attestation: attestation, nonce: nonce)
     }
   }
@@ -75,7 +75,7 @@ public struct Registrar: Sendable {
 
     let now = clock.now()
     try await challenges.require(nonce, at: now)
-    let registration = try await lane.inTurn { () throws(Denial) in
+    let registration = try await limiter.inTurn { () throws(Denial) in
       try verified(attestation, of: keyID, request: request, at: now)
     }
     let outcome = try await stopwatch.time(.register) { () async throws(Denial) in

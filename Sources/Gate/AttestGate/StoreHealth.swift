@@ -10,8 +10,8 @@ public enum StoreHealth: Sendable, Hashable {
   case failing(since: Timestamp, StoreError)
 }
 
-/// Keeps account of how a store's calls end. A store has several parts, such as its writes and its reads, and is as well as
-/// its sickest one.
+/// Keeps account of how a store's calls end. A store has several parts, such as its writes and its reads, and is as
+/// well as its sickest one.
 public final class StoreHealthRecord: Sendable {
   private struct Failure {
     let since: Timestamp
@@ -24,7 +24,7 @@ public final class StoreHealthRecord: Sendable {
   }
 
   private let clock: WallClock
-  private let state = Guarded(State())
+  private let state = LockedValue(State())
 
   public init(clock: WallClock = .system) { self.clock = clock }
 

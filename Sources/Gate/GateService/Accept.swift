@@ -5,8 +5,8 @@ internal import Transport
 enum Accept {
   /// Whether JSON is asked for by its name; a wildcard asks for nothing.
   ///
-  /// Every request is asked, and a field may have 16 KB: so it is read byte by byte, once, and a range that is too short
-  /// to be the one is passed over.
+  /// Every request is asked, and a field may have 16 KB: so it is read byte by byte, once, and a range that is too
+  /// short to be the one is passed over.
   static func namesJSON(in headers: HeaderFields) -> Bool {
     headers.values(of: "Accept").contains { value in
       var value = value

@@ -9,7 +9,7 @@ internal import Locking
 public final class ChangeFollower: Sendable {
   private let feed: any ChangeFeed
   private let sessions: LiveSessions
-  private let state: Guarded<State>
+  private let state: LockedValue<State>
 
   private struct State {
     /// Of the settings that serve, never none; behind it of the next ones, while they take over.
@@ -27,7 +27,7 @@ public final class ChangeFollower: Sendable {
   ) {
     self.feed = feed
     self.sessions = sessions
-    state = Guarded(State(responses: [response], interval: interval))
+    state = LockedValue(State(responses: [response], interval: interval))
   }
 
   /// Has every change from now on answered by `response` too. To be called before requests are decided by what it keeps
@@ -41,13 +41,13 @@ public final class ChangeFollower: Sendable {
       return state.responses[0].closesSessions
     }
     // Those of keys that were revoked while nothing followed from it.
-    if response.closesSessions, !closedSessions { sessions.suspectEverybody() }
+    if response.closesSessions, !closedSessions { sessions.recheckEveryKey() }
   }
 
   /// Works until the task is cancelled. To be called once.
   public func run() async {
     await withTaskGroup(of: Void.self) { group in
-      group.addTask { await self.recheckSuspects() }
+      group.addTask { await self.recheckKeys() }
       await StoreWatch(feed, every: self.interval).run { change throws(StoreError) in
         for response in self.responses { try await response.respond(to: change) }
       }
@@ -60,7 +60,7 @@ public final class ChangeFollower: Sendable {
 
   /// Rechecks keys that changed while one of their sessions was being admitted. Repeats until the store answers,
   /// since no later call would.
-  private func recheckSuspects() async {
+  private func recheckKeys() async {
     for await keyID in sessions.recheck {
       while !Task.isCancelled {
         do throws(StoreError) {

@@ -24,8 +24,8 @@ enum ForwardAuth {
 
   /// The request may not pass. `refusal` is what a client of the gate's own would be told.
   ///
-  /// Proxies pass 401 and 403 on and take other statuses for a fault of the gate's, so what the client did wrong becomes
-  /// one of these two; what the gate cannot do now stays a fault.
+  /// Proxies pass 401 and 403 on and take other statuses for a fault of the gate's, so what the client did wrong
+  /// becomes one of these two; what the gate cannot do now stays a fault.
   static func denied(_ refusal: Response) -> Response {
     var fields = refusal.headers
     UpstreamIdentity.appendAll(of: nil, to: &fields)
@@ -40,15 +40,15 @@ enum ForwardAuth {
 extension GateResponder {
   /// Admits the request that another proxy asks about, by its assertion headers alone.
   ///
-  /// Like every admission it spends the nonce and moves the counter: to ask twice about one request refuses it. What the
-  /// proxy says about the request (`X-Original-*`, `X-Forwarded-*`) means nothing here, since an assertion is bound to
-  /// none of it. The certificate of the connection, if it has one, is the proxy's and not the client's.
+  /// Like every admission it spends the nonce and moves the counter: to ask twice about one request refuses it. What
+  /// the proxy says about the request (`X-Original-*`, `X-Forwarded-*`) means nothing here, since an assertion is
+  /// bound to none of it. The certificate of the connection, if it has one, is the proxy's and not the client's.
   ///
-  /// Anybody may ask. So the address has its turns as for upgrades, and a proof that does not hold ends the connection as
-  /// a refused upgrade does; only a trusted proxy, which asks for many, is spared both.
+  /// Anybody may ask. So the address has its turns as for upgrades, and a proof that does not hold ends the
+  /// connection as a refused upgrade does; only a trusted proxy, which asks for many, is spared both.
   func verify(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
     let claim = AdmissionClaim(request, certificate: nil)
-    do throws(Refusal) {
+    do throws(RequestRefusal) {
       try spendUpgrade(of: peer)
       let (admission, identity) = try await admitted(claim, request, from: peer, to: nil, in: context)
       count(admission)

@@ -30,7 +30,7 @@ struct ForwardedRequest: ForwardOrder {
   func opened(_ control: SessionControl) { session.opened(control) }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields {
-    var fields = HeaderHygiene.cleaned(fromUpstream: upstream, keepsDate: true)
+    var fields = HeaderSanitizer.cleaned(fromUpstream: upstream, keepsDate: true)
     fields.append("X-Request-Id", context.id)
     return fields
   }

@@ -21,7 +21,7 @@ public final class GateMetrics: Sendable {
   private let pauses: Counter
   private let refusedConnections: CounterFamily
   private let reloads: CounterFamily
-  private let lastReload = Guarded(ReloadState(lastSuccess: .now()))
+  private let lastReload = LockedValue(ReloadState(lastSuccess: .now()))
   /// At hand, since they are counted for each connection.
   private let admitted: [String: Counter]
   private let works: [Stopwatch.Work: Histogram]

@@ -16,7 +16,7 @@ public struct GateResponder: RequestResponder {
   private let sessions: LiveSessions
   private let limiter: RequestLimiter
   private let trustedProxies: [AddressRange]
-  private let hygiene: HeaderHygiene
+  private let sanitizer: HeaderSanitizer
   private let logger: Logger
   private let clock: WallClock
   let metrics: GateMetrics
@@ -48,7 +48,7 @@ public struct GateResponder: RequestResponder {
     self.sessions = sessions
     self.limiter = limiter
     self.trustedProxies = trustedProxies
-    hygiene = HeaderHygiene(stripHeaders: stripHeaders)
+    sanitizer = HeaderSanitizer(stripHeaders: stripHeaders)
     self.logger = logger
     self.metrics = metrics
     self.clock = clock
@@ -79,7 +79,7 @@ public struct GateResponder: RequestResponder {
       guard !["TRACE", "CONNECT"].contains(request.method) else {
         return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")))
       }
-      guard !Origin.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
+      guard !CrossSiteRule.isForeign(in: request.headers) else { return .respond(context.refuse(.foreignOrigin)) }
       return await admit(request, from: peer, to: route, in: context)
     case .reserved, .nowhere: return .respond(context.refuse(.notFound))
     }
@@ -97,7 +97,9 @@ public struct GateResponder: RequestResponder {
 
   /// Waits for the store only if the keys are in one that could not be had before.
   private func challenge(from peer: Peer, in context: RequestContext) async -> Response {
-    do throws(Refusal) { try limiter.spend(.challengesPerAddress, of: peer) } catch { return context.refuse(error) }
+    do throws(RequestRefusal) { try limiter.spend(.challengesPerAddress, of: peer) } catch {
+      return context.refuse(error)
+    }
     if let challenge = challenges.issue(at: clock.now()) { return issued(challenge, in: context) }
     do throws(StoreError) {
       try await challenges.prepare()
@@ -110,7 +112,7 @@ public struct GateResponder: RequestResponder {
     return issued(challenge, in: context)
   }
 
-  private func issued(_ challenge: Challenge, in context: RequestContext) -> Response {
+  private func issued(_ challenge: IssuedChallenge, in context: RequestContext) -> Response {
     metrics.issuedChallenge()
     return context.ok(challenge)
   }
@@ -126,7 +128,7 @@ public struct GateResponder: RequestResponder {
   }
 
   private func register(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
-    do throws(Refusal) {
+    do throws(RequestRefusal) {
       try limiter.spend(.registrationsPerAddress, of: peer)
     } catch {
       return refuseRegistration(error, in: context)
@@ -157,7 +159,9 @@ public struct GateResponder: RequestResponder {
     }
   }
 
-  private func refuseRegistration(_ refusal: Refusal, in context: RequestContext, key: KeyHash? = nil) -> Response {
+  private func refuseRegistration(_ refusal: RequestRefusal, in context: RequestContext, key: KeyHash? = nil)
+    -> Response
+  {
     metrics.refusedRegistration(refusal.answer.code)
     return context.refuse(refusal, key: key)
   }
@@ -167,20 +171,20 @@ public struct GateResponder: RequestResponder {
   ) async -> Disposition {
     let claim = AdmissionClaim(request, certificate: peer.verifiedCertificate)
     // Taken before the registry is asked: a revocation that comes after its answer is not missed.
-    let ticket = sessions.ticket()
-    do throws(Refusal) {
+    let revocationEpoch = sessions.revocationEpoch()
+    do throws(RequestRefusal) {
       try limiter.spend(.upgradesPerAddress, of: peer)
       let limit = limiter.sessions
       // A look before anything is spent; what counts is the place that is taken below.
       guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
       let (admission, identity) = try await admitted(claim, request, from: peer, to: route, in: context)
       let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
-      guard let session = sessions.add(record, since: ticket, atMost: limit) else {
+      guard let session = sessions.add(record, since: revocationEpoch, atMost: limit) else {
         throw .tooManySessions(limit: limit)
       }
       count(admission)
       let head = UpstreamHead(
-        request: request, peer: peer, admission: admission, identity: identity, hygiene: hygiene)
+        request: request, peer: peer, admission: admission, identity: identity, sanitizer: sanitizer)
       guard request.upgrade != nil else {
         return .forward(
           ForwardedRequest(admission, to: route, context: context, session: session), head: head.lines)
@@ -196,7 +200,7 @@ public struct GateResponder: RequestResponder {
   }
 
   /// Takes one turn of the address that asks, unless it is a trusted proxy, which asks for many clients.
-  func spendUpgrade(of peer: Peer) throws(Refusal) {
+  func spendUpgrade(of peer: Peer) throws(RequestRefusal) {
     if !isTrustedProxy(peer) { try limiter.spend(.upgradesPerAddress, of: peer) }
   }
 
@@ -210,7 +214,7 @@ public struct GateResponder: RequestResponder {
   /// - Parameter route: the route whose upstream the identity is for; `nil` for an answer of `/attest/verify`.
   func admitted(
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?, in context: RequestContext
-  ) async throws(Refusal) -> (Admission, UpstreamIdentity) {
+  ) async throws(RequestRefusal) -> (Admission, UpstreamIdentity) {
     let (admission, identity): (Admission, UpstreamIdentity)
     do throws(Denial) {
       (admission, identity) = try await decided(claim, request, from: peer, to: route)
@@ -261,7 +265,7 @@ public struct GateResponder: RequestResponder {
 
 extension RequestContext {
   /// Each value is a string: the guide's client decodes the answer as a dictionary of strings.
-  fileprivate func ok(_ challenge: Challenge) -> Response {
+  fileprivate func ok(_ challenge: IssuedChallenge) -> Response {
     ok(
       json: JSONText.object([
         "nonce": challenge.nonce.text, "expires": String(challenge.expiresAt.milliseconds),

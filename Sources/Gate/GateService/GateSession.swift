@@ -5,7 +5,7 @@ internal import Logging
 internal import Transport
 
 /// An admitted session on its way to an upstream.
-struct GateSession: RelayOrder {
+struct GateSession: RelayPlan {
   let upstream: Upstream
   let limits: SessionLimits
 
@@ -39,7 +39,7 @@ struct GateSession: RelayOrder {
   }
 
   func answerFields(from upstream: HeaderFields) -> HeaderFields {
-    var fields = HeaderHygiene.cleaned(fromUpstream: upstream)
+    var fields = HeaderSanitizer.cleaned(fromUpstream: upstream)
     fields.append("X-Request-Id", context.id)
     return fields
   }

@@ -6,11 +6,11 @@ public import Transport
 
 /// The sessions that have been let in and are not over: to be listed, and to be closed when the right to them ends.
 ///
-/// A session is here from its admission on, before its upstream has answered: if its key is revoked meanwhile it does not
-/// open, and whatever else is to close it does so as soon as it opens.
+/// A session is here from its admission on, before its upstream has answered: if its key is revoked meanwhile it does
+/// not open, and whatever else is to close it does so as soon as it opens.
 public final class LiveSessions: Sendable {
   /// A moment in the order of the changes that were noted.
-  public struct Ticket: Sendable, Hashable {
+  public struct RevocationEpoch: Sendable, Hashable {
     fileprivate let change: UInt64
   }
 
@@ -18,7 +18,7 @@ public final class LiveSessions: Sendable {
     let record: SessionRecord
     var control: SessionControl?
     /// What it is to be closed with once it opens.
-    var sentence: (code: CloseCode, reason: String)?
+    var pendingClose: (code: CloseCode, reason: String)?
   }
 
   private struct State {
@@ -42,46 +42,46 @@ public final class LiveSessions: Sendable {
   /// Longer than the store and the gate take for an admission.
   fileprivate static let memory = Duration.seconds(60)
 
-  private let state = Guarded(State())
-  private let suspects: AsyncStream<KeyID>.Continuation
+  private let state = LockedValue(State())
+  private let keysToRecheck: AsyncStream<KeyID>.Continuation
   /// Keys that were changed while one of their sessions was being let in: their state has to be looked up again.
   let recheck: AsyncStream<KeyID>
 
-  public init() { (recheck, suspects) = AsyncStream.makeStream() }
+  public init() { (recheck, keysToRecheck) = AsyncStream.makeStream() }
 
   // MARK: Coming and going
 
   /// To be taken before the registry is asked to admit.
-  public func ticket() -> Ticket { state.withLock { Ticket(change: $0.lastChange) } }
+  public func revocationEpoch() -> RevocationEpoch { state.withLock { RevocationEpoch(change: $0.lastChange) } }
 
   /// How many there are.
   public var count: Int { state.withLock { $0.places.count } }
 
   /// Enters a session, unless there are `limit` already. It leaves with the value that is returned.
-  func add(_ record: SessionRecord, since ticket: Ticket, atMost limit: Int) -> LiveSession? {
-    let entry = state.withLock { state -> (number: UInt64, isSuspect: Bool)? in
+  func add(_ record: SessionRecord, since revocationEpoch: RevocationEpoch, atMost limit: Int) -> LiveSession? {
+    let entry = state.withLock { state -> (number: UInt64, needsRecheck: Bool)? in
       guard state.places.count < limit else { return nil }
       state.lastPlace += 1
       state.places[state.lastPlace] = Place(record: record)
       guard let keyID = record.keyID else { return (state.lastPlace, false) }
       state.byKey[keyID, default: []].insert(state.lastPlace)
-      return (state.lastPlace, max(state.allChanged, state.changed[keyID]?.change ?? 0) > ticket.change)
+      return (state.lastPlace, max(state.allChanged, state.changed[keyID]?.change ?? 0) > revocationEpoch.change)
     }
-    guard let (number, isSuspect) = entry else { return nil }
-    if isSuspect, let keyID = record.keyID { suspects.yield(keyID) }
+    guard let (number, needsRecheck) = entry else { return nil }
+    if needsRecheck, let keyID = record.keyID { keysToRecheck.yield(keyID) }
     return LiveSession(number: number, in: self)
   }
 
   fileprivate func open(_ number: UInt64, _ control: SessionControl) {
-    let sentence = state.withLock { state in
+    let pendingClose = state.withLock { state in
       state.places[number]?.control = control
-      return state.places[number]?.sentence
+      return state.places[number]?.pendingClose
     }
-    if let sentence { control.close(sentence.code, reason: sentence.reason) }
+    if let pendingClose { control.close(pendingClose.code, reason: pendingClose.reason) }
   }
 
-  fileprivate func sentence(of number: UInt64) -> CloseCode? {
-    state.withLock { $0.places[number]?.sentence?.code }
+  fileprivate func pendingClose(of number: UInt64) -> CloseCode? {
+    state.withLock { $0.places[number]?.pendingClose?.code }
   }
 
   fileprivate func remove(_ number: UInt64) {
@@ -109,7 +109,7 @@ public final class LiveSessions: Sendable {
   }
 
   /// Has the state of every key that has a session looked up again.
-  func suspectEverybody() { for keyID in noteChangeOfEverything() { suspects.yield(keyID) } }
+  func recheckEveryKey() { for keyID in noteChangeOfEverything() { keysToRecheck.yield(keyID) } }
 
   /// Notes that something about `keyID` has changed, for admissions that are under way; whether it has a session.
   func noteChange(of keyID: KeyID) -> Bool {
@@ -164,7 +164,7 @@ public final class LiveSessions: Sendable {
   private func close(_ numbers: [UInt64], _ code: CloseCode, _ reason: String) -> Int {
     let controls = state.withLock { state in
       numbers.compactMap { number -> SessionControl? in
-        state.places[number]?.sentence = (code, reason)
+        state.places[number]?.pendingClose = (code, reason)
         return state.places[number]?.control
       }
     }
@@ -212,7 +212,7 @@ final class LiveSession: Sendable {
   deinit { end() }
 
   /// Its key was revoked or removed since it was let in.
-  var isRevoked: Bool { sessions.sentence(of: number) == .revoked }
+  var isRevoked: Bool { sessions.pendingClose(of: number) == .revoked }
 
   func opened(_ control: SessionControl) { sessions.open(number, control) }
   func end() { sessions.remove(number) }

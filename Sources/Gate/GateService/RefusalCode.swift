@@ -1,4 +1,4 @@
-extension Refusal {
+extension RequestRefusal {
   /// Why a request is refused, in a stable word, where no `Denial` says it.
   enum Code: String, Sendable, Hashable, CaseIterable {
     case malformedHead = "malformed_head"

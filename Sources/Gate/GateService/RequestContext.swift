@@ -51,7 +51,8 @@ struct RequestContext: Sendable {
     Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
   }
 
-  /// The answer with the keys of identities. Verifiers may keep it for a while: keys are published long before they sign.
+  /// The answer with the keys of identities. Verifiers may keep it for a while: keys are published long before they
+  /// sign.
   func ok(keySet: String) -> Response {
     Response(
       status: 200,
@@ -61,7 +62,7 @@ struct RequestContext: Sendable {
   /// Logs `refusal` and tells the client. `key` is the one that was claimed, if any.
   ///
   /// - Parameter closes: whether the connection ends behind the answer, though the request would not have it so.
-  func refuse(_ refusal: Refusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
+  func refuse(_ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
     refuse(refusal, logging: fields(app: refusal.appID, key: key), closes: closes)
   }
 
@@ -73,7 +74,7 @@ struct RequestContext: Sendable {
     return refuse(.upstreamUnavailable(fault), logging: fields, closes: false)
   }
 
-  private func refuse(_ refusal: Refusal, logging known: LogFields, closes: Bool) -> Response {
+  private func refuse(_ refusal: RequestRefusal, logging known: LogFields, closes: Bool) -> Response {
     let answer = refusal.answer
     var fields = known
     fields.append("status", answer.status)

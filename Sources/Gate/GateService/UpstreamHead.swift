@@ -7,17 +7,17 @@ struct UpstreamHead {
   let peer: Peer
   let admission: Admission
   let identity: UpstreamIdentity
-  let hygiene: HeaderHygiene
+  let sanitizer: HeaderSanitizer
 
   /// An opening handshake, from request line to empty line.
   var openingHandshake: [UInt8] { lines + "\r\n".utf8 }
 
   /// From request line to the last field; nothing frames a body. Target, query, `Host` and the handshake's own fields
-  /// are the client's, and so is what `HeaderHygiene` lets through; the rest is the gate's word.
+  /// are the client's, and so is what `HeaderSanitizer` lets through; the rest is the gate's word.
   var lines: [UInt8] {
     var head = HeadBytes()
     head.line(request.method, " ", request.target, " HTTP/1.1")
-    for field in hygiene.cleaned(request.headers).fields { head.line(field.name, ": ", field.value) }
+    for field in sanitizer.cleaned(request.headers).fields { head.line(field.name, ": ", field.value) }
     for field in ownFields.fields { head.line(field.name, ": ", field.value) }
     return head.bytes
   }

@@ -5,8 +5,8 @@ internal import Transport
 
 /// The header fields by which a gate says who was let in.
 struct UpstreamIdentity: Sendable {
-  /// Every name that the gate speaks by about an admission. Who copies these fields from one message into another has to
-  /// overwrite each.
+  /// Every name that the gate speaks by about an admission. Who copies these fields from one message into another has
+  /// to overwrite each.
   static let names = ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method"]
 
   private let values: [String?]

@@ -5,8 +5,8 @@ internal import Cryptography
 
 /// Every key of a store as lines of JSON, a page at a time, however many there are.
 ///
-/// It is no snapshot: keys that are registered or used meanwhile are in it as they were when their page was read. Import
-/// it again afterwards and nothing that is stricter is lost.
+/// It is no snapshot: keys that are registered or used meanwhile are in it as they were when their page was read.
+/// Import it again afterwards and nothing that is stricter is lost.
 public struct KeyExport: Sendable {
   /// Keys that are read in one call of the store.
   static let page = 500

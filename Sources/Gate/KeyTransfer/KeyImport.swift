@@ -31,7 +31,8 @@ public struct KeyImport: Sendable {
 
   public init(into store: any GateStore) { self.store = store }
 
-  /// Whether the export is whole, told by its trailer; nothing is stored. A pipe can be read once, so ask only of files.
+  /// Whether the export is whole, told by its trailer; nothing is stored. A pipe can be read once, so ask only of
+  /// files.
   public static func verify(_ lines: LineReader) throws(ImportFault) {
     let reader = try ExportReader(lines)
     while try reader.next() != nil {}

@@ -19,7 +19,7 @@ final class CallQueue<Element: Sendable>: Sendable {
   }
 
   private let bound: Int
-  private let state = Guarded(State())
+  private let state = LockedValue(State())
   private let alarm = DispatchSemaphore(value: 0)
 
   /// - Parameter bound: how many may wait.

@@ -76,7 +76,9 @@ enum CatalogStatements {
 
   // MARK: Copies
 
-  static func entries(after cursor: KeyID?, limit: Int, on connection: PostgresConnection) throws(StoreError) -> [KeyEntry] {
+  static func entries(after cursor: KeyID?, limit: Int, on connection: PostgresConnection) throws(StoreError)
+    -> [KeyEntry]
+  {
     let answer = try connection.ask(Call(entries, Parameter(cursor?.bytes ?? []), Parameter(Int64(limit))))
     var all: [KeyEntry] = []
     for row in answer.rows {

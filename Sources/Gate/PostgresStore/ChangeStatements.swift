@@ -29,7 +29,8 @@ enum ChangeStatements {
   /// What was changed after `position`: the newest position first, then what there is up to it.
   ///
   /// Positions become visible in their order, so what is read up to one is complete.
-  static func changes(after position: ChangePosition?, on connection: PostgresConnection) throws(StoreError) -> Changes {
+  static func changes(after position: ChangePosition?, on connection: PostgresConnection) throws(StoreError) -> Changes
+  {
     let answers = try connection.ask([
       Call(Statement("newest_change", "SELECT position FROM change_position WHERE id = 1")),
       Call(read, Parameter(position?.value ?? .max)),

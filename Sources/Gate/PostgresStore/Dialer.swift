@@ -20,8 +20,8 @@ struct Dialer: Sendable {
   /// Connects, sees to it that a commit is durable before it is answered, claims the store and migrates. Blocks.
   func open() throws(StoreError) -> PostgresConnection {
     let connection = try connect()
-    try StoreClaim.share(on: connection)
-    try Schema.migrate(connection)
+    try StoreLease.share(on: connection)
+    try PostgresSchema.migrate(connection)
     return connection
   }
 

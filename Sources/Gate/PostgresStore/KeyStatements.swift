@@ -9,7 +9,8 @@ enum KeyStatements {
   ///
   /// Two round trips, since the second insertion decides about the first. It waits for a transaction that spends the
   /// same nonce, and for one that registers the same key; neither waits for this one, so there is no deadlock.
-  static func register(_ registration: Registration, on connection: PostgresConnection) throws(StoreError) -> Insertion {
+  static func register(_ registration: Registration, on connection: PostgresConnection) throws(StoreError) -> Insertion
+  {
     let outcome = try connection.transaction { connection throws(StoreError) -> Insertion? in
       let answers = try connection.ask([
         NonceStatements.share, NonceStatements.spend(registration.request.nonce), insertion(of: registration),
@@ -80,8 +81,8 @@ enum KeyStatements {
 
   // MARK: Looking up
 
-  /// Where there is no such key, the next one's row is read and dropped, so that both cost the same (the last key of all
-  /// has no next one).
+  /// Where there is no such key, the next one's row is read and dropped, so that both cost the same (the last key of
+  /// all has no next one).
   private static let record = Statement(
     "record", "SELECT * FROM attested_keys WHERE key_id >= $1 ORDER BY key_id LIMIT 1")
 
@@ -105,7 +106,9 @@ enum KeyStatements {
   }
 
   /// Keys whose hash begins with `prefix`, by the index of the hashes.
-  static func keys(hashPrefix prefix: String, limit: Int, on connection: PostgresConnection) throws(StoreError) -> [KeyRecord] {
+  static func keys(hashPrefix prefix: String, limit: Int, on connection: PostgresConnection) throws(StoreError)
+    -> [KeyRecord]
+  {
     // Behind every character of base64url comes the tilde.
     let answer = try connection.ask(
       Call(

@@ -42,8 +42,8 @@ enum NonceStatements {
     }
   }
 
-  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more at once: others wait for the
-  /// connection.
+  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more at once: others wait for
+  /// the connection.
   static func deletePortion(on connection: PostgresConnection) throws(StoreError) -> Bool {
     do throws(TransactionFault) {
       return try connection.transaction([Call(delete)]).first?.changes == portion

@@ -14,7 +14,7 @@ final class NoticeListener: Sendable {
   }
 
   private let dialer: Dialer
-  private let state = Guarded(State())
+  private let state = LockedValue(State())
 
   init(dialer: Dialer) { self.dialer = dialer }
 
@@ -34,7 +34,7 @@ final class NoticeListener: Sendable {
   }
 
   /// Tells every stream that there may be something new.
-  func ring() {
+  func notify() {
     for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
   }
 
@@ -58,7 +58,7 @@ final class NoticeListener: Sendable {
         let connection = try dialer.open()
         _ = try connection.ask(Call("LISTEN \(ChangeStatements.channel)"))
         backoff.reset()
-        ring()
+        notify()
         hear(connection)
       } catch {
         // Reading at intervals goes on without notices.
@@ -69,7 +69,7 @@ final class NoticeListener: Sendable {
 
   private func hear(_ connection: PostgresConnection) {
     while !isClosed, connection.isUsable() {
-      if connection.takeNotifications() { ring() }
+      if connection.takeNotifications() { notify() }
       // Short, so that `close` is heard too.
       _ = connection.waitForInput(within: .milliseconds(500))
     }

@@ -8,11 +8,14 @@ internal import Postgres
 enum PoolerProbe {
   /// - Parameter other: opens a second connection.
   /// - Throws: `.unreachable` with what to do about it.
-  static func check(_ connection: PostgresConnection, other: () throws(StoreError) -> PostgresConnection) throws(StoreError) {
+  static func check(_ connection: PostgresConnection, other: () throws(StoreError) -> PostgresConnection)
+    throws(StoreError)
+  {
     // A pooler makes up the number that it gives its clients for cancelling.
     guard try serverProcess(of: connection) != Int64(connection.serverProcess) else { return }
     let second = try other()
-    // Whatever connection the second one occupies, the first one's next transaction gets another, unless it has its own.
+    // Whatever connection the second one occupies, the first one's next transaction gets another, unless it has its
+    // own.
     for _ in 0..<3 {
       let mark = String(UInt64.random(in: 0 ... .max), radix: 16)
       _ = try connection.ask(Call("SELECT set_config('sallyport.session', $1, false)", Parameter(mark)))

@@ -4,7 +4,7 @@ internal import ByteCoding
 public import Postgres
 
 /// The PostgreSQL database as a whole, for commands of an operator.
-public struct PostgresArchive: WholeStore {
+public struct PostgresArchive: StoreArchive {
   private let parameters: ConnectionParameters
   private let dialer: Dialer
 
@@ -15,14 +15,14 @@ public struct PostgresArchive: WholeStore {
 
   public var place: String { "postgres://\(parameters.place)" }
 
-  public func schema() throws(StoreError) -> SchemaState { try Schema.state(dialer.connect()) }
+  public func schema() throws(StoreError) -> SchemaState { try PostgresSchema.state(dialer.connect()) }
 
   public func migrate() throws(StoreError) -> SchemaChange {
     let connection = try dialer.connect()
-    let before = try Schema.state(connection)
-    try StoreClaim.share(on: connection)
-    try Schema.migrate(connection)
-    return SchemaChange(from: before, Schema.migrations.dropFirst(before.version).map(\.title))
+    let before = try PostgresSchema.state(connection)
+    try StoreLease.share(on: connection)
+    try PostgresSchema.migrate(connection)
+    return SchemaChange(from: before, PostgresSchema.migrations.dropFirst(before.version).map(\.title))
   }
 
   public func copyOut(_ take: ([KeyEntry]) throws -> Void) throws {
@@ -39,11 +39,11 @@ public struct PostgresArchive: WholeStore {
   private static let pageSize = 500
 
   public func replace(
-    with start: NewBeginning, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
+    with start: ArchiveHeader, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
   ) throws -> String? {
     let connection = try dialer.connect()
-    guard try StoreClaim.takeAlone(on: connection) else { throw StoreInUse() }
-    try Schema.migrate(connection)
+    guard try StoreLease.takeAlone(on: connection) else { throw StoreInUse() }
+    try PostgresSchema.migrate(connection)
     var feedFault: (any Error)?
     _ = try connection.transaction { connection throws(StoreError) -> Bool? in
       _ = try connection.ask(Self.emptying.map { Call($0) })

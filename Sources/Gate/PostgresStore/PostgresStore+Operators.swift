@@ -24,7 +24,7 @@ extension PostgresStore: KeyCatalog {
   }
 
   public func latestKnownTime() async throws(StoreError) -> Timestamp? {
-    try await run { connection throws(StoreError) in try RosterStatements.time(on: connection) }
+    try await run { connection throws(StoreError) in try MembershipStatements.time(on: connection) }
   }
 
   public func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry] {
@@ -56,21 +56,21 @@ extension PostgresStore: ChangeFeed {
   public func notices() -> AsyncStream<Void> { listener.notices() }
 }
 
-extension PostgresStore: GateRoster {
+extension PostgresStore: ClusterMembership {
   public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int {
-    try await run { connection throws(StoreError) in try RosterStatements.report(gate, life: life, on: connection) }
+    try await run { connection throws(StoreError) in try MembershipStatements.report(gate, life: life, on: connection) }
   }
 
   public func leave(_ gate: GateNumber) async throws(StoreError) {
-    try await run { connection throws(StoreError) in try RosterStatements.leave(gate, on: connection) }
+    try await run { connection throws(StoreError) in try MembershipStatements.leave(gate, on: connection) }
   }
 
   public func beginHousekeeping() async throws(StoreError) -> Bool {
-    try await run { connection throws(StoreError) in try RosterStatements.beginHousekeeping(on: connection) }
+    try await run { connection throws(StoreError) in try MembershipStatements.beginHousekeeping(on: connection) }
   }
 
   public func endHousekeeping() async throws(StoreError) {
-    try await run { connection throws(StoreError) in try RosterStatements.endHousekeeping(on: connection) }
+    try await run { connection throws(StoreError) in try MembershipStatements.endHousekeeping(on: connection) }
   }
 }
 

@@ -39,13 +39,13 @@ public final class PostgresStore: Sendable {
   }
 
   /// Does something with the connection and says what stood in the way.
-  private typealias Errand = @Sendable (PostgresConnection) -> StoreError?
+  private typealias StoreJob = @Sendable (PostgresConnection) -> StoreError?
 
   public let parameters: ConnectionParameters
   private let record = StoreHealthRecord()
-  private let admissions: [Lane<KeyUse, Admittance>]
-  private let lookups: Lane<KeyID, KeyRecord?>
-  private let errands: Lane<Errand, Bool>
+  private let admissions: [ConnectionWorker<KeyUse, Admittance>]
+  private let lookups: ConnectionWorker<KeyID, KeyRecord?>
+  private let jobs: ConnectionWorker<StoreJob, Bool>
   let listener: NoticeListener
 
   /// A store in the database that `parameters` name. Nothing is opened yet.
@@ -53,23 +53,23 @@ public final class PostgresStore: Sendable {
     self.parameters = parameters
     let dialer = Dialer(parameters: parameters, limits: limits)
     admissions = (0..<max(1, limits.admissionLanes)).map { [record] number in
-      Lane(
+      ConnectionWorker(
         "admissions \(number)", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce,
         probe: ProbeStatements.write
       ) {
         (connection, uses) throws(StoreError) in try AdmissionBatch.admit(uses, on: connection)
       }
     }
-    lookups = Lane(
+    lookups = ConnectionWorker(
       "lookups", dialer: dialer, health: record, mostAtOnce: limits.mostAtOnce, probe: ProbeStatements.read
     ) {
       (connection, keys) throws(StoreError) in try KeyStatements.records(of: keys, on: connection)
     }
-    errands = Lane(
+    jobs = ConnectionWorker(
       "errands", dialer: dialer, health: record, mostAtOnce: 1, probe: ProbeStatements.write
     ) {
-      (connection, errands) throws(StoreError) in
-      errands.map { errand in errand(connection).map { .failure($0) } ?? .success(true) }
+      (connection, jobs) throws(StoreError) in
+      jobs.map { job in job(connection).map { .failure($0) } ?? .success(true) }
     }
     listener = NoticeListener(dialer: dialer)
   }
@@ -82,8 +82,8 @@ public final class PostgresStore: Sendable {
   /// How many admissions wait for those that are under way.
   var countOfWaitingAdmissions: Int { admissions.map(\.countOfWaiting).reduce(0, +) }
 
-  /// Connects, migrates and shows that the database takes writes, so that a fault is known before the first client comes.
-  /// Calling it is not needed, and an error is not final.
+  /// Connects, migrates and shows that the database takes writes, so that a fault is known before the first client
+  /// comes. Calling it is not needed, and an error is not final.
   public func open() async throws(StoreError) {
     try await run { connection throws(StoreError) in try ProbeStatements.write(on: connection) }
   }
@@ -92,9 +92,9 @@ public final class PostgresStore: Sendable {
   public func close() async {
     // A job of its own at the end: when it is answered, so are those before it. Its fault would be theirs.
     _ = try? await run { _ throws(StoreError) in }
-    for lane in admissions { lane.close() }
+    for worker in admissions { worker.close() }
     lookups.close()
-    errands.close()
+    jobs.close()
     listener.close()
   }
 
@@ -102,8 +102,8 @@ public final class PostgresStore: Sendable {
   func run<Value: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
-    let outcome = Guarded<Value?>(nil)
-    _ = try await errands.run { connection in
+    let outcome = LockedValue<Value?>(nil)
+    _ = try await jobs.run { connection in
       do throws(StoreError) {
         let value = try body(connection)
         outcome.withLock { $0 = value }
@@ -130,8 +130,8 @@ extension PostgresStore: KeyRegistry {
 
   public func admit(_ use: KeyUse) async throws(StoreError) -> Admittance {
     // A key's id is a hash: its first byte spreads the keys evenly.
-    let lane = Int(use.keyID.bytes.first ?? 0) % admissions.count
-    return try await admissions[lane].run(use)
+    let worker = Int(use.keyID.bytes.first ?? 0) % admissions.count
+    return try await admissions[worker].run(use)
   }
 
   public func revoke(_ keyID: KeyID, at now: Timestamp) async throws(StoreError) -> Bool {

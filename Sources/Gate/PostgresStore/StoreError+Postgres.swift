@@ -61,7 +61,7 @@ extension StoreError {
 }
 
 extension ServerError {
-  /// Whether the fault lies with one statement of several (its data, or a conflict with others), so that the rest may be
-  /// tried again without it: SQLSTATE classes 22, 23 and 40.
+  /// Whether the fault lies with one statement of several (its data, or a conflict with others), so that the rest may
+  /// be tried again without it: SQLSTATE classes 22, 23 and 40.
   var isOfOneCall: Bool { ["22", "23", "40"].contains(code.prefix(2)) }
 }

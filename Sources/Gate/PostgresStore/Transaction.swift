@@ -41,8 +41,8 @@ extension PostgresConnection {
     return Array(exchange.results.dropFirst().prefix(calls.count))
   }
 
-  /// Does what `body` does with the connection, or nothing of it. `body` may ask several times; it returns `nil` to take
-  /// everything back.
+  /// Does what `body` does with the connection, or nothing of it. `body` may ask several times; it returns `nil` to
+  /// take everything back.
   func transaction<Value>(_ body: (PostgresConnection) throws(StoreError) -> Value?) throws(StoreError) -> Value? {
     _ = try ask([Self.begin])
     let value: Value?

@@ -13,7 +13,7 @@ public struct ProbeResult: Sendable, Hashable {
   /// The key whose value was tried, `tls.cert_file`.
   public let key: String
   /// Where that value comes from.
-  public let origin: Origin
+  public let origin: SettingSource
   /// What was seen, on one line.
   public let text: String
   /// What to do about it.

@@ -34,7 +34,7 @@ public struct BackupFile: Sendable {
   /// Copies `store` to a new file at `path`, mode 0600, which appears when it is complete.
   ///
   /// - Throws: `Fault` for the file, `StoreError` for the store.
-  public static func write(_ store: some WholeStore, to path: String, at now: Timestamp) throws -> BackupFile {
+  public static func write(_ store: some StoreArchive, to path: String, at now: Timestamp) throws -> BackupFile {
     guard access(path, F_OK) != 0 else { throw Fault.exists }
     let file = try aboutTheFile { try NewStoreFile(at: path) }
     var digest = EntryDigest()
@@ -64,7 +64,7 @@ public struct BackupFile: Sendable {
     let row: Row?
     do {
       row = try Self.open(path).read { db in
-        _ = try Schema.state(of: db)
+        _ = try SQLiteSchema.state(of: db)
         return try Row.fetchOne(db, sql: "SELECT made_at, place, keys, digest FROM sallyport_backup")
       }
     } catch {

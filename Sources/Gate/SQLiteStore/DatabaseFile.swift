@@ -13,10 +13,10 @@ final class DatabaseFile: Sendable {
 
   let path: String
   private let busyTimeout: Double
-  private let state = Guarded(State.idle)
-  private let use = Guarded<FileUse?>(nil)
+  private let state = LockedValue(State.idle)
+  private let use = LockedValue<StoreFileLock?>(nil)
   /// The database that was opened first: no other one is opened in its place.
-  private let known = Guarded<FileIdentity?>(nil)
+  private let known = LockedValue<FileIdentity?>(nil)
 
   init(path: String, busyTimeout: Double) {
     self.path = path
@@ -25,9 +25,9 @@ final class DatabaseFile: Sendable {
 
   /// The connections, opened if they are not. Blocks while the file is opened.
   ///
-  /// - Throws: `.unreachable` if the files were deleted or replaced since they were opened: what would be committed then
-  ///   is lost with the next start. Each batch asks, so that at most the one that runs is affected; three calls of
-  ///   `stat(2)` cost little next to its commit. Files that are put back are used again.
+  /// - Throws: `.unreachable` if the files were deleted or replaced since they were opened: what would be committed
+  ///   then is lost with the next start. Each batch asks, so that at most the one that runs is affected; three calls
+  ///   of `stat(2)` cost little next to its commit. Files that are put back are used again.
   func connections() throws -> DatabasePool {
     try state.withLock { state in
       switch state {
@@ -63,7 +63,7 @@ final class DatabaseFile: Sendable {
     let identity = FileIdentity(of: path)
     // Kept until the store is closed: a fault that ends the connection must not let a restore in.
     try use.withLock { use in
-      if use == nil { use = try FileUse(of: path, .shared) }
+      if use == nil { use = try StoreFileLock(of: path, .shared) }
     }
     var configuration = Configuration()
     configuration.busyMode = .timeout(busyTimeout)
@@ -75,7 +75,7 @@ final class DatabaseFile: Sendable {
       try db.execute(sql: "PRAGMA cache_size = -32768")
     }
     let pool = try DatabasePool(path: path, configuration: configuration)
-    _ = try pool.read(Schema.state)
+    _ = try pool.read(SQLiteSchema.state)
     try Self.migrate(pool)
     try Self.makeCommitsDurable(pool)
     let files = OpenFiles(of: path)
@@ -87,12 +87,12 @@ final class DatabaseFile: Sendable {
   /// Brings the tables to this version. Of several processes at once one does each step, and the others find it done.
   private static func migrate(_ pool: DatabasePool) throws {
     while true {
-      let version = try pool.read(Schema.state).version
+      let version = try pool.read(SQLiteSchema.state).version
       do {
-        return try Schema.migrator.migrate(pool)
+        return try SQLiteSchema.migrator.migrate(pool)
       } catch {
         // What is missing is asked before the transaction that makes it: another process may have been there between.
-        guard try pool.read(Schema.state).version > version else { throw error }
+        guard try pool.read(SQLiteSchema.state).version > version else { throw error }
       }
     }
   }

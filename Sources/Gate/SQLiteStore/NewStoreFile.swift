@@ -7,13 +7,13 @@ internal import ProcessSignals
 ///
 /// Not for two threads at once. Calls block.
 final class NewStoreFile {
-  private let draft: DraftFile
+  private let draft: TemporaryFile
   private var queue: DatabaseQueue?
 
   /// Makes the draft, with this version's tables, mode 0600.
   init(at path: String) throws {
-    do throws(DraftFile.Fault) {
-      draft = try DraftFile(for: path)
+    do throws(TemporaryFile.Fault) {
+      draft = try TemporaryFile(for: path)
     } catch {
       throw StoreError(systemError: error.number)
     }
@@ -22,7 +22,7 @@ final class NewStoreFile {
     try queue.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     }
-    try Schema.migrator.migrate(queue)
+    try SQLiteSchema.migrator.migrate(queue)
     self.queue = queue
   }
 
@@ -46,7 +46,7 @@ final class NewStoreFile {
     queue = nil
     do {
       try draft.place(preparing: prepare, finishing: finish)
-    } catch let fault as DraftFile.Fault {
+    } catch let fault as TemporaryFile.Fault {
       throw StoreError(systemError: fault.number)
     }
   }

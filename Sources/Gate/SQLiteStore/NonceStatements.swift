@@ -63,8 +63,8 @@ struct NonceStatements {
 
   private static let portion = 5000
 
-  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more in one transaction: admissions
-  /// wait for it.
+  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more in one transaction:
+  /// admissions wait for it.
   func deletePortion() throws -> Bool {
     try db.execute(
       sql: """

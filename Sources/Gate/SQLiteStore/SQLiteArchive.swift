@@ -4,7 +4,7 @@ internal import GRDB
 internal import Glibc
 
 /// The SQLite file as a whole, for commands of an operator.
-public struct SQLiteArchive: WholeStore {
+public struct SQLiteArchive: StoreArchive {
   public let path: String
   private let busyTimeout: Double
 
@@ -18,9 +18,9 @@ public struct SQLiteArchive: WholeStore {
 
   public func schema() throws(StoreError) -> SchemaState {
     guard access(path, F_OK) == 0 else {
-      return SchemaState(version: 0, newest: Schema.migrator.migrations.count)
+      return SchemaState(version: 0, newest: SQLiteSchema.migrator.migrations.count)
     }
-    do { return try open().read(Schema.state) } catch { throw StoreError(error) }
+    do { return try open().read(SQLiteSchema.state) } catch { throw StoreError(error) }
   }
 
   public func migrate() throws(StoreError) -> SchemaChange {
@@ -28,24 +28,24 @@ public struct SQLiteArchive: WholeStore {
     let file = DatabaseFile(path: path, busyTimeout: busyTimeout)
     defer { file.close() }
     do { _ = try file.connections() } catch { throw StoreError(error) }
-    return SchemaChange(from: before, Array(Schema.migrator.migrations.dropFirst(before.version)))
+    return SchemaChange(from: before, Array(SQLiteSchema.migrator.migrations.dropFirst(before.version)))
   }
 
   public func copyOut(_ take: ([KeyEntry]) throws -> Void) throws {
     guard access(path, F_OK) == 0 else { throw StoreError(systemError: errno) }
     // No restore meanwhile. What a restore left that was cut off is not worth a copy either.
-    let use = try FileUse(of: path, .shared)
+    let use = try StoreFileLock(of: path, .shared)
     try withExtendedLifetime(use) {
       try KeyPages.read(queue: open(), fault: { StoreError($0) }, take)
     }
   }
 
   public func replace(
-    with start: NewBeginning, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
+    with start: ArchiveHeader, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void
   ) throws -> String? {
-    let use: FileUse
+    let use: StoreFileLock
     do throws(StoreError) {
-      use = try FileUse(of: path, .exclusive)
+      use = try StoreFileLock(of: path, .exclusive)
     } catch {
       if error == .locked { throw StoreInUse() }
       throw error
@@ -75,11 +75,12 @@ public struct SQLiteArchive: WholeStore {
   /// What SQLite keeps beside a file.
   private static let companions = ["-wal", "-shm", "-journal"]
 
-  /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none, or it
-  /// cannot be kept whole. A log that cannot be emptied is kept beside it, under the name by which SQLite finds it.
+  /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none, or
+  /// it cannot be kept whole. A log that cannot be emptied is kept beside it, under the name by which SQLite finds
+  /// it.
   ///
-  /// - Parameter isRepeated: whether a restore was cut off. Then that one has put it aside already, and what stands here
-  ///   may be what it brought.
+  /// - Parameter isRepeated: whether a restore was cut off. Then that one has put it aside already, and what stands
+  ///   here may be what it brought.
   private func setAside(isRepeated: Bool) -> String? {
     guard access(path, F_OK) == 0 else { return nil }
     let kept = path + ".replaced"
@@ -98,8 +99,8 @@ public struct SQLiteArchive: WholeStore {
     return link(path + "-wal", kept + "-wal") == 0 || errno == ENOENT ? kept : nil
   }
 
-  /// Whether the file holds all that was committed. The last connection that closes would see to it, but another program
-  /// may have the file open; if that reads at this moment, or the file is damaged, the log stays.
+  /// Whether the file holds all that was committed. The last connection that closes would see to it, but another
+  /// program may have the file open; if that reads at this moment, or the file is damaged, the log stays.
   private func emptyLog() -> Bool {
     do {
       let queue = try open()

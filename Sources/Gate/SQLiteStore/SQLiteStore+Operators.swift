@@ -44,10 +44,10 @@ extension SQLiteStore: ChangeFeed {
     try await reads.run { try ChangeStatements(db: $0).changes(after: position) }
   }
 
-  public func notices() -> AsyncStream<Void> { bell.notices() }
+  public func notices() -> AsyncStream<Void> { notifier.notices() }
 }
 
-extension SQLiteStore: GateRoster {
+extension SQLiteStore: ClusterMembership {
   /// The file is for one gate; a second one on the same machine, during a restart, shares no limit with it.
   public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int { 1 }
   public func leave(_ gate: GateNumber) async throws(StoreError) {}

@@ -3,9 +3,9 @@ internal import GRDB
 internal import Glibc
 
 extension SQLiteStore {
-  public func survey() async throws(StoreError) -> StoreSurvey {
+  public func survey() async throws(StoreError) -> StoreStatistics {
     do {
-      return try FileSurvey(path: path).look()
+      return try FileStatistics(path: path).look()
     } catch {
       throw StoreError(error)
     }
@@ -13,10 +13,10 @@ extension SQLiteStore {
 }
 
 /// Looks at an SQLite file, and leaves neither a file nor a lock behind.
-private struct FileSurvey {
+private struct FileStatistics {
   let path: String
 
-  func look() throws -> StoreSurvey {
+  func look() throws -> StoreStatistics {
     let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     // SQLite keeps its companions in the folder, so that has to take files, too.
     guard access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 else {
@@ -26,7 +26,7 @@ private struct FileSurvey {
     guard access(path, R_OK | W_OK) == 0 else {
       throw StoreError.unreachable(reason: String(cString: strerror(errno)))
     }
-    let migrator = Schema.migrator
+    let migrator = SQLiteSchema.migrator
     return try connection().read { db in
       guard try !migrator.hasBeenSuperseded(db) else {
         throw StoreError.unreachable(reason: "the store was written by a newer version")

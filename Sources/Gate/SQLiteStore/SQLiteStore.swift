@@ -5,27 +5,28 @@ internal import GRDB
 
 /// The gate's memory in one SQLite file, for one machine.
 ///
-/// A commit is on the disk (`synchronous = FULL`) before a call returns. The file is opened by the first call; a fault of
-/// the disk, the file or its permissions refuses the calls that it meets, and the store works again as soon as the fault
-/// is gone, without a restart.
+/// A commit is on the disk (`synchronous = FULL`) before a call returns. The file is opened by the first call; a
+/// fault of the disk, the file or its permissions refuses the calls that it meets, and the store works again as soon
+/// as the fault is gone, without a restart.
 public final class SQLiteStore: Sendable {
   public let path: String
   private let file: DatabaseFile
-  let writes: BatchLane
-  let reads: BatchLane
+  let writes: GroupCommitQueue
+  let reads: GroupCommitQueue
   private let record = StoreHealthRecord()
-  let bell = ChangeBell()
+  let notifier = ChangeNotifier()
 
   /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
   ///
   /// - Parameters:
-  ///   - mostWaiting: how many calls may wait before further ones are refused as `overloaded`, for writes and reads each.
+  ///   - mostWaiting: how many calls may wait before further ones are refused as `overloaded`, for writes and reads
+  ///     each.
   ///   - busyTimeout: how long another process may hold the file, in seconds, before calls are refused as `locked`.
   public init(path: String, mostWaiting: Int = 4096, busyTimeout: Double = 2) {
     self.path = path
     file = DatabaseFile(path: path, busyTimeout: busyTimeout)
-    writes = BatchLane(file: file, access: .write, health: record, mostWaiting: mostWaiting)
-    reads = BatchLane(file: file, access: .read, health: record, mostWaiting: mostWaiting)
+    writes = GroupCommitQueue(file: file, access: .write, health: record, mostWaiting: mostWaiting)
+    reads = GroupCommitQueue(file: file, access: .read, health: record, mostWaiting: mostWaiting)
   }
 
   public var place: String { "sqlite://\(path)" }
@@ -34,7 +35,7 @@ public final class SQLiteStore: Sendable {
   public var health: StoreHealth { record.health }
 
   /// What has been written since the store was made.
-  public var writeTally: LaneTally { writes.tally }
+  public var writeTally: BatchTally { writes.tally }
 
   /// Opens and migrates the file and shows that it can be written, so that a fault is known before the first client
   /// comes. Calling it is not needed, and an error is not final.
@@ -46,7 +47,7 @@ public final class SQLiteStore: Sendable {
   public func close() async {
     // A job of its own at the end of the lane: when it is answered, so are those before it. Its fault would be theirs.
     _ = try? await writes.run { _ in }
-    bell.close()
+    notifier.close()
     file.close()
   }
 
@@ -54,13 +55,13 @@ public final class SQLiteStore: Sendable {
   func change<Value: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws(StoreError) -> Value {
-    defer { bell.ring() }
+    defer { notifier.notify() }
     return try await writes.run(body)
   }
 }
 
 /// How many calls have been committed, and in how many transactions.
-public struct LaneTally: Sendable, Hashable {
+public struct BatchTally: Sendable, Hashable {
   public internal(set) var calls = 0
   public internal(set) var commits = 0
 }

@@ -3,7 +3,7 @@ internal import ByteCoding
 /// One thing that is wrong in the configuration.
 public struct Fault: Sendable, Hashable {
   /// Where it stands.
-  public let origin: Origin
+  public let origin: SettingSource
   /// The key as the file writes it, `routes[0].upstream`, or the variable of the guide; `nil` where no key was reached.
   public let key: String?
   /// What is wrong, for people.
@@ -13,7 +13,7 @@ public struct Fault: Sendable, Hashable {
   /// What to do about it.
   public let hint: String?
 
-  init(_ origin: Origin, _ key: String?, _ reason: String, suggestion: String? = nil, hint: String? = nil) {
+  init(_ origin: SettingSource, _ key: String?, _ reason: String, suggestion: String? = nil, hint: String? = nil) {
     self.origin = origin
     self.key = key
     self.reason = reason
@@ -53,11 +53,11 @@ extension ConfigurationFaults: CustomStringConvertible {
 
 /// Something that an operator should know at every start, and that stops nothing.
 public struct Warning: Sendable, Hashable, CustomStringConvertible {
-  public let origin: Origin
+  public let origin: SettingSource
   public let key: String?
   public let text: String
 
-  init(_ origin: Origin = .standard, _ key: String? = nil, _ text: String) {
+  init(_ origin: SettingSource = .standard, _ key: String? = nil, _ text: String) {
     self.origin = origin
     self.key = key
     self.text = text

@@ -167,7 +167,8 @@ extension GateSettings {
   public struct Identity: Sendable, Hashable {
     /// `iss` of assertions.
     public var issuer: String
-    /// `aud` of assertions for routes without an audience of their own, and of those that `/attest/verify` answers with.
+    /// `aud` of assertions for routes without an audience of their own, and of those that `/attest/verify` answers
+    /// with.
     public var audience: String
     /// How long a key signs; `nil` for ever.
     public var keyLife: Duration?
@@ -204,5 +205,5 @@ public struct EffectiveValue: Sendable, Hashable {
   public let key: String
   /// `nil` for a key that has no value.
   public let text: String?
-  public let origin: Origin
+  public let origin: SettingSource
 }

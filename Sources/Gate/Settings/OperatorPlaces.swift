@@ -42,10 +42,10 @@ extension SettingsLoader {
 
   /// What `read` makes of the configuration, if nothing is wrong with the keys in `sections`.
   private func load<Places>(
-    _ sections: [String], _ read: (inout Assembly) -> Places?
+    _ sections: [String], _ read: (inout SettingsBuilder) -> Places?
   ) throws(ConfigurationFaults) -> Places {
     let (entries, _, dotenvFaults) = readLayers()
-    var assembly = Assembly(entries)
+    var assembly = SettingsBuilder(entries)
     let places = read(&assembly)
     let faults = (dotenvFaults + entries.faults + assembly.faults).filter { fault in
       // A fault without a key is one of the file itself: nothing in it can be believed.

@@ -33,15 +33,15 @@ public struct SettingsLoader: Sendable {
   }
 
   /// Everything there is to say about the configuration, sound or not.
-  public func examine() -> Examination {
+  public func examine() -> ConfigurationDiagnostics {
     let (entries, warnings, dotenvFaults) = readLayers()
-    var assembly = Assembly(entries)
+    var assembly = SettingsBuilder(entries)
     let settings = assembly.settings(warnings: warnings)
     let faults = (dotenvFaults + entries.faults + assembly.faults).enumerated().sorted { first, second in
       let (former, latter) = (first.element.origin.rank, second.element.origin.rank)
       return former == latter ? first.offset < second.offset : former < latter
     }
-    return Examination(
+    return ConfigurationDiagnostics(
       settings: faults.isEmpty ? settings : nil, faults: faults.map(\.element), warnings: warnings + assembly.warnings)
   }
 
@@ -55,9 +55,9 @@ public struct SettingsLoader: Sendable {
 
     var (entries, warnings) = Aliases.resolve(variables, in: workingDirectory, over: given)
     warnings += variables.lookalikes()
-    Completion.addCredentials(to: &entries, environment: environment)
-    if let warning = Completion.addRoute(to: &entries) { warnings.append(warning) }
-    Completion.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
+    DefaultResolution.addCredentials(to: &entries, environment: environment)
+    if let warning = DefaultResolution.addRoute(to: &entries) { warnings.append(warning) }
+    DefaultResolution.addStore(to: &entries, environment: environment, isRoot: FileContent.isRoot)
     return (entries, warnings, dotenvFaults)
   }
 

@@ -6,15 +6,15 @@ public protocol ForwardOrder: Sendable {
   var upstream: Upstream { get }
   var limits: ForwardLimits { get }
 
-  /// The answer for the client if the request may not be sent after all; `nil` if it may. Asked before the upstream gets
-  /// the head: much may have happened since the decision.
+  /// The answer for the client if the request may not be sent after all; `nil` if it may. Asked before the upstream
+  /// gets the head: much may have happened since the decision.
   func refusal() -> Response?
 
   /// The request has been sent. `control` outlives it: closing ends both connections at once, whatever is under way.
   func opened(_ control: SessionControl)
 
-  /// What of `upstream`, the end-to-end fields of the upstream's answer, the client's answer carries, and what else. The
-  /// engine itself frames the body.
+  /// What of `upstream`, the end-to-end fields of the upstream's answer, the client's answer carries, and what else.
+  /// The engine itself frames the body.
   func answerFields(from upstream: HeaderFields) -> HeaderFields
 
   /// The answer for the client when there is none from the upstream. Nothing was sent to the client before.

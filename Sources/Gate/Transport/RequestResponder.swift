@@ -6,9 +6,9 @@ public protocol RequestResponder: Sendable {
   /// longer than some hundred microseconds: more is to be done on another executor.
   func respond(to request: Request, from peer: Peer) async -> Disposition
 
-  /// Whether the body of `request`, which is empty so far, is to be handed on as it comes instead of being read before the
-  /// decision. Asked on the event loop, only where there is a body: must not block. A decision other than `.forward`
-  /// then closes the connection behind its answer.
+  /// Whether the body of `request`, which is empty so far, is to be handed on as it comes instead of being read
+  /// before the decision. Asked on the event loop, only where there is a body: must not block. A decision other than
+  /// `.forward` then closes the connection behind its answer.
   func streamsBody(of request: Request) -> Bool
 
   /// The answer to what never became a request. Called on the event loop: must not block.
@@ -29,11 +29,11 @@ public enum Disposition: Sendable {
   /// `upgradeHead` is the opening handshake for the upstream, from request line to empty line; unused for `.tcp`. It
   /// carries the client's own `Sec-WebSocket-Key`, so that frames can be relayed without touching them; the engine
   /// verifies the upstream's `Sec-WebSocket-Accept` against it. It is kept until it is sent, unlike the order.
-  case relay(any RelayOrder, upgradeHead: [UInt8])
+  case relay(any RelayPlan, upgradeHead: [UInt8])
   /// Only for a request without an `upgrade`.
   ///
-  /// `head` is what the upstream gets, from request line to the last field line with its CRLF; the engine adds the fields
-  /// that frame the body, which must not be among these.
+  /// `head` is what the upstream gets, from request line to the last field line with its CRLF; the engine adds the
+  /// fields that frame the body, which must not be among these.
   case forward(any ForwardOrder, head: [UInt8])
   /// Ends the WebSocket here. Only for a request with an `upgrade`.
   case converse(any WebSocketSession)

@@ -110,9 +110,9 @@ public final class Engine: Sendable {
   public let address: SocketAddress
 
   let loops: [EventLoop]
-  private let service: Guarded<SessionService>
+  private let service: LockedValue<SessionService>
   /// The file of a Unix socket; `nil` once the engine stops listening or shares the socket.
-  let file: Guarded<UnixSocketFile?>
+  let file: LockedValue<UnixSocketFile?>
 
   /// Starts listening and serving.
   ///
@@ -168,8 +168,8 @@ public final class Engine: Sendable {
 
   private init(_ sockets: ListeningSockets, _ service: SessionService, accepts: Bool) throws(StartFault) {
     _ = Self.ignoresBrokenPipes
-    self.service = Guarded(service)
-    file = Guarded(sockets.file)
+    self.service = LockedValue(service)
+    file = LockedValue(sockets.file)
     address = sockets.address
     do throws(SystemCallError) {
       loops = try Self.startLoops(sockets.each.count, service: service)

@@ -10,7 +10,7 @@ internal import TransportEngine
 enum AdminServer {
   /// `nil` if `settings` are.
   static func start(
-    _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inheritance: Inheritance, logger: Logger
+    _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
   ) throws(CommandFailure) -> Engine? {
     guard let settings else { return nil }
     let access: AdminAccess = if let file = settings.tokenFile { .bearer(try token(in: file)) } else { .anyone }

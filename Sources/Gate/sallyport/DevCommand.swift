@@ -52,10 +52,10 @@ struct DevCommand: AsyncParsableCommand {
     do throws(CommandFailure) {
       let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
       let authority = try authority(in: folder)
-      let house = try await open(folder, appID: authority.appID)
-      let settings = await house.generation.assembly.settings
-      await house.serve {
-        announce(authority, in: folder, url: "wss://localhost:\(house.engine.address.port)/")
+      let server = try await open(folder, appID: authority.appID)
+      let settings = await server.generation.assembly.settings
+      await server.serve {
+        announce(authority, in: folder, url: "wss://localhost:\(server.engine.address.port)/")
         Task { await warnOfUpstream(settings) }
       }
     } catch {
@@ -91,14 +91,14 @@ struct DevCommand: AsyncParsableCommand {
 
   /// A gate with the configuration that this command writes; where it does not come up, the file is as it was, since
   /// another gate may run with it.
-  private func open(_ folder: AuthorityFolder, appID: String) async throws(CommandFailure) -> GateHouse {
+  private func open(_ folder: AuthorityFolder, appID: String) async throws(CommandFailure) -> GateServer {
     try checkFlags(in: folder)
     let path = folder.path + "/sallyport.yaml"
     let before = try? Data(contentsOf: URL(filePath: path))
     try writeConfiguration(to: path, in: folder, appID: appID)
     do throws(CommandFailure) {
       // Variables and a .env of a gate of one's own say nothing here.
-      return try await GateHouse.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
+      return try await GateServer.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
     } catch {
       if let before { try? before.write(to: URL(filePath: path), options: .atomic) }
       throw namingFlags(in: error)

@@ -1,15 +1,15 @@
 internal import Dispatch
 internal import Locking
 
-/// Reads files on threads of their own, so that a file system that does not answer blocks neither the gate's actor nor a
-/// thread of the concurrency pool: status, metrics and shutdown go on.
+/// Reads files on threads of their own, so that a file system that does not answer blocks neither the gate's actor
+/// nor a thread of the concurrency pool: status, metrics and shutdown go on.
 final class FileReads: Sendable {
   /// How long reads may take before they are given up.
   static let limit = Duration.seconds(10)
   /// How many reads may be under way, those that were given up included: a read in the kernel cannot be ended.
   private static let mostAtOnce = 8
 
-  private let count = Guarded(0)
+  private let count = LockedValue(0)
 
   /// Runs `work` on another thread.
   ///
@@ -50,10 +50,10 @@ final class FileReads: Sendable {
 /// The first answer of several counts.
 private final class Answer<Value: Sendable>: Sendable {
   private typealias Continuation = CheckedContinuation<Result<Value, CommandFailure>, Never>
-  private let continuation: Guarded<Continuation?>
+  private let continuation: LockedValue<Continuation?>
 
   init(_ continuation: CheckedContinuation<Result<Value, CommandFailure>, Never>) {
-    self.continuation = Guarded(continuation)
+    self.continuation = LockedValue(continuation)
   }
 
   func give(_ result: Result<Value, CommandFailure>) {

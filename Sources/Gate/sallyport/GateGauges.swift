@@ -8,21 +8,21 @@ internal import TransportEngine
 
 /// What metrics tell of a gate's state, read when they are.
 enum GateGauges {
-  static func register(in registry: MetricsRegistry, for house: GateHouse) {
+  static func register(in registry: MetricsRegistry, for server: GateServer) {
     let started = Timestamp.now()
     registry.values("sallyport_build_info", "The version that runs.", labels: ["version"]) {
       [Sample(1, Version.text)]
     }
     registry.values("sallyport_start_time_seconds", "When the gate was started.") { [Sample(Double(started.seconds))] }
-    registerTraffic(in: registry, of: house.engine)
+    registerTraffic(in: registry, of: server.engine)
     registry.values("sallyport_store_up", "Whether the last calls of the store succeeded.") {
-      [store = house.memory.store] in
+      [store = server.memory.store] in
       if case .healthy = store.health { [Sample(1)] } else { [Sample(0)] }
     }
     registry.values(
       "sallyport_certificate_expiry_timestamp_seconds",
       "When the certificate ends that was read from a file and is served.", labels: ["file"]
-    ) { [weak house] in await house?.certificateEnds ?? [] }
+    ) { [weak server] in await server?.certificateEnds ?? [] }
     ProcessGauges.register(in: registry)
   }
 
@@ -43,7 +43,7 @@ enum GateGauges {
   }
 }
 
-extension GateHouse {
+extension GateServer {
   fileprivate var certificateEnds: [Sample] {
     generation.served.certificates.map { Sample(Double($0.certificate.notAfter.seconds), $0.name) }
   }

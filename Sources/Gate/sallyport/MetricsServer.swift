@@ -10,7 +10,7 @@ internal import TransportEngine
 enum MetricsServer {
   /// `nil` if `settings` are.
   static func start(
-    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: Inheritance, logger: Logger
+    _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
   ) throws(CommandFailure) -> Engine? {
     guard let settings else { return nil }
     guard let address = settings.socket else {

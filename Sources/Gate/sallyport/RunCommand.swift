@@ -23,8 +23,8 @@ struct RunCommand: AsyncParsableCommand {
   func run() async throws {
     do throws(CommandFailure) {
       let form = json ? [FlagSetting(flag: "--json", key: "log.format", text: "json")] : []
-      let house = try await GateHouse.open(try options.loader(with: form))
-      await house.serve()
+      let server = try await GateServer.open(try options.loader(with: form))
+      await server.serve()
     } catch {
       throw error.told()
     }

@@ -4,10 +4,11 @@ internal import Logging
 internal import Settings
 internal import TransportEngine
 
-/// The certificates that a listener serves, as they were read: whatever becomes of the files, these are what clients get
-/// until the next reload succeeds.
+/// The certificates that a listener serves, as they were read: whatever becomes of the files, these are what clients
+/// get until the next reload succeeds.
 struct ServedCertificates: Sendable {
-  /// `server`, `server_2` and so on for further ones; `client_ca`, the first to end of the authorities, if there are any.
+  /// `server`, `server_2` and so on for further ones; `client_ca`, the first to end of the authorities, if there are
+  /// any.
   let certificates: [(name: String, certificate: Certificate)]
   /// What the files held.
   let files: CertificateFiles
@@ -50,8 +51,8 @@ struct CertificateFiles: Sendable, Hashable {
   /// Files that did not answer: different from all that can be read.
   static let unreadable = CertificateFiles()
 
-  /// - Parameter settings: whose certificates, keys and client authority are read; some kilobytes. Their contents and not
-  ///   their dates: those say nothing where a folder is swapped as a whole.
+  /// - Parameter settings: whose certificates, keys and client authority are read; some kilobytes. Their contents and
+  ///   not their dates: those say nothing where a folder is swapped as a whole.
   init(of settings: GateSettings) {
     let tls = settings.tls
     let servers = [(tls.certificateFile, tls.keyFile)] + tls.further.map { ($0.certificateFile, $0.keyFile) }

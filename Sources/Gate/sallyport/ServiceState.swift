@@ -29,7 +29,7 @@ struct ServiceState {
   func end() { socket?.send(.stopping, .status("closing its sockets")) }
 
   /// The process `id` is the service from now on, and speaks for itself: what this one says is not heard any more.
-  func giveWay(to id: Int32) {
+  func handOver(to id: Int32) {
     watching?.cancel()
     socket?.send(.mainProcess(id), .ready, .status("serving"))
   }

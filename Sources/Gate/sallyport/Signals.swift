@@ -7,15 +7,15 @@ enum Stop: Sendable, Hashable {
   /// To close every session; the reason is for the log.
   case end(String)
   /// To leave new ones to this process, which serves already.
-  case succeeded(by: Int32)
+  case replaced(by: Int32)
 }
 
-/// Who wants the gate to stop. A wish for its end is heard first, or after a successor has taken over; a successor takes
-/// over only if it is the first.
+/// Who wants the gate to stop. A wish for its end is heard first, or after a successor has taken over; a successor
+/// takes over only if it is the first.
 final class StopRequests: Sendable {
   private let stream: AsyncStream<Stop>
   private let continuation: AsyncStream<Stop>.Continuation
-  private let isTaken = Guarded(false)
+  private let isTaken = LockedValue(false)
 
   init() { (stream, continuation) = AsyncStream.makeStream(of: Stop.self) }
 
@@ -23,7 +23,7 @@ final class StopRequests: Sendable {
   @discardableResult
   func request(_ stop: Stop) -> Bool {
     isTaken.withLock { isTaken in
-      if case .succeeded = stop, isTaken { return false }
+      if case .replaced = stop, isTaken { return false }
       isTaken = true
       continuation.yield(stop)
       return true

@@ -24,7 +24,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
-    UnfinishedFiles.endWithSignals()
+    TemporaryFileRegistry.endWithSignals()
     do throws(CommandFailure) {
       let store = try target.resolve().store.makeWhole()
       let schema = try StoreCall.on(store) { () throws(StoreError) in try store.schema() }

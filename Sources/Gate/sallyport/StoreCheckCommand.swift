@@ -33,7 +33,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
   }
 
   private static func findings(
-    _ choice: GateSettings.Store, _ whole: any WholeStore
+    _ choice: GateSettings.Store, _ whole: any StoreArchive
   ) async throws(CommandFailure) -> [StoreFinding] {
     let store = try choice.makeStore(mostWaiting: 64, isPatient: true)
     do throws(StoreError) {

@@ -54,7 +54,7 @@ extension GateSettings.Store {
   }
 
   /// The same as a whole.
-  func makeWhole() throws(CommandFailure) -> any WholeStore {
+  func makeWhole() throws(CommandFailure) -> any StoreArchive {
     switch self {
     case .sqlite(let path): SQLiteArchive(path: path)
     case .postgres(let url, let passwordFile):

@@ -41,7 +41,7 @@ struct StoreMigrateCommand: AsyncParsableCommand {
 /// Calls of a store whose faults a command tells.
 enum StoreCall {
   static func on<Value>(
-    _ store: any WholeStore, _ body: () throws(StoreError) -> Value
+    _ store: any StoreArchive, _ body: () throws(StoreError) -> Value
   ) throws(CommandFailure) -> Value {
     do throws(StoreError) { return try body() } catch { throw CommandFailure(error, of: store.place) }
   }

@@ -28,14 +28,14 @@ struct StoreRestoreCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
-    UnfinishedFiles.endWithSignals()
+    TemporaryFileRegistry.endWithSignals()
     do throws(CommandFailure) {
       let places = try target.resolve()
       try refuseItself(places.store)
       let store = try places.store.makeWhole()
       let (backup, kept) = try BackupCall.run(file, store.place) {
         let backup = try BackupFile(path: file)
-        return (backup, try store.replace(with: NewBeginning(at: .now())) { try backup.read($0) })
+        return (backup, try store.replace(with: ArchiveHeader(at: .now())) { try backup.read($0) })
       }
       tell(backup, of: store.place, kept: kept)
       if let keys = places.challengeKeysFile {

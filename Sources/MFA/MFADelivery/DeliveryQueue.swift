@@ -33,15 +33,15 @@ final class DeliveryQueue: Sendable {
 
   private let kind: String
   private let provider: (any MessageProvider)?
-  private let pace: QueuedOutbox.Pace
+  private let pace: QueuedOutbox.Schedule
   private let logger: Logger
   private let queue: AsyncStream<Waiting>
   private let entrance: AsyncStream<Waiting>.Continuation
   private let tired: AsyncStream<Waiting>
   private let bed: AsyncStream<Waiting>.Continuation
-  private let resting = Guarded(0)
+  private let resting = LockedValue(0)
 
-  init(kind: String, provider: (any MessageProvider)?, pace: QueuedOutbox.Pace, logger: Logger) {
+  init(kind: String, provider: (any MessageProvider)?, pace: QueuedOutbox.Schedule, logger: Logger) {
     self.kind = kind
     self.provider = provider
     self.pace = pace

@@ -5,12 +5,12 @@ public import ServiceLifecycle
 /// Hands messages to providers, away from the requests that they come from: SMS and e-mail by a queue each, so that
 /// neither waits for the other's provider.
 ///
-/// When it is told to stop, what waits is still delivered, for a while. What then waits or rests is lost: the user asks for
-/// another code, and of a recovery its recipients are reminded.
+/// When it is told to stop, what waits is still delivered, for a while. What then waits or rests is lost: the user
+/// asks for another code, and of a recovery its recipients are reminded.
 public final class QueuedOutbox: Outbox, Service {
   /// How messages are delivered. A code is of use for minutes, and its user can ask for another one. A message about
   /// a recovery is not asked for again, so it outlasts an outage of its provider.
-  public struct Pace: Sendable {
+  public struct Schedule: Sendable {
     /// How many may wait in a queue; further ones are dropped.
     public var capacity = 1000
     /// How many a provider is given at the same time.
@@ -37,7 +37,7 @@ public final class QueuedOutbox: Outbox, Service {
   ///   - phone: the provider of SMS; `nil` for none.
   ///   - email: the provider of e-mail; `nil` for none.
   public init(
-    phone: (any MessageProvider)?, email: (any MessageProvider)?, pace: Pace = Pace(), logger: Logger
+    phone: (any MessageProvider)?, email: (any MessageProvider)?, pace: Schedule = Schedule(), logger: Logger
   ) {
     self.phone = DeliveryQueue(kind: "sms", provider: phone, pace: pace, logger: logger)
     self.email = DeliveryQueue(kind: "email", provider: email, pace: pace, logger: logger)

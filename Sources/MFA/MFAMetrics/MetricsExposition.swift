@@ -4,8 +4,8 @@ internal import Prometheus
 
 /// Takes what the backend and its libraries count and time, and writes it as Prometheus reads it.
 ///
-/// Counters and timers alone: nothing here measures anything else. Names keep the letters, digits and `_` that Prometheus
-/// allows; of one name, all have the labels of the first.
+/// Counters and timers alone: nothing here measures anything else. Names keep the letters, digits and `_` that
+/// Prometheus allows; of one name, all have the labels of the first.
 public final class MetricsExposition: MetricsFactory {
   fileprivate struct Families {
     var counters: [String: CounterFamily] = [:]
@@ -14,7 +14,7 @@ public final class MetricsExposition: MetricsFactory {
   }
 
   private let registry = MetricsRegistry()
-  private let families = Guarded(Families())
+  private let families = LockedValue(Families())
 
   public init() {}
 

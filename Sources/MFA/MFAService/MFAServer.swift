@@ -14,7 +14,7 @@ public struct MFAServer: Service {
     case unix(path: String)
   }
 
-  private let premises: Premises
+  private let context: DomainContext
   private let registry: OperationRegistry
   private let callers: CallerReader
   private let tokens: AccessTokens
@@ -28,11 +28,11 @@ public struct MFAServer: Service {
   ///   - bodyTime: how long the body of a request may take to arrive.
   ///   - didBind: called once the server listens, with its port if it has one.
   public init(
-    premises: Premises, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
+    context: DomainContext, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
     limits: SocketLimits = SocketLimits(), bodyTime: Duration = .seconds(10), logger: Logger,
     didBind: @escaping @Sendable (_ port: Int?) async -> Void = { _ in }
   ) {
-    self.premises = premises
+    self.context = context
     self.registry = registry
     self.callers = callers
     self.tokens = tokens
@@ -45,10 +45,10 @@ public struct MFAServer: Service {
 
   public func run() async throws {
     let responder = RESTResponder(
-      registry: registry, routes: RouteTable(registry.operations), callers: callers,
+      registry: registry, routes: RESTRouteTable(registry.operations), callers: callers,
       documents: PublicDocuments(jwks: tokens.jwks, operations: registry.operations))
     let service = SocketService(
-      premises: premises, registry: registry, callers: callers, tokens: tokens, limits: limits, logger: logger)
+      context: context, registry: registry, callers: callers, tokens: tokens, limits: limits, logger: logger)
     let application = Application(
       responder: responder,
       server: HTTPServerBuilder { [bodyTime] in UpgradableChannel(responder: $0, service: service, bodyTime: bodyTime)

@@ -67,7 +67,8 @@ public struct SettingKey: Sendable, Hashable {
     SettingKey("email.from", .text, "The address that e-mail comes from."),
     SettingKey("domain", .text, default: "localhost", "The domain for which a phone's autofill offers codes."),
     SettingKey(
-      "issuer", .name, default: "Sallyport", "The name of the service, as authenticator apps and security keys show it."),
+      "issuer", .name, default: "Sallyport", "The name of the service, as authenticator apps and security keys show it."
+    ),
     SettingKey(
       "webauthn.rp_id", .text, "The domain that security keys are registered for. Without it they are off."),
     SettingKey(

@@ -1,5 +1,5 @@
 /// Where a value, or a fault in one, comes from.
-public enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
+public enum BackendSettingSource: Sendable, Hashable, CustomStringConvertible {
   /// A place in the file; line and column count from 1.
   case file(String, line: Int, column: Int)
   case environment(String)
@@ -20,12 +20,12 @@ public enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
 
 /// One thing that is wrong in the settings.
 public struct SettingsFault: Sendable, Hashable, CustomStringConvertible {
-  public let origin: SettingOrigin
+  public let origin: BackendSettingSource
   /// As the file writes it; `nil` where no key was reached.
   public let key: String?
   public let reason: String
 
-  public init(_ origin: SettingOrigin, _ key: String?, _ reason: String) {
+  public init(_ origin: BackendSettingSource, _ key: String?, _ reason: String) {
     self.origin = origin
     self.key = key
     self.reason = reason

@@ -4,7 +4,7 @@ internal import YAMLSource
 /// A configured value, and its place.
 struct GivenValue: Sendable, Hashable {
   var text: String
-  let origin: SettingOrigin
+  let origin: BackendSettingSource
 }
 
 /// What one layer gives: values by their keys, and what is wrong with it.
@@ -12,12 +12,12 @@ struct SettingsLayer: Sendable {
   private(set) var values: [String: GivenValue] = [:]
   private(set) var faults: [SettingsFault] = []
 
-  mutating func refuse(_ origin: SettingOrigin, _ key: String?, _ reason: String) {
+  mutating func refuse(_ origin: BackendSettingSource, _ key: String?, _ reason: String) {
     faults.append(SettingsFault(origin, key, reason))
   }
 
   /// Takes a value that is one of its kind. A relative path starts from `folder`.
-  mutating func take(_ text: String, for key: SettingKey, from origin: SettingOrigin, in folder: String?) {
+  mutating func take(_ text: String, for key: SettingKey, from origin: BackendSettingSource, in folder: String?) {
     if let misfit = key.misfit(text) { return refuse(origin, key.path, misfit) }
     values[key.path] = GivenValue(text: key.placed(text, in: folder), origin: origin)
   }
@@ -54,7 +54,7 @@ extension SettingsLayer {
     }
   }
 
-  private static func place(_ position: YAMLDocument.Position, _ name: String) -> SettingOrigin {
+  private static func place(_ position: YAMLDocument.Position, _ name: String) -> BackendSettingSource {
     .file(name, line: position.line, column: position.column)
   }
 
@@ -79,7 +79,7 @@ extension SettingsLayer {
   }
 
   private mutating func take(
-    _ node: YAMLDocument.Node, at path: String, from start: SettingOrigin, of name: String, in folder: String?
+    _ node: YAMLDocument.Node, at path: String, from start: BackendSettingSource, of name: String, in folder: String?
   ) {
     let key = SettingKey.at(path)
     switch (node.content, key) {
@@ -122,7 +122,7 @@ extension SettingsLayer {
 
   private static func reasonOfUnknown(_ name: String) -> String {
     let words = SettingKey.all.map { String($0.variable.dropFirst(SettingKey.prefix.count)) }
-    let meant = Spelling.nearest(to: name.dropFirst(SettingKey.prefix.count), in: words)
+    let meant = Suggestions.nearest(to: name.dropFirst(SettingKey.prefix.count), in: words)
     return "no setting has this variable" + (meant.map { "; did you mean \(SettingKey.prefix)\($0)?" } ?? "")
   }
 

@@ -113,7 +113,8 @@ private struct SettingsSheet {
     guard Self.isTrustworthy(keys) else {
       refuse(
         "gate.jwks",
-        "is https, a file, or http from loopback alone: an attacker who can change the keys on their way controls every identity")
+        "is https, a file, or http from loopback alone: an attacker who can change the keys on their way controls every identity"
+      )
       return nil
     }
     return BackendSettings.Gate(

@@ -13,8 +13,8 @@ enum WebOrigin {
     }
   }
 
-  /// Whether keys of the domain `party` can be used from `origin`: an Android app's, or a secure page's of the domain or
-  /// below it. Where the domain is this machine's own name, http is secure as well.
+  /// Whether keys of the domain `party` can be used from `origin`: an Android app's, or a secure page's of the domain
+  /// or below it. Where the domain is this machine's own name, http is secure as well.
   static func isAllowed(_ origin: String, for party: String) -> Bool {
     if let hash = origin.stripped(of: "android:apk-key-hash:") {
       // SHA-256 in base64url.

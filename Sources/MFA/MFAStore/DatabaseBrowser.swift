@@ -3,8 +3,8 @@ public import MFADomain
 
 /// Looks into a database, for people who develop with it. It writes nothing.
 ///
-/// It shows the columns that are named here and no others: not what is sealed, hashed or to be signed, nor the number of a
-/// push, and nothing of a table that it does not know.
+/// It shows the columns that are named here and no others: not what is sealed, hashed or to be signed, nor the number
+/// of a push, and nothing of a table that it does not know.
 public struct DatabaseBrowser: Sendable {
   private let store: any Store
 

@@ -30,7 +30,7 @@ public struct AccessTokens: AccessTokenIssuer {
     self.lifetime = lifetime
   }
 
-  public func issue(for session: Session, of user: User, at now: Timestamp) async throws -> String {
+  public func issue(for session: LoginSession, of user: User, at now: Timestamp) async throws -> String {
     let confirmation: AccessClaims.Confirmation? =
       if case .attestedKey(let hash) = session.binding { .init(attestedKey: hash) } else { nil }
     return try await collection.sign(
@@ -109,9 +109,9 @@ private struct AccessClaims: JWTPayload {
   func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
-extension Session {
-  /// `aal2` once two factors are proved, or a key of which the operator vouches that hardware keeps it and the user unlocks
-  /// it (`hwk`). Any other key alone is `aal1`, as is a code by SMS alone and all that a debug build proves.
+extension LoginSession {
+  /// `aal2` once two factors are proved, or a key of which the operator vouches that hardware keeps it and the user
+  /// unlocks it (`hwk`). Any other key alone is `aal1`, as is a code by SMS alone and all that a debug build proves.
   fileprivate var acr: String {
     binding != .debugBuild && scope == .full && (methods.contains("hwk") || methods.count > 1) ? "aal2" : "aal1"
   }

@@ -14,7 +14,8 @@ public struct NoticeEntry: WireValue {
   public var sequence: Int64
   public var kind: String
   public var at: String
-  /// The id of the device, session, trusted device, security key or recovery that it is about; absent for the account as a whole.
+  /// The id of the device, session, trusted device, security key or recovery that it is about; absent for the account
+  /// as a whole.
   public var concerning: String?
 
   public init(sequence: Int64, kind: String, at: String, concerning: String?) {

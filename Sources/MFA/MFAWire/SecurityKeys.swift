@@ -1,5 +1,5 @@
-/// What `POST /auth/webauthn/registration/options` answers: `PublicKeyCredentialCreationOptionsJSON` of Web Authentication
-/// Level 3, as `PublicKeyCredential.parseCreationOptionsFromJSON` takes it.
+/// What `POST /auth/webauthn/registration/options` answers: `PublicKeyCredentialCreationOptionsJSON` of Web
+/// Authentication Level 3, as `PublicKeyCredential.parseCreationOptionsFromJSON` takes it.
 public struct CredentialCreationOptions: WireValue {
   public struct RelyingParty: WireValue {
     public var id: String
@@ -178,8 +178,8 @@ public struct RegistrationRequest: WireValue {
   ])
 }
 
-/// `POST /auth/webauthn/authentication`: `AuthenticationResponseJSON`, as `PublicKeyCredential.toJSON` gives it, and what
-/// `POST /auth/mfa/verify-login` has beside its code. Members that are not here are passed over.
+/// `POST /auth/webauthn/authentication`: `AuthenticationResponseJSON`, as `PublicKeyCredential.toJSON` gives it, and
+/// what `POST /auth/mfa/verify-login` has beside its code. Members that are not here are passed over.
 public struct AuthenticationRequest: WireValue {
   public struct Response: WireValue {
     public var clientDataJSON: String

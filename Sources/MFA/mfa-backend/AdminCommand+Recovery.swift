@@ -14,7 +14,7 @@ extension AdminCommand {
         while true {
           let found = try await administration.recoveries(after: last, atMost: 200, by: actor)
           for (user, recovery) in found {
-            try Console.print(
+            try BackendConsole.print(
               "\(user.username.text) started=\(recovery.startedAt.wholeSecond) ready=\(recovery.readyAt.wholeSecond)"
                 + " expires=\(recovery.expiresAt.wholeSecond) from=\(recovery.address)")
           }

@@ -24,7 +24,7 @@ extension AdminCommand {
     func run() async throws {
       try await CommandFault.telling {
         let store = try database.reader().readDatabase(needsKeys: false).openExisting()
-        for (name, rows) in try await DatabaseBrowser(store).tables() { try Console.print("\(name) \(rows)") }
+        for (name, rows) in try await DatabaseBrowser(store).tables() { try BackendConsole.print("\(name) \(rows)") }
       }
     }
   }
@@ -53,7 +53,7 @@ extension AdminCommand {
         let store = try database.reader().readDatabase(needsKeys: false).openExisting()
         do {
           let rows = try await DatabaseBrowser(store).rows(of: table, skipping: skip, atMost: count)
-          for row in rows { try Console.print(row) }
+          for row in rows { try BackendConsole.print(row) }
         } catch let unknown as DatabaseBrowser.UnknownTable {
           throw CommandFault(
             .failed, "there is no table \(unknown.name)", hint: "mfa-backend admin tables --development lists them")

@@ -36,7 +36,7 @@ struct AdminCommand: AsyncParsableCommand {
         var last: Username?
         while true {
           let accounts = try await administration.accounts(after: last, atMost: 200, by: actor)
-          for account in accounts { try Console.print(AdminCommand.line(account)) }
+          for account in accounts { try BackendConsole.print(AdminCommand.line(account)) }
           guard let name = accounts.last?.user.username, accounts.count == 200 else { return }
           last = name
         }
@@ -70,7 +70,7 @@ struct AdminCommand: AsyncParsableCommand {
     func run() async throws {
       try await account.database.administer {
         let code = try await $0.resetFactors(Username(account.name), by: $1)
-        try Console.print(code)
+        try BackendConsole.print(code)
       }
     }
   }
@@ -127,7 +127,7 @@ struct AdminCommand: AsyncParsableCommand {
         let entries = try await administration.history(
           of: Username(account.name), before: before, atMost: last, by: actor)
         for entry in entries {
-          try Console.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
+          try BackendConsole.print("\(entry.sequence) \(entry.at) \(entry.event) \(entry.detail) \(entry.actor)")
         }
       }
     }
@@ -150,11 +150,11 @@ extension DatabaseOptions {
       let (store, keys) = try open()
       let vault = try await Vault.open(in: store, with: keys, entropy: .system)
       if let began = vault.historyBegan {
-        Console.error("note: the history had no key; it has one from entry \(began) on")
+        BackendConsole.error("note: the history had no key; it has one from entry \(began) on")
       }
       let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
-      let premises = Premises(store: store, vault: vault, outbox: Silence(), tokens: tokens)
-      try await body(Administration(premises), .command(name: "uid \(getuid())"))
+      let context = DomainContext(store: store, vault: vault, outbox: Silence(), tokens: tokens)
+      try await body(Administration(context), .command(name: "uid \(getuid())"))
     }
   }
 }

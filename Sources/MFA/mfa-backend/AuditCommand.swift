@@ -44,21 +44,21 @@ struct AuditCommand: AsyncParsableCommand {
       let (store, wrapping) = try database.open()
       let keys = try await Vault.historyKeys(in: store, with: wrapping)
       for head in heads where keys?.verifies(head) != true {
-        Console.error("error: no key of this database has signed the head \(head)")
+        BackendConsole.error("error: no key of this database has signed the head \(head)")
         throw ExitCode(1)
       }
       let verdict = try await AuditTrail(store, keys).verify(
         known: heads.map { ($0.sequence, $0.hash) } + (known.map { [$0] } ?? []))
       if let fault = verdict.fault {
-        Console.error(AuditCommand.lines(of: fault))
+        BackendConsole.error(AuditCommand.lines(of: fault))
         throw ExitCode(1)
       }
       if verdict.unkeyed > 0 {
-        Console.error(
+        BackendConsole.error(
           "note: entries 1 to \(verdict.unkeyed) are of an older version and have no key; entry \(verdict.unkeyed + 1) "
             + "covers them as they were when it was written")
       }
-      try Console.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
+      try BackendConsole.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
     }
 
     private func knownEntry() throws -> AuditTrail.KnownEntry? {
@@ -98,7 +98,7 @@ struct AuditCommand: AsyncParsableCommand {
       // The history is no secret of the database's, so its keys are not asked for.
       let store = try database.reader().readDatabase(needsKeys: false).openExisting()
       try await AuditTrail(store, nil).forEach { entry, hash in
-        try Console.print(
+        try BackendConsole.print(
           "{\"sequence\":\(entry.sequence),"
             + JSONText.object([
               "at": entry.at.description, "event": entry.event, "account": entry.account ?? "", "actor": entry.actor,

@@ -32,7 +32,7 @@ struct CommandFault: Error {
     switch error {
     case let fault as CommandFault: self = fault
     case let faults as SettingsFaults: self.init(.configuration, lines: faults.description)
-    case Refusal.notFound: self.init(.failed, "no such account or device")
+    case MFARefusal.notFound: self.init(.failed, "no such account or device")
     case let value as InvalidValue: self.init(.failed, "\(value.field) \(value.rule)")
     case let fault as StoreFault: self.init(.unavailable, "the database: \(fault.reason)")
     case let fault as Vault.Unopenable:
@@ -56,7 +56,7 @@ struct CommandFault: Error {
 
   /// Says it on standard error, and gives what the command line parser is to end with.
   func told() -> ExitCode {
-    Console.error(lines)
+    BackendConsole.error(lines)
     return ExitCode(status.rawValue)
   }
 }

@@ -2,7 +2,8 @@ internal import Logging
 internal import MFADomain
 internal import ServiceLifecycle
 
-/// Writes a signed head of the history to the log: at the start, every five minutes, and when everything else has stopped.
+/// Writes a signed head of the history to the log: at the start, every five minutes, and when everything else has
+/// stopped.
 struct HistoryHeadService: Service {
   static let interval = Duration.seconds(300)
 

@@ -23,7 +23,7 @@ enum InputFile {
           .configuration, "every user of this machine can read \(use) \(path)",
           hint: "chmod 600 \(path), and put a new one there if others have been there")
       }
-      if status.st_mode & 0o040 != 0 { Console.error("warning: the group of \(use) \(path) can read it") }
+      if status.st_mode & 0o040 != 0 { BackendConsole.error("warning: the group of \(use) \(path) can read it") }
     }
     return try read(path, use)
   }

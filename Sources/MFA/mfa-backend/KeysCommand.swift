@@ -22,7 +22,7 @@ struct KeysCommand: AsyncParsableCommand {
     func run() async throws {
       try await CommandFault.telling {
         let key = Base64.encode(Entropy.system.bytes(32))
-        try Console.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
+        try BackendConsole.print("[" + JSONText.object(["name": name ?? Self.freshName(), "key": key]) + "]")
       }
     }
 
@@ -45,7 +45,7 @@ struct KeysCommand: AsyncParsableCommand {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Resealing(store, keys).run()
-        try Console.print("\(count) values sealed again")
+        try BackendConsole.print("\(count) values sealed again")
       }
     }
   }
@@ -59,7 +59,7 @@ struct KeysCommand: AsyncParsableCommand {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-        try Console.print("\(count) data keys sealed again")
+        try BackendConsole.print("\(count) data keys sealed again")
       }
     }
   }

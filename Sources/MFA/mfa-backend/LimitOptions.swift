@@ -41,16 +41,16 @@ struct LimitOptions: ParsableArguments {
   }
 }
 
-extension PaceLimits {
+extension RateLimits {
   init(_ limits: BackendSettings.Limits) {
     self.init()
-    brisk = Bucket(limits.requestsOfKey)
-    slow = Bucket(limits.codeRequestsOfKey)
-    slowOfAddress = limits.codeRequestsOfAddress.map(Bucket.init)
+    standard = Bucket(limits.requestsOfKey)
+    sensitive = Bucket(limits.codeRequestsOfKey)
+    sensitiveOfAddress = limits.codeRequestsOfAddress.map(Bucket.init)
   }
 }
 
-extension PaceLimits.Bucket {
+extension RateLimits.Bucket {
   fileprivate init(_ rate: BackendSettings.Rate) {
     self.init(size: Double(rate.count), perSecond: Double(rate.count) / (rate.period / .seconds(1)))
   }

@@ -107,7 +107,8 @@ struct RunCommand: AsyncParsableCommand {
     let store = try settings.database.open(logger: settings.logsStatements ? logger : nil)
     let vault = try await Vault.open(in: store, with: try settings.database.keys(), entropy: .system)
     if let began = vault.historyBegan, settings.database != .ephemeral {
-      // Expected at the first start, and at the first of a version with such a key. At any other one the key was removed.
+      // Expected at the first start, and at the first of a version with such a key. At any other one the key was
+      // removed.
       logger.warning(
         "history key made", metadata: ["entry": "\(began)", "key": "\(vault.historyKeys.newest)"])
     }
@@ -118,17 +119,17 @@ struct RunCommand: AsyncParsableCommand {
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: settings.gate.audience)
     let (outbox, carriers) = try settings.outbox(logger)
     var policy = Policy(settings)
-    try await policy.dateObligation(in: store, at: WallClock.system.now())
-    let premises = Premises(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
+    try await policy.datePolicy(in: store, at: WallClock.system.now())
+    let context = DomainContext(store: store, vault: vault, outbox: outbox, tokens: tokens, policy: policy)
     let server = MFAServer(
-      premises: premises, registry: OperationRegistry(premises, logger: logger, paces: PaceLimits(settings.limits)),
+      context: context, registry: OperationRegistry(context, logger: logger, paces: RateLimits(settings.limits)),
       callers: CallerReader(gate: gate, tokens: tokens, clock: .system, entropy: .system, logger: logger),
       tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
     var services = carriers
     // Before the server, which therefore stops first.
     services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
-    services.append(HousekeepingService(housekeeping: Housekeeping(premises), logger: logger))
+    services.append(HousekeepingService(housekeeping: Housekeeping(context), logger: logger))
     services.append(server)
     if let place = settings.metrics {
       let address = MFAServer.Address(place)
@@ -150,7 +151,8 @@ struct RunCommand: AsyncParsableCommand {
 extension CommandFault {
   /// What ends a service: in practice that it cannot listen.
   fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
-    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with a parenthesis too many.
+    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with a parenthesis too
+    // many.
     let text = "\(error)".replacingOccurrences(of: ") (errno:", with: " (errno:")
     let reason = text.hasPrefix("bind(") ? text.split(separator: ": ").dropFirst().joined(separator: ": ") : text
     let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
@@ -173,7 +175,7 @@ extension Policy {
     self.init()
     domain = settings.domain
     issuer = settings.issuer
-    secondFactorObligation = Obligation(rawValue: settings.policy.secondFactorFor) ?? .everyone
+    secondFactorPolicy = SecondFactorPolicy(rawValue: settings.policy.secondFactorFor) ?? .everyone
     gracePeriod = settings.policy.gracePeriod
     allowsBiometricGate = settings.policy.allowsBiometricGate
     mostDevices = settings.policy.mostDevices

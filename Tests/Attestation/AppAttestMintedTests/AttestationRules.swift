@@ -227,7 +227,7 @@ extension BrokenRule {
     BrokenRule("a credential with another key than the leaf", .credentialKey) {
       let other = try P256PrivateKey().publicKey.x963
       $0.alterations.authenticatorData = {
-        $0.credential?.publicKey = AuthenticatorData.Credential.coseKey(x963: other)
+        $0.credential?.publicKey = SimulatedAuthenticatorData.Credential.coseKey(x963: other)
       }
     } isExpected: {
       if case .credentialKeyMismatch = $0 { true } else { false }

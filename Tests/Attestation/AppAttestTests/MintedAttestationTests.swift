@@ -115,7 +115,7 @@ struct MintedAttestationTests {
     .init("a long credential", "format") { $0.authenticatorData = { $0.credential?.credentialID.append(0) } },
     .init("no credential", "format") { $0.authenticatorData = { $0.credential = nil } },
     .init("another COSE key", "credential_key") {
-      let other = AuthenticatorData.Credential.coseKey(x963: try P256PrivateKey().publicKey.x963)
+      let other = SimulatedAuthenticatorData.Credential.coseKey(x963: try P256PrivateKey().publicKey.x963)
       $0.authenticatorData = { $0.credential?.publicKey = other }
     },
     .init("a COSE key for another algorithm", "format") {

@@ -9,8 +9,8 @@ public final class PostgresServer: Sendable {
   /// Where the socket and the data are.
   public let folder: String
   private let options: [String: String]
-  private let running = Guarded<Running?>(nil)
-  private let databases = Guarded(0)
+  private let running = LockedValue<Running?>(nil)
+  private let databases = LockedValue(0)
 
   private struct Running: Sendable {
     let guardian: ChildProcess

@@ -16,7 +16,7 @@ public final class ChildProcess: Sendable {
   public let output = LineLog()
   public let errors = LineLog()
   /// The writing end of its standard input; -1 when closed.
-  private let input: Guarded<Int32>
+  private let input: LockedValue<Int32>
   private let outcome = Watched<Exit?>(nil)
 
   /// Starts the program at `path`.
@@ -31,7 +31,7 @@ public final class ChildProcess: Sendable {
     let command = folder.map { ["/usr/bin/env", "-C", $0, path] } ?? [path]
     let (id, input, output, errors) = try Self.start(command + arguments, environment)
     self.id = id
-    self.input = Guarded(input)
+    self.input = LockedValue(input)
     Self.read(output, into: self.output)
     Self.read(errors, into: self.errors)
     Thread.detachNewThread { [id, outcome] in
@@ -149,7 +149,7 @@ extension ChildProcess {
   /// How many were started, one at a time: of two at once, one could inherit the other's pipes and keep them open.
   /// (A count, and not nothing: a value without a size shares the address of the field behind it, and the thread
   /// sanitizer takes that for a race.)
-  private static let started = Guarded(0)
+  private static let started = LockedValue(0)
 
   private static func spawn(
     _ command: [String], _ environment: [String: String?], descriptors: [Int32]

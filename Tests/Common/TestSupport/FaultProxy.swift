@@ -44,7 +44,7 @@ public final class FaultProxy: Sendable {
 
   public let port: UInt16
   private let listener: Int32
-  private let connections = Guarded(0)
+  private let connections = LockedValue(0)
 
   /// - Parameters:
   ///   - port: of 127.0.0.1, where connections go on to.
@@ -78,7 +78,7 @@ public final class FaultProxy: Sendable {
 private final class Line: Sendable {
   private let client: Int32
   private let server: Int32
-  private let isCut = Guarded(false)
+  private let isCut = LockedValue(false)
 
   init(client: Int32, server: Int32) { (self.client, self.server) = (client, server) }
 

@@ -3,8 +3,8 @@ import Glibc
 
 /// Where things are, and where they can be put.
 public enum Places {
-  /// The folder that has the programs under test: the one that `SALLYPORT_TEST_PROGRAMS` names, such as that of a release
-  /// build, or the one that the build has put this test's own executable in.
+  /// The folder that has the programs under test: the one that `SALLYPORT_TEST_PROGRAMS` names, such as that of a
+  /// release build, or the one that the build has put this test's own executable in.
   public static let products: String = {
     if let folder = ProcessInfo.processInfo.environment["SALLYPORT_TEST_PROGRAMS"], !folder.isEmpty { return folder }
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "."

@@ -15,9 +15,9 @@ public final class Watched<Value: Sendable>: Sendable {
     var lastWaiter = 0
   }
 
-  private let state: Guarded<State>
+  private let state: LockedValue<State>
 
-  public init(_ value: Value) { state = Guarded(State(value: value)) }
+  public init(_ value: Value) { state = LockedValue(State(value: value)) }
 
   public var value: Value { state.withLock(\.value) }
 

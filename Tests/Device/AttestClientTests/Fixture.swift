@@ -36,10 +36,10 @@ struct Fixture {
 
 /// Upgrades as a test scripts them: each attempt takes one outcome, and after them all succeed.
 final class ScriptedUpgrades: Sendable {
-  private let outcomes: Guarded<[UpgradeError]>
-  private let seen = Guarded<[AssertionHeaders]>([])
+  private let outcomes: LockedValue<[UpgradeError]>
+  private let seen = LockedValue<[AssertionHeaders]>([])
 
-  init(_ outcomes: [UpgradeError] = []) { self.outcomes = Guarded(outcomes) }
+  init(_ outcomes: [UpgradeError] = []) { self.outcomes = LockedValue(outcomes) }
 
   convenience init(refusedWith codes: [RefusalCode]) {
     self.init(codes.map { .refused(GateRefusal(status: 401, code: $0, text: "no")) })

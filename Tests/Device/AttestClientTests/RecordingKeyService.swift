@@ -16,9 +16,9 @@ final class RecordingKeyService: AppAttestKeyService {
 
   let isSupported: Bool
   private let device: SimulatedKeyService
-  private let calls = Guarded<[Call]>([])
-  private let attestFailures = Guarded<[KeyServiceError]>([])
-  private let assertFailures = Guarded<[KeyServiceError]>([])
+  private let calls = LockedValue<[Call]>([])
+  private let attestFailures = LockedValue<[KeyServiceError]>([])
+  private let assertFailures = LockedValue<[KeyServiceError]>([])
   private let assertionsUnderWay = Gauge()
 
   init(isSupported: Bool = true, attestFailures: [KeyServiceError] = [], assertFailures: [KeyServiceError] = []) throws
@@ -54,14 +54,14 @@ final class RecordingKeyService: AppAttestKeyService {
     return try await device.generateAssertion(keyID, clientDataHash: clientDataHash)
   }
 
-  private static func next(_ failures: Guarded<[KeyServiceError]>) -> KeyServiceError? {
+  private static func next(_ failures: LockedValue<[KeyServiceError]>) -> KeyServiceError? {
     failures.withLock { $0.isEmpty ? nil : $0.removeFirst() }
   }
 }
 
 /// Counts how many are inside at once.
 final class Gauge: Sendable {
-  private let count = Guarded((now: 0, most: 0))
+  private let count = LockedValue((now: 0, most: 0))
   var most: Int { count.withLock { $0.most } }
   func enter() { count.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) } }
   func leave() { count.withLock { $0.now -= 1 } }

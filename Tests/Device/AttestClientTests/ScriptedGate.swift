@@ -19,7 +19,7 @@ final class ScriptedGate: HTTPTransport {
     var nonces = 0
   }
 
-  private let state = Guarded(State())
+  private let state = LockedValue(State())
 
   /// `registrations` and `challenges` are used up from the front; after them everything is granted.
   init(registrations: [Answer] = [], challenges: [Answer] = []) {
@@ -62,15 +62,15 @@ final class ScriptedGate: HTTPTransport {
 
 /// A wall clock that stands still until a test moves it.
 final class ManualClock: Sendable {
-  private let instant = Guarded(Timestamp(seconds: 1_700_000_000))
+  private let instant = LockedValue(Timestamp(seconds: 1_700_000_000))
   var now: Timestamp { instant.withLock { $0 } }
   func advance(by duration: Duration) { instant.withLock { $0 = $0.advanced(by: duration) } }
 }
 
 /// A record in memory, whose next writes can be made to fail.
 final class MemoryKeyIDStore: KeyIDStore {
-  private let record = Guarded(KeyRecord())
-  private let failures = Guarded(0)
+  private let record = LockedValue(KeyRecord())
+  private let failures = LockedValue(0)
 
   func load() -> KeyRecord { record.withLock { $0 } }
 

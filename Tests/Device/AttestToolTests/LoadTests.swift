@@ -213,7 +213,7 @@ private final class MuteListener: Sendable {
 private final class Backend: RequestResponder {
   let messages = Watched(0)
   private let change: @Sendable ([UInt8]) -> [UInt8]?
-  private let engine = Guarded<Engine?>(nil)
+  private let engine = LockedValue<Engine?>(nil)
 
   /// - Parameter change: what is sent back; `nil` for nothing.
   init(_ change: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
@@ -237,7 +237,7 @@ private final class Backend: RequestResponder {
     let maxMessage = 1 << 20
     private let messages: Watched<Int>
     private let change: @Sendable ([UInt8]) -> [UInt8]?
-    private let socket = Guarded<WebSocketChannel?>(nil)
+    private let socket = LockedValue<WebSocketChannel?>(nil)
 
     init(messages: Watched<Int>, change: @escaping @Sendable ([UInt8]) -> [UInt8]?) {
       self.messages = messages

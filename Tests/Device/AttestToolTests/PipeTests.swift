@@ -10,8 +10,8 @@ import TransportEngine
 
 @testable import AttestTool
 
-/// A TLS server of WebSockets in this process, which does with each socket what a test says, and the client's arguments to
-/// reach it: a certificate stands for the device.
+/// A TLS server of WebSockets in this process, which does with each socket what a test says, and the client's
+/// arguments to reach it: a certificate stands for the device.
 final class TLSBackend: RequestResponder {
   typealias Opened = @Sendable (WebSocketChannel) -> Void
   typealias Received = @Sendable (WebSocketMessage, WebSocketChannel) -> Void
@@ -23,7 +23,7 @@ final class TLSBackend: RequestResponder {
   private let received: Received
   private let answer: Response?
   private let folder: AuthorityFolder
-  private let engine = Guarded<Engine?>(nil)
+  private let engine = LockedValue<Engine?>(nil)
 
   /// - Parameter answer: to the handshake, if not 101.
   init(answer: Response? = nil, opened: @escaping Opened = { _ in }, received: @escaping Received = { _, _ in }) throws
@@ -74,7 +74,7 @@ final class TLSBackend: RequestResponder {
     let subprotocol: String? = nil
     let maxMessage = 1 << 20
     private let backend: TLSBackend
-    private let socket = Guarded<WebSocketChannel?>(nil)
+    private let socket = LockedValue<WebSocketChannel?>(nil)
 
     init(_ backend: TLSBackend) { self.backend = backend }
 

@@ -25,7 +25,7 @@ struct Outcome: Equatable {
 /// A user with a data folder of their own, which is gone when the test ends.
 final class Workplace: Sendable {
   let folder: String
-  private let running = Guarded<[RunningProgram]>([])
+  private let running = LockedValue<[RunningProgram]>([])
 
   init() throws {
     folder = FileManager.default.temporaryDirectory.path + "/attest-\(UUID().uuidString)"

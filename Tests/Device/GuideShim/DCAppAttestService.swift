@@ -12,7 +12,7 @@ public final class DCAppAttestService: Sendable {
     let attestationDelay: Duration
   }
 
-  private let simulation = Guarded<Simulation?>(nil)
+  private let simulation = LockedValue<Simulation?>(nil)
 
   /// Says which device this is. Until then every call fails with `DCError.featureUnsupported`.
   ///

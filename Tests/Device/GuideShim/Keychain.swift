@@ -4,7 +4,7 @@ internal import Locking
 /// As much of the Security framework as the guide uses: generic passwords by account, in a file that outlives the
 /// process as a keychain does.
 public enum Keychain {
-  private static let path = Guarded<String?>(nil)
+  private static let path = LockedValue<String?>(nil)
 
   /// Names the file. Until then every call fails with `errSecNotAvailable`.
   public static func open(at file: String) { path.withLock { $0 = file } }

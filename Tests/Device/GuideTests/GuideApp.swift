@@ -6,8 +6,8 @@ import Transport
 
 /// An app made by the guide, on a simulated phone: each step is a start of the app.
 ///
-/// URLSession trusts the system's authorities and no others on Linux, so the app runs where the file of these authorities
-/// has the gate's own behind it: a mount namespace of the app's own, seen by nobody else.
+/// URLSession trusts the system's authorities and no others on Linux, so the app runs where the file of these
+/// authorities has the gate's own behind it: a mount namespace of the app's own, seen by nobody else.
 struct GuideApp: Sendable {
   let gate: GateProcess
   /// The phone's keys and keychain.

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The guide's text: in the folder that `SALLYPORT_SEEDS` names, else in `../shared/seeds` beside the package. It is not
-/// part of the project.
+/// The guide's text: in the folder that `SALLYPORT_SEEDS` names, else in `../shared/seeds` beside the package. It is
+/// not part of the project.
 enum GuideText {
   static let absence: Comment = "the guide is not there (SALLYPORT_SEEDS)"
   static let isPresent = FileManager.default.fileExists(atPath: file.path)

@@ -96,7 +96,7 @@ struct KeyServiceTests {
 
 /// Keys in memory, whose saving can be made to fail.
 private final class FailingKeyStore: SimulatedKeyStore {
-  let fails = Guarded(false)
+  let fails = LockedValue(false)
   private let keys = MemoryKeyStore()
 
   func key(_ keyID: String) -> SimulatedKey? { keys.key(keyID) }

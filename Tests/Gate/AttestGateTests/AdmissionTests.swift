@@ -168,7 +168,7 @@ struct AdmissionTests {
 
   @Test("Unknown, remembered and registered keys cost a refusal the same steps: one look-up, one verification")
   func stepsOfRefusals() async throws {
-    let steps = Guarded<[Stopwatch.Work]>([])
+    let steps = LockedValue<[Stopwatch.Work]>([])
     let bench = try GateBench(stopwatch: Stopwatch { work, _ in steps.withLock { $0.append(work) } })
     let (remembered, registered) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     #expect(await denial(try remembered.claim(over: try bench.nonce(), count: 1), at: bench.gate) == nil)
@@ -225,7 +225,7 @@ struct AdmissionTests {
     let issue = bench.clock.now
     _ = try await bench.gate.admit(try device.claim(over: nonce, count: 1))
     bench.clock.advance(by: .seconds(71))
-    _ = try await Housekeeping(
+    _ = try await StoreMaintenance(
       store: bench.store, challenges: bench.challenges, clock: bench.clock.wallClock
     ).run()
     bench.clock.advance(by: issue.since(bench.clock.now))
@@ -265,7 +265,7 @@ struct AdmissionTests {
       (AppPolicy(appID: other, environments: [.development]), Denial.appNotServed(appID)),
       (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, appID)),
     ] {
-      let apps = try #require(ServedApps([policy]))
+      let apps = try #require(AllowedApps([policy]))
       let rule = try AssertionRule(apps: apps, challenges: bench.challenges, registry: bench.store)
       let gate = Gate(rules: [rule], clock: bench.clock.wallClock)
       #expect(await denial(try device.claim(over: try bench.nonce(), count: 1), at: gate) == expected)
@@ -319,7 +319,7 @@ struct AdmissionTests {
   @Test("More keys than are remembered are all let in")
   func forgottenKeys() async throws {
     let appID = try #require(AppID(GateBench.appID))
-    let apps = try #require(ServedApps([AppPolicy(appID: appID, environments: [.development])]))
+    let apps = try #require(AllowedApps([AppPolicy(appID: appID, environments: [.development])]))
     let rule = try AssertionRule(apps: apps, challenges: bench.challenges, registry: bench.store, recentKeys: 2)
     let gate = Gate(rules: [rule], clock: bench.clock.wallClock)
     var devices: [MintedDevice] = []

@@ -120,12 +120,12 @@ struct ChallengeTests {
 
   /// Answers when it is told to.
   private final class SlowStorage: ChallengeKeyStorage {
-    let ring: Guarded<ChallengeKeyRing>
-    let fault = Guarded<StoreError?>(nil)
-    let calls = Guarded(0)
-    let isHeld = Guarded(false)
+    let ring: LockedValue<ChallengeKeyRing>
+    let fault = LockedValue<StoreError?>(nil)
+    let calls = LockedValue(0)
+    let isHeld = LockedValue(false)
 
-    init(_ ring: ChallengeKeyRing) { self.ring = Guarded(ring) }
+    init(_ ring: ChallengeKeyRing) { self.ring = LockedValue(ring) }
 
     func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
       calls.withLock { $0 += 1 }
@@ -191,11 +191,11 @@ struct ChallengeTests {
 
   /// Answers the first call after the next one, with what there was when it came.
   private final class OvertakenStorage: ChallengeKeyStorage {
-    let ring: Guarded<ChallengeKeyRing>
-    let calls = Guarded(0)
-    let isFirstHeld = Guarded(true)
+    let ring: LockedValue<ChallengeKeyRing>
+    let calls = LockedValue(0)
+    let isFirstHeld = LockedValue(true)
 
-    init(_ ring: ChallengeKeyRing) { self.ring = Guarded(ring) }
+    init(_ ring: ChallengeKeyRing) { self.ring = LockedValue(ring) }
 
     func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing {
       let number = calls.withLock { calls in

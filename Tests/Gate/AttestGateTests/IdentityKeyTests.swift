@@ -71,7 +71,7 @@ struct IdentityKeyTests {
 
   @Test("Without a period keys are made, and never changed")
   func never() async throws {
-    let housekeeping = IdentityKeyHousekeeping(keys: keys, every: nil, overlap: .seconds(10))
+    let housekeeping = IdentityKeyRotation(keys: keys, every: nil, overlap: .seconds(10))
     #expect(try await !housekeeping.run())
     let kid = try #require(signing)
     clock.advance(by: .seconds(1_000_000_000))

@@ -22,7 +22,7 @@ struct StoreWatchTests {
 
   @Test("All that is new is handed on at once, however little of it the store gives at a time")
   func pages() async throws {
-    let handled = Guarded<[StoreChange]>([])
+    let handled = LockedValue<[StoreChange]>([])
     let watch = Task {
       await StoreWatch(PagedFeed(count: 9), every: .seconds(3600)).run { change in
         handled.withLock { $0.append(change) }

@@ -7,8 +7,8 @@ import Testing
 
 /// What several gates did to one database, and what they were told: to be checked when all is over.
 ///
-/// Whatever crashed meanwhile, no nonce and no counter of a key may have been taken twice, and what was acknowledged has
-/// to be there.
+/// Whatever crashed meanwhile, no nonce and no counter of a key may have been taken twice, and what was acknowledged
+/// has to be there.
 final class History: Sendable {
   private struct Log {
     var registered: [Registration] = []
@@ -18,7 +18,7 @@ final class History: Sendable {
     var refusals = 0
   }
 
-  private let log = Guarded(Log())
+  private let log = LockedValue(Log())
 
   var countOfAdmissions: Int { log.withLock { $0.admitted.count } }
   var countOfRefusals: Int { log.withLock { $0.refusals } }

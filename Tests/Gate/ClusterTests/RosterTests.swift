@@ -62,7 +62,7 @@ struct RosterTests {
   @Test("Of many gates one cleans up at a time, and another may when that one has ended or lost its connection")
   func housekeeping() async throws {
     try await Self.withStores(5) { stores in
-      let answers = try await StoreLaw.tally(5) { try await stores[$0].beginHousekeeping() }
+      let answers = try await StoreInvariant.tally(5) { try await stores[$0].beginHousekeeping() }
       #expect(answers == [true: 1, false: 4])
       for store in stores { await store.close() }
     }

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 import TransportEngine
 
-/// The table of `HeadBatteryTests`, put to servers that others wrote: no judgement of them, which are made to be lenient,
-/// but a measure of what a backend behind the gate is spared.
+/// The table of `HeadBatteryTests`, put to servers that others wrote: no judgement of them, which are made to be
+/// lenient, but a measure of what a backend behind the gate is spared.
 @Suite(
   "The table of bad requests", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: ProcessInfo.processInfo.environment["SALLYPORT_TEST_COMPARE"] != nil, "scripts/test --compare"))

@@ -119,8 +119,8 @@ struct ForwardAuthTests {
     }
   }
 
-  /// Every way in which a client may say who it is: each name in three cases, and with each separator that a server could
-  /// read as a hyphen, in place of one hyphen or of all.
+  /// Every way in which a client may say who it is: each name in three cases, and with each separator that a server
+  /// could read as a hyphen, in place of one hyphen or of all.
   private static let spoofs = HeaderFields(
     ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method", "X-Attest-Error"].flatMap(spellings)
       .map { HeaderFields.Field(name: $0, value: "spoofed") })

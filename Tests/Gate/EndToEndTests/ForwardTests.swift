@@ -254,7 +254,7 @@ struct ForwardTests {
 }
 
 private final class Counter: Sendable {
-  private let count = Guarded<UInt32>(0)
+  private let count = LockedValue<UInt32>(0)
 
   func next() -> UInt32 {
     count.withLock {

@@ -22,15 +22,15 @@ enum Command {
     }
   }
 
-  /// Writes the seeds and words of every target, and asks each whether the laws hold of its seeds and whether it accepts
-  /// any: a target that refuses everything finds nothing.
+  /// Writes the seeds and words of every target, and asks each whether the laws hold of its seeds and whether it
+  /// accepts any: a target that refuses everything finds nothing.
   private static func writeSeeds() throws -> CInt {
     var isSound = true
     for target in FuzzTarget.all {
       let seeds = try target.seeds()
       var accepted = 0
       for seed in seeds {
-        do throws(BrokenLaw) { accepted += try target.accepts(seed) ? 1 : 0 } catch {
+        do throws(InvariantViolation) { accepted += try target.accepts(seed) ? 1 : 0 } catch {
           isSound = false
           Standard.error("error: \(target.name): a seed breaks a law: \(error)\nhint: \(seed.prefix(200))")
         }
@@ -45,12 +45,12 @@ enum Command {
   }
 
   private static func write(_ seeds: [[UInt8]], of target: FuzzTarget) throws {
-    let folder = try Specimens.folder("seeds/\(target.name)", emptied: true)
+    let folder = try Fixtures.folder("seeds/\(target.name)", emptied: true)
     for (index, seed) in seeds.enumerated() {
       try Data(seed).write(to: folder.appendingPathComponent(String(index)))
     }
     let words = target.words.map { "\"\(escaped($0))\"\n" }.joined()
-    try Data(words.utf8).write(to: Specimens.folder("words").appendingPathComponent(target.name))
+    try Data(words.utf8).write(to: Fixtures.folder("words").appendingPathComponent(target.name))
   }
 
   /// As libFuzzer's dictionaries have it: everything but plain characters as `\xAB`.

@@ -9,7 +9,7 @@ struct FuzzTarget: Sendable {
   /// Inputs to begin with: the laws hold of them, and at least one is accepted.
   let seeds: @Sendable () throws -> [[UInt8]]
   /// Whether the parser accepts `input`. Throws the law that it breaks with it.
-  let accepts: @Sendable (_ input: [UInt8]) throws(BrokenLaw) -> Bool
+  let accepts: @Sendable (_ input: [UInt8]) throws(InvariantViolation) -> Bool
 
   static let all: [FuzzTarget] = [
     .asn1, .assertion, .attestation, .authenticatorData, .body, .cbor, .certificate, .clientHello, .configuration,
@@ -21,13 +21,13 @@ struct FuzzTarget: Sendable {
 }
 
 /// A law that an input shows to be broken: a finding.
-struct BrokenLaw: Error, CustomStringConvertible {
+struct InvariantViolation: Error, CustomStringConvertible {
   let law: String
   let detail: String
   var description: String { detail.isEmpty ? law : "\(law): \(detail)" }
 }
 
 /// States that `law` holds.
-func require(_ holds: Bool, _ law: String, _ detail: @autoclosure () -> String = "") throws(BrokenLaw) {
-  if !holds { throw BrokenLaw(law: law, detail: detail()) }
+func require(_ holds: Bool, _ law: String, _ detail: @autoclosure () -> String = "") throws(InvariantViolation) {
+  if !holds { throw InvariantViolation(law: law, detail: detail()) }
 }

@@ -18,7 +18,7 @@ public func initializeFuzzer(_ count: UnsafeMutableRawPointer?, _ arguments: Uns
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   guard let chosen else { return -1 }
-  do throws(BrokenLaw) {
+  do throws(InvariantViolation) {
     _ = try chosen.accepts(Array(UnsafeBufferPointer(start: start, count: min(count, chosen.longest))))
     return 0
   } catch {

@@ -16,7 +16,7 @@ struct Measurement {
   /// Claims of one round.
   let roundSize: Int
 
-  func run(through entrance: some Entrance, tally: () -> LaneTally) async throws {
+  func run(through entrance: some Entrance, tally: () -> BatchTally) async throws {
     var result = BenchResult(operation: name, inFlight: options.inFlight)
     if let count = options.count {
       try await round(Array(entrance.mint(options.minted ?? count).prefix(count)), entrance, tally, &result)
@@ -32,7 +32,7 @@ struct Measurement {
   }
 
   private func round<E: Entrance>(
-    _ claims: [E.Claim], _ entrance: E, _ tally: () -> LaneTally, _ result: inout BenchResult
+    _ claims: [E.Claim], _ entrance: E, _ tally: () -> BatchTally, _ result: inout BenchResult
   ) async throws {
     if options.wait {
       print("ready")
@@ -50,8 +50,8 @@ struct Measurement {
     result.commits += after.tally.commits - before.tally.commits
   }
 
-  /// So many at once as are to be in flight. The claims of one device have a distance that is a multiple of that number,
-  /// so that they all are in one row and none overtakes another.
+  /// So many at once as are to be in flight. The claims of one device have a distance that is a multiple of that
+  /// number, so that they all are in one row and none overtakes another.
   private func pass<E: Entrance>(_ claims: [E.Claim], through entrance: E) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for row in 0..<options.inFlight {

@@ -9,8 +9,8 @@ import Postgres
 import PostgresStore
 import SQLiteStore
 
-/// Admissions at a store that `scripts/bench --store` has filled: nonce, revocation and counter, durable. Signatures are
-/// not verified, which costs the same whatever the store holds.
+/// Admissions at a store that `scripts/bench --store` has filled: nonce, revocation and counter, durable. Signatures
+/// are not verified, which costs the same whatever the store holds.
 struct StoreRounds: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
@@ -69,7 +69,7 @@ private final class Rows: Sendable {
   private let keys: Int
   private let count: Int
   /// The first counter of the next round; the store is as it was filled.
-  private let steps = Guarded(UInt32(1))
+  private let steps = LockedValue(UInt32(1))
 
   init(store: any GateStore, keys: Int, count: Int) {
     self.store = store

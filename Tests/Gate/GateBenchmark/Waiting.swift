@@ -6,7 +6,7 @@ import Locking
 /// An asynchronous `main` ends the main thread instead, which valgrind 3.19 does not survive.
 func awaited<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
   let isDone = DispatchSemaphore(value: 0)
-  let result = Guarded<Result<Value, any Error>?>(nil)
+  let result = LockedValue<Result<Value, any Error>?>(nil)
   Task.detached {
     let outcome: Result<Value, any Error>
     do { outcome = .success(try await body()) } catch { outcome = .failure(error) }

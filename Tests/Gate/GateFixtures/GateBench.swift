@@ -26,7 +26,7 @@ public struct GateBench: Sendable {
   public init(
     apps: [AppPolicy]? = nil, enforcement: Gate.Enforcement = .enforce, window: CounterWindow = .none,
     certificates: ClientCertificateRule? = ClientCertificateRule(), registry: (any KeyRegistry)? = nil,
-    lane: RegistrationLane = RegistrationLane(width: 1), stopwatch: Stopwatch = .none
+    limiter: VerificationLimiter = VerificationLimiter(width: 1), stopwatch: Stopwatch = .none
   ) throws {
     clock = ManualClock()
     folder = try TemporaryFolder()
@@ -38,21 +38,21 @@ public struct GateBench: Sendable {
     let registry = registry ?? store
     registrar = Registrar(
       apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: registry,
-      lane: lane, clock: clock.wallClock)
+      limiter: limiter, clock: clock.wallClock)
     let assertions = try AssertionRule(
       apps: apps, challenges: challenges, registry: registry, window: window, stopwatch: stopwatch)
     let rules: [(any AdmissionRule)?] = [assertions, certificates]
     gate = Gate(rules: rules.compactMap { $0 }, enforcement: enforcement, clock: clock.wallClock)
   }
 
-  private static func served(_ apps: [AppPolicy]?) throws -> ServedApps {
+  private static func served(_ apps: [AppPolicy]?) throws -> AllowedApps {
     guard let appID = AppID(appID),
-      let served = ServedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])
+      let served = AllowedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])
     else { throw FixtureFault.unexpected }
     return served
   }
 
-  private static func verifier(for apps: ServedApps, trusting authority: TestAuthority) -> AttestationVerifier {
+  private static func verifier(for apps: AllowedApps, trusting authority: TestAuthority) -> AttestationVerifier {
     AttestationVerifier(
       apps: apps.environments, attestationRoots: [authority.attestationRoot.certificate],
       receiptRoots: [authority.receiptRoot.certificate])

@@ -4,9 +4,9 @@ internal import Locking
 
 /// A clock that moves when a test says so.
 public final class ManualClock: Sendable {
-  private let instant: Guarded<Timestamp>
+  private let instant: LockedValue<Timestamp>
 
-  public init(_ instant: Timestamp = Timestamp(seconds: 1_800_000_000)) { self.instant = Guarded(instant) }
+  public init(_ instant: Timestamp = Timestamp(seconds: 1_800_000_000)) { self.instant = LockedValue(instant) }
 
   public var now: Timestamp { instant.withLock { $0 } }
 

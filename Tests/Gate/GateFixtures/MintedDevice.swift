@@ -50,7 +50,7 @@ extension AdmissionClaim {
 
 /// Counts a device's signatures.
 public final class SignCounter: Sendable {
-  private let count = Guarded(UInt32(0))
+  private let count = LockedValue(UInt32(0))
 
   public init() {}
 

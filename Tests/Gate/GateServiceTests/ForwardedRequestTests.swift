@@ -84,7 +84,7 @@ struct ForwardedRequestTests {
   @Test("While it is under way it is listed, and a revocation cuts it off; then it is not")
   func session() async throws {
     let order = try await forward().order
-    let cuts = Guarded(0)
+    let cuts = LockedValue(0)
     order.opened(SessionControl { _, _ in cuts.withLock { $0 += 1 } })
     #expect(service.sessions.records.map(\.keyID) == [device.keyID])
     service.sessions.close(key: device.keyID, .revoked, reason: "the key was revoked")

@@ -162,7 +162,7 @@ extension RefusalCase {
       "a registration while too many are on their way", 503, "overloaded", "Too much to do now: try again later",
       step: "registrations_overloaded"
     ) {
-      let bench = try GateBench(lane: RegistrationLane(width: 1, capacity: 0))
+      let bench = try GateBench(limiter: VerificationLimiter(width: 1, capacity: 0))
       let claim = try bench.device().registration(over: bench.nonce(), at: bench.clock.now)
       return (try ServiceBench(bench), try .registration(claim))
     },

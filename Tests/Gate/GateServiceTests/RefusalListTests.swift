@@ -7,7 +7,7 @@ import Transport
 @testable import GateService
 
 /// Every code that a client can be told.
-private let codes = Set(Denial.Code.allCases.map(\.rawValue) + Refusal.Code.allCases.map(\.rawValue))
+private let codes = Set(Denial.Code.allCases.map(\.rawValue) + RequestRefusal.Code.allCases.map(\.rawValue))
 
 @Suite("The guide to troubleshooting")
 struct TroubleshootingTests {
@@ -48,7 +48,8 @@ struct TroubleshootingTests {
 struct RefusalListTests {
   /// The codes in the article's table, each with the statuses of its row.
   private static func rows() throws -> [String: [Int]] {
-    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n").drop { $0 != "| status | codes | |" }
+    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n")
+      .drop { $0 != "| status | codes | |" }
       .dropFirst(2)
     var rows: [String: [Int]] = [:]
     for line in lines.prefix(while: { $0.hasPrefix("|") }) {
@@ -68,7 +69,7 @@ struct RefusalListTests {
   @Test(
     "has each other refusal with its status",
     arguments: [
-      Refusal.malformedRegistration(.notJSON), .foreignOrigin, .notFound, .methodNotAllowed(allowed: "GET"),
+      RequestRefusal.malformedRegistration(.notJSON), .foreignOrigin, .notFound, .methodNotAllowed(allowed: "GET"),
       .upgradeRequired, .malformedRequest(.malformedHead(rule: "")), .malformedRequest(.headTooLarge(rule: "")),
       .malformedRequest(.bodyTooLarge(limit: 1)), .malformedRequest(.malformedBody(rule: "")),
       .malformedRequest(.malformedUpgrade(rule: "")), .malformedRequest(.unsupportedWebSocketVersion),
@@ -76,7 +77,7 @@ struct RefusalListTests {
       .rateLimited(.challengesPerAddress, wait: .seconds(1)),
       .tooManySessions(limit: 1),
     ])
-  func refusals(_ refusal: Refusal) throws {
+  func refusals(_ refusal: RequestRefusal) throws {
     let answer = refusal.answer
     #expect(try Self.rows()[answer.code]?.contains(answer.status) == true)
   }

@@ -26,7 +26,7 @@ struct RevocationTests {
 
   /// What a session was told.
   private final class Ear: Sendable {
-    let closes = Guarded<[CloseCode]>([])
+    let closes = LockedValue<[CloseCode]>([])
     var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
     var heard: [CloseCode] { closes.withLock { $0 } }
 
@@ -36,7 +36,7 @@ struct RevocationTests {
     }
   }
 
-  private func order(of device: MintedDevice, _ count: UInt32) async throws -> any RelayOrder {
+  private func order(of device: MintedDevice, _ count: UInt32) async throws -> any RelayPlan {
     try await service.order(for: .upgrade(device.fields(over: bench.nonce(), count: count)))
   }
 
@@ -80,19 +80,19 @@ struct RevocationTests {
   @Test("A change that is noted between an admission and its entry has the key looked up again")
   func suspects() async throws {
     let device = try await bench.registeredDevice()
-    let ticket = service.sessions.ticket()
+    let revocationEpoch = service.sessions.revocationEpoch()
     let admission = try await bench.gate.admit(
       device.claim(over: bench.nonce(), count: 1))
     #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
     try await response.respond(to: .key(device.keyID))
     let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
-    let session = try #require(service.sessions.add(record, since: ticket, atMost: 2))
+    let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 2))
     let ear = Ear()
     session.opened(ear.control)
     var suspects = service.sessions.recheck.makeAsyncIterator()
     #expect(await suspects.next() == device.keyID)
     // One that asks later is none.
-    let later = try #require(service.sessions.add(record, since: service.sessions.ticket(), atMost: 2))
+    let later = try #require(service.sessions.add(record, since: service.sessions.revocationEpoch(), atMost: 2))
     #expect(service.sessions.records.count == 2)
     later.end()
     session.end()
@@ -134,12 +134,12 @@ struct RevocationTests {
       // One session that is open when the key is revoked, and one that is let in at that moment.
       let (open, ear) = (try await order(of: device, count), Ear())
       open.opened(ear.control)
-      let (ticket, late) = (service.sessions.ticket(), Ear())
+      let (revocationEpoch, late) = (service.sessions.revocationEpoch(), Ear())
       let admission = try await bench.gate.admit(device.claim(over: bench.nonce(), count: count + 1))
       #expect(try await bench.store.revoke(device.keyID, at: bench.clock.now))
       try await ear.wait(for: .revoked)
       let record = SessionRecord(id: "x", admission: admission, address: ServiceBench.peer.address, route: "/")
-      let session = try #require(service.sessions.add(record, since: ticket, atMost: 5))
+      let session = try #require(service.sessions.add(record, since: revocationEpoch, atMost: 5))
       session.opened(late.control)
       try await late.wait(for: .revoked)
       open.closed(

@@ -50,7 +50,7 @@ struct ServiceBench: Sendable {
   /// The disposition of `request`, if it is there when the call returns, as it is if nothing had to be waited for.
   func dispositionAtOnce(of request: Request, by responder: GateResponder? = nil) -> Disposition? {
     let responder = responder ?? self.responder
-    let disposition = Guarded<Disposition?>(nil)
+    let disposition = LockedValue<Disposition?>(nil)
     Task.immediate {
       let answer = await responder.respond(to: request, from: Self.peer)
       disposition.withLock { $0 = answer }
@@ -65,13 +65,13 @@ struct ServiceBench: Sendable {
     return response
   }
 
-  func order(for request: Request, from peer: Peer = ServiceBench.peer) async throws -> any RelayOrder {
+  func order(for request: Request, from peer: Peer = ServiceBench.peer) async throws -> any RelayPlan {
     try await relay(for: request, from: peer).order
   }
 
   func relay(
     for request: Request, from peer: Peer = ServiceBench.peer
-  ) async throws -> (order: any RelayOrder, head: [UInt8]) {
+  ) async throws -> (order: any RelayPlan, head: [UInt8]) {
     switch await disposition(of: request, from: peer) {
     case .relay(let order, let head): return (order, head)
     case .respond(let response): throw Unexpected.refused(String(decoding: response.body, as: UTF8.self))

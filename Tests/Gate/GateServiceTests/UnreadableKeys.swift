@@ -8,9 +8,9 @@ import SQLiteStore
 final class UnreadableKeys: KeyRegistry, KeyCatalog {
   private let store: SQLiteStore
   /// What reading a record comes to.
-  let recordFault = Guarded<StoreError?>(nil)
+  let recordFault = LockedValue<StoreError?>(nil)
   /// What a change that was made is answered with.
-  let changeFault = Guarded<StoreError?>(nil)
+  let changeFault = LockedValue<StoreError?>(nil)
 
   init(_ store: SQLiteStore) { self.store = store }
 

@@ -19,13 +19,13 @@ struct UpstreamTests {
     device = try await bench.registeredDevice()
   }
 
-  private func order(_ headers: [(String, String)] = [], query: String = "") async throws -> any RelayOrder {
+  private func order(_ headers: [(String, String)] = [], query: String = "") async throws -> any RelayPlan {
     try await relay(headers, query: query).order
   }
 
   private func relay(
     _ headers: [(String, String)], query: String
-  ) async throws -> (order: any RelayOrder, head: [UInt8]) {
+  ) async throws -> (order: any RelayPlan, head: [UInt8]) {
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
     return try await service.relay(for: .upgrade(headers + proof, query: query))
   }

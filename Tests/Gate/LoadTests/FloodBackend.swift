@@ -18,7 +18,7 @@ final class FloodBackend: Sendable {
   private let listener: Int32
   private let bodies: [[UInt8]]
   private let digests: [[UInt8]]
-  private let sent = Guarded(0)
+  private let sent = LockedValue(0)
 
   init() throws {
     bodies = (0..<Self.messageCount).map { _ in SecureRandom.bytes(Self.messageSize - Self.tagSize) }

@@ -31,7 +31,7 @@ struct RegistrationFloodTests {
         try await Visitor(to: gate).register(phone)
         let body = try Self.body(of: garbage, for: gate)
         let isOver = Watched(false)
-        let refusals = Guarded<[String: Int]>([:])
+        let refusals = LockedValue<[String: Int]>([:])
         try figures.forgetPeak()
         let before = try figures.memory
         async let attackers: [Void] = gather(8, workers: 8) { _ in

@@ -19,8 +19,9 @@ private enum NumberedMessage {
 
 @Suite("A drain while everybody talks", .serialized, .timeLimit(.minutes(5)))
 struct DrainStreamTests {
-  /// A backend that streams numbered messages to each socket, and checks those that it gets. It ends at the gate's Close and
-  /// writes, for each socket, the request's id, the bytes of frames and the messages before that, and what was wrong.
+  /// A backend that streams numbered messages to each socket, and checks those that it gets. It ends at the gate's
+  /// Close and writes, for each socket, the request's id, the bytes of frames and the messages before that, and what
+  /// was wrong.
   private static let backend = """
     import base64, hashlib, json, socket, struct, threading, time
     def payload(n): return struct.pack(">Q", n) + bytes([n & 255]) * (n * 131 % 5000)

@@ -13,7 +13,7 @@ private struct UpgradeBench: Sendable {
   let gate: GateProcess
   let visitor: Visitor
   /// Successors are no children of the test; they are ended by number.
-  let successors = Guarded<[pid_t]>([])
+  let successors = LockedValue<[pid_t]>([])
   var config: [String] { ["-c", gate.folder.path + "/gate.yaml"] }
   let link: String
   var socket: String { gate.folder.path + "/admin.sock" }
@@ -78,7 +78,7 @@ private struct UpgradeBench: Sendable {
 struct UpgradeTests {
   /// Connects, asks and goes, again and again, until `isOver`; the faults.
   private func visits(
-    _ bench: UpgradeBench, until isOver: Guarded<Bool>
+    _ bench: UpgradeBench, until isOver: LockedValue<Bool>
   ) async -> (count: Int, faults: [String]) {
     await withTaskGroup(of: (Int, [String]).self) { group in
       for _ in 0..<4 {
@@ -99,7 +99,7 @@ struct UpgradeTests {
   func refusesNobody() async throws {
     try await UpgradeBench.serving { bench in
       let old = try await bench.visitor.open()
-      let isOver = Guarded(false)
+      let isOver = LockedValue(false)
       async let visits = visits(bench, until: isOver)
       var processes: [pid_t] = []
       for _ in 0..<3 { processes.append(try await bench.upgrade()) }

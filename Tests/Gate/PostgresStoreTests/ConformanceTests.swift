@@ -6,8 +6,8 @@ import Testing
 
 @Suite("The PostgreSQL store keeps the laws of every store")
 struct ConformanceTests {
-  @Test("Law", arguments: StoreLaw.all)
-  func law(_ law: StoreLaw) async throws {
+  @Test("Law", arguments: StoreInvariant.all)
+  func law(_ law: StoreInvariant) async throws {
     let store = PostgresStore(try ConnectionParameters(url: await PostgresServer.shared().newURL()))
     try await law.check(store)
     await store.close()

@@ -79,7 +79,7 @@ struct FaultTests {
   func migrationRace() async throws {
     let url = try await PostgresServer.shared().newURL()
     let stores = try (0..<20).map { _ in try Self.store(at: url) }
-    let answers = try await StoreLaw.tally(20) { number in
+    let answers = try await StoreInvariant.tally(20) { number in
       try await stores[number].register(Specimen.registration())
     }
     #expect(answers == [.inserted: 20])
@@ -225,7 +225,7 @@ struct FaultTests {
     for round in UInt32(0)..<10 {
       let nonces = (0..<40).map { _ in Specimen.nonce() }
       // Each nonce is brought by two keys to two gates, in opposite orders.
-      let answers = try await StoreLaw.tally(160) { number in
+      let answers = try await StoreInvariant.tally(160) { number in
         let (gate, index) = (number % 2, number / 2 % 40)
         let key = all[gate == 0 ? index : 39 - index]
         let nonce = nonces[(index * 7 + number / 80) % 40]

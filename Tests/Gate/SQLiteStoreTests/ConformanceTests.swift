@@ -5,8 +5,8 @@ import Testing
 
 @Suite("The SQLite store keeps the laws of every store")
 struct ConformanceTests {
-  @Test("Law", arguments: StoreLaw.all)
-  func law(_ law: StoreLaw) async throws {
+  @Test("Law", arguments: StoreInvariant.all)
+  func law(_ law: StoreInvariant) async throws {
     let folder = try TemporaryFolder()
     let store = SQLiteStore(path: folder.file("state.db"))
     try await law.check(store)

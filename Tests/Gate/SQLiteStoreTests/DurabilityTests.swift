@@ -63,8 +63,8 @@ struct DurabilityTests {
     _ = try await store.register(registration)
     let counter = CommitCounter()
     try await store.writes.run { $0.add(transactionObserver: counter, extent: .databaseLifetime) }
-    let hold = await LaneHold(store.writes)
-    async let answers = StoreLaw.tally(100) { [store] number in
+    let hold = await QueueHold(store.writes)
+    async let answers = StoreInvariant.tally(100) { [store] number in
       try await store.admit(Specimen.use(of: registration.key, UInt32(number) + 1, window: 63))
     }
     await hold.release(behind: 100)
@@ -75,7 +75,7 @@ struct DurabilityTests {
 }
 
 private final class CommitCounter: TransactionObserver, @unchecked Sendable {
-  // Guarded by the database's own queue, and read when that is at rest.
+  // LockedValue by the database's own queue, and read when that is at rest.
   private(set) var commits = 0
 
   func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }

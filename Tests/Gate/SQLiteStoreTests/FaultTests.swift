@@ -56,7 +56,7 @@ struct FaultTests {
     }
     // Of an earlier restore: it belongs to what was kept then.
     try Data("of another file".utf8).write(to: URL(fileURLWithPath: path + ".replaced-wal"))
-    let kept = try SQLiteArchive(path: path, busyTimeout: 0.05).replace(with: NewBeginning(at: Specimen.now)) { _ in }
+    let kept = try SQLiteArchive(path: path, busyTimeout: 0.05).replace(with: ArchiveHeader(at: Specimen.now)) { _ in }
     #expect(kept == path + ".replaced")
     #expect(FileManager.default.fileExists(atPath: path + ".replaced-wal") == isRead)
     let copy = try DatabaseQueue(path: path + ".replaced")
@@ -168,8 +168,8 @@ struct FaultTests {
 
   @Test("A job that breaks a rule of the schema fails alone in its batch")
   func culpritAlone() async throws {
-    let hold = await LaneHold(store.writes)
-    async let good = StoreLaw.tally(20) { [store] _ in try await store.register(Specimen.registration()) }
+    let hold = await QueueHold(store.writes)
+    async let good = StoreInvariant.tally(20) { [store] _ in try await store.register(Specimen.registration()) }
     let bad = Task { [store] in
       try await store.writes.run { try $0.execute(sql: "INSERT INTO nonce_watermark VALUES (2, 0)") }
     }
@@ -183,7 +183,7 @@ struct FaultTests {
     try await store.open()
     let registration = Specimen.registration()
     _ = await register(registration)
-    let hold = await LaneHold(store.writes)
+    let hold = await QueueHold(store.writes)
     await #expect(throws: StoreError.self) {
       try await store.reads.run { _ in throw DatabaseError(resultCode: .SQLITE_IOERR) }
     }
@@ -195,8 +195,8 @@ struct FaultTests {
     #expect(try isLocked())
   }
 
-  /// Whether another process would find SQLite's lock of those who have the file open, which keeps its log. That is asked
-  /// by a descriptor that stays open, as closing it would lift the lock.
+  /// Whether another process would find SQLite's lock of those who have the file open, which keeps its log. That is
+  /// asked by a descriptor that stays open, as closing it would lift the lock.
   private func isLocked() throws -> Bool {
     let descriptor = open(store.path, O_RDWR | O_CLOEXEC)
     try #require(descriptor >= 0)
@@ -224,8 +224,8 @@ struct FaultTests {
   func overload() async throws {
     let store = SQLiteStore(path: folder.file("small.db"), mostWaiting: 3)
     try await store.open()
-    let hold = await LaneHold(store.writes)
-    async let waiting = StoreLaw.tally(3) { _ in try await store.register(Specimen.registration()) }
+    let hold = await QueueHold(store.writes)
+    async let waiting = StoreInvariant.tally(3) { _ in try await store.register(Specimen.registration()) }
     while store.writes.countOfWaiting < 3 { await Task.yield() }
     await #expect(throws: StoreError.overloaded) { try await store.register(Specimen.registration()) }
     await hold.release(behind: 3)

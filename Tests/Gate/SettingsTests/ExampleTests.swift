@@ -55,7 +55,8 @@ struct ExampleTests {
   }
 
   @Test(
-    "The keys in the operators' article are some of the table's, as the table has them and in its order, with every required one")
+    "The keys in the operators' article are some of the table's, as the table has them and in its order, with every required one"
+  )
   func reference() throws {
     let readme = try ProjectFile.text("Sources/Gate/Settings/Settings.docc/CommonSettings.md")
     let lines = readme.split(separator: "\n").map(String.init)

@@ -232,7 +232,7 @@ struct LayerTests {
     ])
   func stateFolder(_ environment: [String: String], _ isRoot: Bool, _ expected: String) throws {
     var entries = Entries()
-    Completion.addStore(to: &entries, environment: environment, isRoot: isRoot)
+    DefaultResolution.addStore(to: &entries, environment: environment, isRoot: isRoot)
     #expect(entries.values[.root["store"]["url"]]?.text == "sqlite://\(expected)")
   }
 }

@@ -51,11 +51,11 @@ struct TableTests {
       ("", "ab", 2), ("ab", "", 2), ("kitten", "sitting", 3),
     ])
   func distance(_ first: String, _ second: String, _ expected: Int) {
-    #expect(Spelling.distance(first, second) == expected)
+    #expect(Suggestions.distance(first, second) == expected)
   }
 
   @Test("A word that is far from everything gets no suggestion")
   func noSuggestion() {
-    #expect(Spelling.nearest(to: "abc", in: ["xyz", "port"]) == nil)
+    #expect(Suggestions.nearest(to: "abc", in: ["xyz", "port"]) == nil)
   }
 }

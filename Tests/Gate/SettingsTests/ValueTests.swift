@@ -17,7 +17,7 @@ struct ValueTests {
   @Test(
     "What is not a time is refused", arguments: ["", "s", "60", "-1s", "1 s", "1S", "1h30m", "1e3s", "١s", "60sec"])
   func notDurations(_ text: String) {
-    #expect(throws: Misfit.self) { try Kind<Duration>.duration(0...86_400_000).read(text) }
+    #expect(throws: InvalidSetting.self) { try Kind<Duration>.duration(0...86_400_000).read(text) }
   }
 
   @Test(
@@ -33,7 +33,7 @@ struct ValueTests {
     "What is not a size is refused",
     arguments: ["", "MiB", "1MB", "1 MiB", "1.5MiB", "-1", "1TiB", "9223372036854775807GiB"])
   func notSizes(_ text: String) {
-    #expect(throws: Misfit.self) { try Kind<Int>.size(1024...1 << 30).read(text) }
+    #expect(throws: InvalidSetting.self) { try Kind<Int>.size(1024...1 << 30).read(text) }
   }
 
   @Test(
@@ -62,7 +62,7 @@ struct ValueTests {
       "unix:/" + String(repeating: "x", count: 107), "ws://" + String(repeating: "x", count: 64),
     ])
   func notUpstreams(_ text: String) {
-    #expect(throws: Misfit.self) { try Kind<UpstreamAddress>.upstream.read(text) }
+    #expect(throws: InvalidSetting.self) { try Kind<UpstreamAddress>.upstream.read(text) }
   }
 
   @Test(
@@ -75,7 +75,7 @@ struct ValueTests {
     "What is not an address is refused",
     arguments: ["", "*", "127.1", "1.2.3.4.5", "256.1.1.1", ":::", "fe80::1%eth0", "host"])
   func notAddresses(_ text: String) {
-    #expect(throws: Misfit.self) { try Kind<String>.address.read(text) }
+    #expect(throws: InvalidSetting.self) { try Kind<String>.address.read(text) }
   }
 
   @Test(
@@ -91,12 +91,12 @@ struct ValueTests {
       "/.well-known/sallyport", "/a\\b", "/a*",
     ])
   func notRoutes(_ text: String) {
-    #expect(throws: Misfit.self) { try Kind<String>.routePath.read(text) }
+    #expect(throws: InvalidSetting.self) { try Kind<String>.routePath.read(text) }
   }
 
   @Test("A route as other proxies write it is told how it is written here", arguments: ["/*", "/a/*", "/a*"])
   func wildcards(_ text: String) {
-    let misfit = #expect(throws: Misfit.self) { try Kind<String>.routePath.read(text) }
+    let misfit = #expect(throws: InvalidSetting.self) { try Kind<String>.routePath.read(text) }
     #expect(misfit?.suggestion == (text == "/*" ? "/" : "/a"))
   }
 
@@ -110,8 +110,8 @@ struct ValueTests {
 
   @Test("A reason quotes what was written on one short line")
   func quoting() {
-    #expect(Misfit.quoted("a\nb") == "\"a\\u{a}b\"")
-    #expect(Misfit.quoted(String(repeating: "x", count: 100)).count == 63)
+    #expect(InvalidSetting.quoted("a\nb") == "\"a\\u{a}b\"")
+    #expect(InvalidSetting.quoted(String(repeating: "x", count: 100)).count == 63)
   }
 
   @Test(

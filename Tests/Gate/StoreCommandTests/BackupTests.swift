@@ -100,7 +100,7 @@ struct BackupTests {
         try await Task.sleep(for: .milliseconds(300))
         await gate.close()
       }
-      #expect(try whole.replace(with: NewBeginning(at: .now())) { _ in } == nil)
+      #expect(try whole.replace(with: ArchiveHeader(at: .now())) { _ in } == nil)
       try await closing.value
       let next = try StoreKind.postgres.open(url)
       #expect(try await next.entries(after: nil, limit: 1) == [])

@@ -28,7 +28,7 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
   }
 
-  func whole(_ url: String) throws -> any WholeStore {
+  func whole(_ url: String) throws -> any StoreArchive {
     switch self {
     case .sqlite: SQLiteArchive(path: String(url.dropFirst("sqlite://".count)))
     case .postgres: PostgresArchive(try ConnectionParameters(url: url))

@@ -3,23 +3,23 @@ internal import AttestGate
 internal import ByteCoding
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let admissions = [
-    StoreLaw("An admission moves the counter and notes the time") { store async throws in
+    StoreInvariant("An admission moves the counter and notes the time") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
       let record = try await store.record(of: key.keyID)
       #expect(record?.counter == SignCount(3))
       #expect(record?.lastSeenAt == Specimen.now)
     },
-    StoreLaw("A nonce that registered a key admits nobody") { store async throws in
+    StoreInvariant("A nonce that registered a key admits nobody") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       let use = Specimen.use(of: registration.key, 1, over: registration.request.nonce)
       #expect(try await store.admit(use) == .nonceSpent)
       #expect(try await store.record(of: registration.key.keyID)?.counter == .zero)
     },
-    StoreLaw("A nonce that admitted someone registers no key") { store async throws in
+    StoreInvariant("A nonce that admitted someone registers no key") { store async throws in
       let nonce = Specimen.nonce()
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
@@ -27,7 +27,7 @@ extension StoreLaw {
       #expect(try await store.register(registration) == .nonceSpent)
       #expect(try await store.record(of: registration.key.keyID) == nil)
     },
-    StoreLaw("A nonce admits once, whatever the key and the counter") { store async throws in
+    StoreInvariant("A nonce admits once, whatever the key and the counter") { store async throws in
       let nonce = Specimen.nonce()
       let (first, second) = (try await registeredKey(in: store), try await registeredKey(in: store))
       #expect(try await store.admit(Specimen.use(of: first, 1, over: nonce)) == .admitted)
@@ -35,12 +35,12 @@ extension StoreLaw {
       #expect(try await store.admit(Specimen.use(of: second, 1, over: nonce)) == .nonceSpent)
       #expect(try await store.record(of: second.keyID)?.counter == .zero)
     },
-    StoreLaw("An unknown key is not admitted, and spends nothing") { store async throws in
+    StoreInvariant("An unknown key is not admitted, and spends nothing") { store async throws in
       let nonce = Specimen.nonce()
       #expect(try await store.admit(Specimen.use(of: Specimen.key(), 1, over: nonce)) == .unknownKey)
       #expect(try await store.register(Specimen.registration(over: nonce)) == .inserted)
     },
-    StoreLaw("A revoked key is not admitted and spends nothing; restored, it is") { store async throws in
+    StoreInvariant("A revoked key is not admitted and spends nothing; restored, it is") { store async throws in
       let key = try await registeredKey(in: store)
       let nonce = Specimen.nonce()
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
@@ -49,13 +49,13 @@ extension StoreLaw {
       #expect(try await store.restore(key.keyID))
       #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
     },
-    StoreLaw("Revoking again keeps the first date") { store async throws in
+    StoreInvariant("Revoking again keeps the first date") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
       #expect(try await store.revoke(key.keyID, at: Specimen.now.advanced(by: .seconds(9))))
       #expect(try await store.record(of: key.keyID)?.revokedAt == Specimen.now)
     },
-    StoreLaw("A key that was never registered is neither revoked nor restored") { store async throws in
+    StoreInvariant("A key that was never registered is neither revoked nor restored") { store async throws in
       #expect(try await !store.revoke(Specimen.key().keyID, at: Specimen.now))
       #expect(try await !store.restore(Specimen.key().keyID))
     },

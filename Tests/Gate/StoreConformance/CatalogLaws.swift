@@ -3,25 +3,25 @@ internal import AttestGate
 internal import ByteCoding
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let catalog = [
-    StoreLaw("Pages list every key once, in the order of the ids, whatever their size") { store async throws in
+    StoreInvariant("Pages list every key once, in the order of the ids, whatever their size") { store async throws in
       let ids = try await registeredKeys(23, in: store).map(\.keyID)
       for limit in [1, 7, 23, 100] {
         #expect(try await list(.all, in: store, limit: limit) == sorted(ids), "limit \(limit)")
       }
     },
-    StoreLaw("An empty store has one page, without keys and without a next one") { store async throws in
+    StoreInvariant("An empty store has one page, without keys and without a next one") { store async throws in
       #expect(try await store.keys(.all, after: nil, limit: 10) == KeyPage([], next: nil))
     },
-    StoreLaw("The keys are counted") { store async throws in
+    StoreInvariant("The keys are counted") { store async throws in
       #expect(try await store.count() == 0)
       let keys = try await registeredKeys(3, in: store)
       #expect(try await store.count() == 3)
       #expect(try await store.remove([keys[1].keyID], unusedSince: nil) == 1)
       #expect(try await store.count() == 2)
     },
-    StoreLaw("A selection picks by app, environment and revocation, and by all at once") { store async throws in
+    StoreInvariant("A selection picks by app, environment and revocation, and by all at once") { store async throws in
       let (one, two) = ("AAABBBCCC1.com.example.one", "AAABBBCCC1.com.example.two")
       let keys = [Specimen.key(of: one), Specimen.key(of: one, in: .development), Specimen.key(of: two)]
       for key in keys { _ = try await store.register(Specimen.registration(of: key)) }
@@ -34,7 +34,8 @@ extension StoreLaw {
       let selection = KeySelection(appID: AppID(one), environment: .production, isRevoked: false)
       #expect(try await picked(selection) == [])
     },
-    StoreLaw("A key is unused since what lies behind both its registration and its last use") { store async throws in
+    StoreInvariant("A key is unused since what lies behind both its registration and its last use") {
+      store async throws in
       let used = try await registeredKey(in: store)
       let idle = try await registeredKey(in: store)
       #expect(
@@ -46,7 +47,7 @@ extension StoreLaw {
       #expect(try await list(unused(1), in: store, limit: 9) == [idle.keyID])
       #expect(try await list(unused(61), in: store, limit: 9) == sorted([used.keyID, idle.keyID]))
     },
-    StoreLaw("Once a nonce was spent a time is known that has come, and a gate's clock does not move it on") {
+    StoreInvariant("Once a nonce was spent a time is known that has come, and a gate's clock does not move it on") {
       store async throws in
       _ = try await registeredKey(in: store)
       let known = try #require(try await store.latestKnownTime())
@@ -57,7 +58,7 @@ extension StoreLaw {
       let later = try #require(try await store.latestKnownTime())
       #expect(later >= known && later <= known.advanced(by: .seconds(60)))
     },
-    StoreLaw("A key is found by its hash, and by the beginning of it") { store async throws in
+    StoreInvariant("A key is found by its hash, and by the beginning of it") { store async throws in
       let key = try await registeredKeys(5, in: store)[2]
       let hash = KeyHash(of: key.keyID)
       #expect(try await store.keys(hashPrefix: hash.text, limit: 9).map(\.key) == [key])
@@ -66,7 +67,7 @@ extension StoreLaw {
       #expect(try await store.keys(hashPrefix: "", limit: 2).count == 2)
       #expect(try await store.keys(hashPrefix: hash.text + "A", limit: 9) == [])
     },
-    StoreLaw("A removed key is as one that was never registered; others stay") { store async throws in
+    StoreInvariant("A removed key is as one that was never registered; others stay") { store async throws in
       let keys = try await registeredKeys(3, in: store)
       let stranger = Specimen.key().keyID
       #expect(try await store.remove([keys[0].keyID, stranger, keys[2].keyID], unusedSince: nil) == 2)
@@ -76,21 +77,21 @@ extension StoreLaw {
       #expect(try await store.admit(Specimen.use(of: keys[1], 1)) == .admitted)
       #expect(try await store.register(Specimen.registration(of: keys[0])) == .inserted)
     },
-    StoreLaw("A key that was used since stays, although it was listed as unused") { store async throws in
+    StoreInvariant("A key that was used since stays, although it was listed as unused") { store async throws in
       let (used, idle) = (try await registeredKey(in: store), try await registeredKey(in: store))
       let instant = Specimen.now.advanced(by: .seconds(10))
       #expect(try await store.admit(Specimen.use(of: used, 1, at: instant)) == .admitted)
       #expect(try await store.remove([used.keyID, idle.keyID], unusedSince: instant) == 1)
       #expect(try await store.record(of: used.keyID) != nil)
     },
-    StoreLaw("Nothing is found amiss in what is in order") { store async throws in
+    StoreInvariant("Nothing is found amiss in what is in order") { store async throws in
       _ = try await registeredKeys(3, in: store)
       #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
     },
   ]
 
   static let copies = [
-    StoreLaw("A copy of a key is the key: counters, window, dates and receipt") { store async throws in
+    StoreInvariant("A copy of a key is the key: counters, window, dates and receipt") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .admitted)
@@ -105,19 +106,19 @@ extension StoreLaw {
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .counterReplayed(stored: SignCount(10)))
       #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
     },
-    StoreLaw("Entries come in pages, in the order of the ids") { store async throws in
+    StoreInvariant("Entries come in pages, in the order of the ids") { store async throws in
       let ids = try await registeredKeys(5, in: store).map(\.keyID)
       let first = try await store.entries(after: nil, limit: 3).map(\.record.key.keyID)
       let second = try await store.entries(after: first.last, limit: 3).map(\.record.key.keyID)
       #expect(first + second == sorted(ids))
     },
-    StoreLaw("Merging again changes nothing") { store async throws in
+    StoreInvariant("Merging again changes nothing") { store async throws in
       _ = try await registeredKeys(4, in: store)
       let entries = try await store.entries(after: nil, limit: 10)
       #expect(try await store.merge(entries) == 0)
       #expect(try await store.entries(after: nil, limit: 10) == entries)
     },
-    StoreLaw("An old copy takes nothing back: neither a counter nor a revocation") { store async throws in
+    StoreInvariant("An old copy takes nothing back: neither a counter nor a revocation") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
       let old = try await store.entries(after: nil, limit: 10)
@@ -128,7 +129,7 @@ extension StoreLaw {
       #expect(try await store.restore(key.keyID))
       #expect(try await store.admit(Specimen.use(of: key, 7, window: 63)) == .counterReplayed(stored: SignCount(7)))
     },
-    StoreLaw("A newer copy brings its counter, and nothing behind it is good") { store async throws in
+    StoreInvariant("A newer copy brings its counter, and nothing behind it is good") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
       let newer = try await store.entries(after: nil, limit: 10)

@@ -4,16 +4,17 @@ internal import ByteCoding
 internal import TestSupport
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let changes = [
-    StoreLaw("Who begins to read is told that everything may have changed, and nothing twice") { store async throws in
+    StoreInvariant("Who begins to read is told that everything may have changed, and nothing twice") {
+      store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
       let first = try await store.changes(after: nil)
       #expect(first.changes == [.everything])
       #expect(try await store.changes(after: first.position) == Changes([], upTo: first.position))
     },
-    StoreLaw("Revoking, restoring, removing and a new ring are told, in their order") { store async throws in
+    StoreInvariant("Revoking, restoring, removing and a new ring are told, in their order") { store async throws in
       let keys = try await registeredKeys(3, in: store)
       _ = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
@@ -25,7 +26,7 @@ extension StoreLaw {
       #expect(news.changes == [.key(keys[0].keyID), .key(keys[0].keyID), .sharedKeys, .key(keys[1].keyID)])
       #expect(try await store.changes(after: news.position).changes == [])
     },
-    StoreLaw("What changes nothing, and what happens at every socket, is not told") { store async throws in
+    StoreInvariant("What changes nothing, and what happens at every socket, is not told") { store async throws in
       let key = try await registeredKey(in: store)
       let ring = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
@@ -38,7 +39,7 @@ extension StoreLaw {
       _ = try await store.register(Specimen.registration())
       #expect(try await store.changes(after: start) == Changes([], upTo: start))
     },
-    StoreLaw("A revocation that a copy brings is told") { store async throws in
+    StoreInvariant("A revocation that a copy brings is told") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
       let revoked = try await store.entries(after: nil, limit: 1)
@@ -47,12 +48,13 @@ extension StoreLaw {
       _ = try await store.merge(revoked)
       #expect(try await store.changes(after: start).changes == [.key(key.keyID)])
     },
-    StoreLaw("Who is ahead of the store reads another one than before: everything may have changed") {
+    StoreInvariant("Who is ahead of the store reads another one than before: everything may have changed") {
       store async throws in
       let ahead = ChangePosition(try await store.changes(after: nil).position.value + 7)
       #expect(try await store.changes(after: ahead).changes == [.everything])
     },
-    StoreLaw("Who reads while 60 keys are revoked at once misses none and gets none twice") { store async throws in
+    StoreInvariant("Who reads while 60 keys are revoked at once misses none and gets none twice") {
+      store async throws in
       let keys = try await registeredKeys(60, in: store)
       let start = try await store.changes(after: nil).position
       async let heard = read(60, from: start, in: store)
@@ -61,7 +63,7 @@ extension StoreLaw {
       #expect(try await heard.count == 60)
       #expect(Set(try await heard) == Set(keys.map { .key($0.keyID) }))
     },
-    StoreLaw("A notice comes with a change") { store async throws in
+    StoreInvariant("A notice comes with a change") { store async throws in
       let key = try await registeredKey(in: store)
       var position = try await store.changes(after: nil).position
       let notices = store.notices()
@@ -90,7 +92,9 @@ extension StoreLaw {
   }
 
   static let everythingAtOnce = [
-    StoreLaw("Of everything at once: no nonce and no counter is taken twice, and nothing that was answered is lost") {
+    StoreInvariant(
+      "Of everything at once: no nonce and no counter is taken twice, and nothing that was answered is lost"
+    ) {
       store async throws in
       let keys = try await registeredKeys(6, in: store)
       let nonces = (0..<200).map { _ in Specimen.nonce() }

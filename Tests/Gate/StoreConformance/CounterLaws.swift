@@ -4,9 +4,9 @@ internal import ByteCoding
 internal import TestSupport
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let counters = [
-    StoreLaw("Without a window each counter exceeds the last; gaps are normal, 0 counts as used") {
+    StoreInvariant("Without a window each counter exceeds the last; gaps are normal, 0 counts as used") {
       store async throws in
       let key = try await registeredKey(in: store)
       let steps: [(counter: UInt32, stored: UInt32?)] = [
@@ -17,7 +17,7 @@ extension StoreLaw {
         #expect(try await store.admit(Specimen.use(of: key, counter)) == expected, "counter \(counter)")
       }
     },
-    StoreLaw("A replayed counter spends nothing") { store async throws in
+    StoreInvariant("A replayed counter spends nothing") { store async throws in
       let key = try await registeredKey(in: store)
       let nonce = Specimen.nonce()
       #expect(try await store.admit(Specimen.use(of: key, 5)) == .admitted)
@@ -25,7 +25,7 @@ extension StoreLaw {
         try await store.admit(Specimen.use(of: key, 5, over: nonce)) == .counterReplayed(stored: SignCount(5)))
       #expect(try await store.admit(Specimen.use(of: key, 6, over: nonce)) == .admitted)
     },
-    StoreLaw("Within a window each counter is good once, behind it never") { store async throws in
+    StoreInvariant("Within a window each counter is good once, behind it never") { store async throws in
       for window in [0, 1, 2, 8, 31, 62, 63] {
         let key = try await registeredKey(in: store)
         var model = WindowModel(size: window)
@@ -40,7 +40,7 @@ extension StoreLaw {
         #expect(try await store.record(of: key.keyID)?.counter == SignCount(model.greatest))
       }
     },
-    StoreLaw("A window made larger does not open what had left the smaller one") { store async throws in
+    StoreInvariant("A window made larger does not open what had left the smaller one") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 2)) == .admitted)
       for counter: UInt32 in 1...7 {
@@ -49,13 +49,13 @@ extension StoreLaw {
       }
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 63)) == .admitted)
     },
-    StoreLaw("A window made smaller refuses at once what only the larger one allowed") { store async throws in
+    StoreInvariant("A window made smaller refuses at once what only the larger one allowed") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 7, window: 2)) == .counterReplayed(stored: SignCount(10)))
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 2)) == .admitted)
     },
-    StoreLaw("A late counter does not move the greatest one back") { store async throws in
+    StoreInvariant("A late counter does not move the greatest one back") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)

@@ -3,20 +3,20 @@ internal import ByteCoding
 internal import Cryptography
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let identityKeys = [
-    StoreLaw("The first identity key is kept, everyone gets it, and it still signs") { store async throws in
+    StoreInvariant("The first identity key is kept, everyone gets it, and it still signs") { store async throws in
       let first = try IdentityKeyRing.new(at: Specimen.now)
       #expect(try await store.identityKeys(orStoring: first) == first)
       let found = try await store.identityKeys(orStoring: .new(at: Specimen.now))
       #expect(found == first)
       #expect(try found.keys[0].privateKey.pkcs8DER == first.keys[0].privateKey.pkcs8DER)
     },
-    StoreLaw("Of 50 nodes that start at once all get the same identity key") { store async throws in
+    StoreInvariant("Of 50 nodes that start at once all get the same identity key") { store async throws in
       let rings = try await tally(50) { _ in try await store.identityKeys(orStoring: .new(at: Specimen.now)) }
       #expect(rings.count == 1)
     },
-    StoreLaw("A ring of identity keys keeps its order and its dates") { store async throws in
+    StoreInvariant("A ring of identity keys keeps its order and its dates") { store async throws in
       let old = try await store.identityKeys(orStoring: .new(at: Specimen.now))
       let ring = try old.rotated(at: Specimen.now, overlap: .seconds(60))
         .rotated(at: Specimen.now.advanced(by: .seconds(1)), overlap: .seconds(60))
@@ -24,7 +24,7 @@ extension StoreLaw {
       #expect(try await store.replaceIdentityKeys(old, with: ring))
       #expect(try await store.identityKeys(orStoring: .new(at: Specimen.now)) == ring)
     },
-    StoreLaw("Of 20 nodes that rotate the same identity keys at once one does") { store async throws in
+    StoreInvariant("Of 20 nodes that rotate the same identity keys at once one does") { store async throws in
       let old = try await store.identityKeys(orStoring: .new(at: Specimen.now))
       let answers = try await tally(20) { _ in
         let new = try old.rotated(at: Specimen.now, overlap: .seconds(60))
@@ -33,7 +33,7 @@ extension StoreLaw {
       #expect(answers == [true: 1, false: 19])
       #expect(try await store.identityKeys(orStoring: .new(at: Specimen.now)).keys.count == 2)
     },
-    StoreLaw("New identity keys are told, and keys that stay are not") { store async throws in
+    StoreInvariant("New identity keys are told, and keys that stay are not") { store async throws in
       let old = try await store.identityKeys(orStoring: .new(at: Specimen.now))
       let start = try await store.changes(after: nil).position
       let new = try old.rotated(at: Specimen.now, overlap: .seconds(60))

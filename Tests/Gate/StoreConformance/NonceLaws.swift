@@ -3,9 +3,9 @@ internal import AttestGate
 internal import ByteCoding
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let nonces = [
-    StoreLaw("A nonce that was forgotten stays spent, whatever clocks say later") { store async throws in
+    StoreInvariant("A nonce that was forgotten stays spent, whatever clocks say later") { store async throws in
       let key = try await registeredKey(in: store)
       let (first, second) = (Specimen.nonce(), Specimen.nonce())
       #expect(try await store.admit(Specimen.use(of: key, 1, over: first)) == .admitted)
@@ -15,14 +15,14 @@ extension StoreLaw {
       // Issued in the same millisecond: it could be one that was forgotten.
       #expect(try await store.admit(Specimen.use(of: key, 3, over: second)) == .nonceSpent)
     },
-    StoreLaw("A nonce issued after those that were forgotten is good") { store async throws in
+    StoreInvariant("A nonce issued after those that were forgotten is good") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 1)) == .admitted)
       try await store.forgetNonces(issuedBy: Specimen.now)
       let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .milliseconds(1)))
       #expect(try await store.admit(Specimen.use(of: key, 2, over: later)) == .admitted)
     },
-    StoreLaw("Forgetting leaves the younger ones spent, each for itself") { store async throws in
+    StoreInvariant("Forgetting leaves the younger ones spent, each for itself") { store async throws in
       let key = try await registeredKey(in: store)
       let later = Specimen.now.advanced(by: .seconds(1))
       let (spent, fresh) = (Specimen.nonce(issuedAt: later), Specimen.nonce(issuedAt: later))
@@ -31,7 +31,7 @@ extension StoreLaw {
       #expect(try await store.admit(Specimen.use(of: key, 2, over: spent)) == .nonceSpent)
       #expect(try await store.admit(Specimen.use(of: key, 2, over: fresh)) == .admitted)
     },
-    StoreLaw("Forgetting by an earlier instant, or by nothing, takes nothing back") { store async throws in
+    StoreInvariant("Forgetting by an earlier instant, or by nothing, takes nothing back") { store async throws in
       let key = try await registeredKey(in: store)
       let nonce = Specimen.nonce()
       #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
@@ -40,13 +40,13 @@ extension StoreLaw {
         #expect(try await store.admit(Specimen.use(of: key, 2, over: nonce)) == .nonceSpent)
       }
     },
-    StoreLaw("A clock that ran far ahead for a while locks nobody out") { store async throws in
+    StoreInvariant("A clock that ran far ahead for a while locks nobody out") { store async throws in
       let key = try await registeredKey(in: store)
       try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(1_000_000_000)))
       let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(1)))
       #expect(try await store.admit(Specimen.use(of: key, 1, over: later)) == .admitted)
     },
-    StoreLaw("Nonces that were spent and forgotten while a clock ran ahead shut nobody out behind new keys") {
+    StoreInvariant("Nonces that were spent and forgotten while a clock ran ahead shut nobody out behind new keys") {
       store async throws in
       let key = try await registeredKey(in: store)
       let ahead = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(3600)))
@@ -57,7 +57,7 @@ extension StoreLaw {
       #expect(try await store.admit(Specimen.use(of: key, 2, over: later)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 3, over: later)) == .nonceSpent)
     },
-    StoreLaw("The same registration is recognised after its nonce was forgotten") { store async throws in
+    StoreInvariant("The same registration is recognised after its nonce was forgotten") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       try await store.forgetNonces(issuedBy: Specimen.now)
@@ -66,16 +66,16 @@ extension StoreLaw {
   ]
 
   static let challengeKeys = [
-    StoreLaw("The first ring is kept, and everyone gets it") { store async throws in
+    StoreInvariant("The first ring is kept, and everyone gets it") { store async throws in
       let first = ChallengeKeyRing.random()
       #expect(try await store.challengeKeys(orStoring: first) == first)
       #expect(try await store.challengeKeys(orStoring: .random()) == first)
     },
-    StoreLaw("Of 50 nodes that start at once all get the same ring") { store async throws in
+    StoreInvariant("Of 50 nodes that start at once all get the same ring") { store async throws in
       let rings = try await tally(50) { _ in try await store.challengeKeys(orStoring: .random()) }
       #expect(rings.count == 1)
     },
-    StoreLaw("A ring that is put in the place of another keeps its order and its dates") { store async throws in
+    StoreInvariant("A ring that is put in the place of another keeps its order and its dates") { store async throws in
       _ = try await store.challengeKeys(orStoring: .random())
       let ring = ChallengeKeyRing.random()
         .rotated(at: Specimen.now, overlap: .seconds(5), life: .seconds(60))
@@ -84,7 +84,8 @@ extension StoreLaw {
       #expect(ring.keys.count == 3)
       #expect(try await store.challengeKeys(orStoring: .random()) == ring)
     },
-    StoreLaw("Of 20 nodes that rotate the same ring at once one does, and the others see that") { store async throws in
+    StoreInvariant("Of 20 nodes that rotate the same ring at once one does, and the others see that") {
+      store async throws in
       let old = try await store.challengeKeys(orStoring: .random())
       let answers = try await tally(20) { _ in
         let new = old.rotated(at: Specimen.now, overlap: .seconds(5), life: .seconds(60))

@@ -3,9 +3,9 @@ internal import AttestGate
 internal import ByteCoding
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let races = [
-    StoreLaw("Of 50 admissions at once with one nonce, one succeeds; 20 rounds") { store async throws in
+    StoreInvariant("Of 50 admissions at once with one nonce, one succeeds; 20 rounds") { store async throws in
       let key = try await registeredKey(in: store)
       for round in 0..<20 {
         let nonce = Specimen.nonce()
@@ -17,14 +17,14 @@ extension StoreLaw {
         #expect(answers.values.reduce(0, +) == 50)
       }
     },
-    StoreLaw("Of 50 admissions at once with one counter, one succeeds") { store async throws in
+    StoreInvariant("Of 50 admissions at once with one counter, one succeeds") { store async throws in
       for window in [0, 8] {
         let key = try await registeredKey(in: store)
         let answers = try await tally(50) { _ in try await store.admit(Specimen.use(of: key, 9, window: window)) }
         #expect(answers == [.admitted: 1, .counterReplayed(stored: SignCount(9)): 49])
       }
     },
-    StoreLaw("Counters only rise under 200 admissions at once, and the greatest one always gets in") {
+    StoreInvariant("Counters only rise under 200 admissions at once, and the greatest one always gets in") {
       store async throws in
       let key = try await registeredKey(in: store)
       let answers = try await tally(200) { number in
@@ -33,29 +33,29 @@ extension StoreLaw {
       #expect(answers[.admitted, default: 0] >= 1)
       #expect(try await store.record(of: key.keyID)?.counter == SignCount(200))
     },
-    StoreLaw("With a window, 60 admissions at once in any order all get in") { store async throws in
+    StoreInvariant("With a window, 60 admissions at once in any order all get in") { store async throws in
       let key = try await registeredKey(in: store)
       let answers = try await tally(60) { number in
         try await store.admit(Specimen.use(of: key, UInt32(60 - number), window: 63))
       }
       #expect(answers == [.admitted: 60])
     },
-    StoreLaw("Of 50 registrations at once of one key, one succeeds") { store async throws in
+    StoreInvariant("Of 50 registrations at once of one key, one succeeds") { store async throws in
       let key = Specimen.key()
       let answers = try await tally(50) { _ in try await store.register(Specimen.registration(of: key)) }
       #expect(answers == [.inserted: 1, .keyExists: 49])
     },
-    StoreLaw("Of 50 registrations at once with one nonce, one succeeds") { store async throws in
+    StoreInvariant("Of 50 registrations at once with one nonce, one succeeds") { store async throws in
       let nonce = Specimen.nonce()
       let answers = try await tally(50) { _ in try await store.register(Specimen.registration(over: nonce)) }
       #expect(answers == [.inserted: 1, .nonceSpent: 49])
     },
-    StoreLaw("The same request 50 times at once registers one key and refuses nobody") { store async throws in
+    StoreInvariant("The same request 50 times at once registers one key and refuses nobody") { store async throws in
       let registration = Specimen.registration()
       let answers = try await tally(50) { _ in try await store.register(registration) }
       #expect(answers == [.inserted: 1, .sameRequest: 49])
     },
-    StoreLaw("A nonce that registers and admits at once does one of the two") { store async throws in
+    StoreInvariant("A nonce that registers and admits at once does one of the two") { store async throws in
       let key = try await registeredKey(in: store)
       for round in 1...20 {
         let nonce = Specimen.nonce()
@@ -67,7 +67,7 @@ extension StoreLaw {
         #expect(succeeded == [true: 1, false: 1])
       }
     },
-    StoreLaw("A nonce that is forgotten while it is replayed admits nobody a second time; 20 rounds") {
+    StoreInvariant("A nonce that is forgotten while it is replayed admits nobody a second time; 20 rounds") {
       store async throws in
       let key = try await registeredKey(in: store)
       for round in UInt32(0)..<20 {
@@ -82,7 +82,7 @@ extension StoreLaw {
         #expect(admitted == [false: 40], "round \(round)")
       }
     },
-    StoreLaw("Keys do not stand in each other's way") { store async throws in
+    StoreInvariant("Keys do not stand in each other's way") { store async throws in
       var keys: [AttestedKey] = []
       for _ in 0..<50 { keys.append(try await registeredKey(in: store)) }
       let all = keys

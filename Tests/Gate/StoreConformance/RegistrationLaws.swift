@@ -3,9 +3,9 @@ internal import AttestGate
 internal import ByteCoding
 internal import Testing
 
-extension StoreLaw {
+extension StoreInvariant {
   static let registrations = [
-    StoreLaw("What was registered is found again, whole") { store async throws in
+    StoreInvariant("What was registered is found again, whole") { store async throws in
       for key in [Specimen.key(), Specimen.key(category: nil, version: nil)] {
         let registration = Specimen.registration(of: key)
         #expect(try await store.register(registration) == .inserted)
@@ -16,25 +16,25 @@ extension StoreLaw {
         #expect(try await store.receipt(of: key.keyID) == registration.receipt)
       }
     },
-    StoreLaw("A key that was never registered is not found") { store async throws in
+    StoreInvariant("A key that was never registered is not found") { store async throws in
       let key = Specimen.key()
       #expect(try await store.record(of: key.keyID) == nil)
       #expect(try await store.receipt(of: key.keyID) == nil)
     },
-    StoreLaw("The same request again is recognised, and leaves the counter alone") { store async throws in
+    StoreInvariant("The same request again is recognised, and leaves the counter alone") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       #expect(try await store.admit(Specimen.use(of: registration.key, 7)) == .admitted)
       #expect(try await store.register(registration) == .sameRequest)
       #expect(try await store.record(of: registration.key.keyID)?.counter == SignCount(7))
     },
-    StoreLaw("The same request for a key that was revoked since is told apart") { store async throws in
+    StoreInvariant("The same request for a key that was revoked since is told apart") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       #expect(try await store.revoke(registration.key.keyID, at: Specimen.now))
       #expect(try await store.register(registration) == .revoked)
     },
-    StoreLaw("Another request never replaces a key, and spends nothing") { store async throws in
+    StoreInvariant("Another request never replaces a key, and spends nothing") { store async throws in
       let first = Specimen.registration()
       _ = try await store.register(first)
       let nonce = Specimen.nonce()
@@ -43,13 +43,13 @@ extension StoreLaw {
       #expect(try await store.receipt(of: first.key.keyID) == first.receipt)
       #expect(try await store.admit(Specimen.use(of: first.key, 1, over: nonce)) == .admitted)
     },
-    StoreLaw("Another attestation under a spent nonce is not the same request") { store async throws in
+    StoreInvariant("Another attestation under a spent nonce is not the same request") { store async throws in
       let first = Specimen.registration()
       _ = try await store.register(first)
       let second = Specimen.registration(of: first.key, over: first.request.nonce)
       #expect(try await store.register(second) == .nonceSpent)
     },
-    StoreLaw("A nonce that registered one key registers no other") { store async throws in
+    StoreInvariant("A nonce that registered one key registers no other") { store async throws in
       let nonce = Specimen.nonce()
       #expect(try await store.register(Specimen.registration(over: nonce)) == .inserted)
       let second = Specimen.registration(over: nonce)

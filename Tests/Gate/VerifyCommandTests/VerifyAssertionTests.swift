@@ -7,7 +7,7 @@ import Testing
 struct VerifyAssertionTests {
   @Test("An assertion holds after a smaller counter", arguments: [0, 6])
   func holds(_ counter: Int) throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
       ["assertion", "-", "--json"] + specimens.assertionFlags(counter: counter), input: specimens.assertion)
     #expect(transcript.status == 0)
@@ -21,7 +21,7 @@ struct VerifyAssertionTests {
 
   @Test("It does not hold after its own counter, nor after a greater one", arguments: [7, 8, 4_294_967_295])
   func refusesReplay(_ counter: Int) throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
       ["assertion", "-", "--json"] + specimens.assertionFlags(counter: counter), input: specimens.assertion)
     #expect(transcript.status == 1)
@@ -33,7 +33,7 @@ struct VerifyAssertionTests {
 
   @Test("It does not hold for another app, key or hash, nor with a byte changed")
   func breaks() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = specimens.assertionFlags(counter: 0)
     let otherKey = Base64.encode(try P256PrivateKey().publicKey.x963)
     for (flag, value, broken) in [
@@ -58,7 +58,7 @@ struct VerifyAssertionTests {
 struct VerifyReceiptTests {
   @Test("A receipt holds, and its fields are shown")
   func holds() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
       ["receipt", "-", "--json"] + specimens.receiptFlags(in: shell), input: specimens.receipt)
     #expect(transcript.status == 0)
@@ -74,7 +74,7 @@ struct VerifyReceiptTests {
 
   @Test("What nobody said is not compared, and not called good, whatever the receipt's kind")
   func comparesNothing() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let first = try AttestationObject(specimens.attestation).receipt.bytes
     for receipt in [specimens.receipt, first] {
       let transcript = try shell.verify(
@@ -89,7 +89,7 @@ struct VerifyReceiptTests {
 
   @Test("It does not hold for another app or key, after its expiry, nor under Apple's root")
   func breaks() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = try specimens.receiptFlags(in: shell)
     let otherKey = Base64.encode(try P256PrivateKey().publicKey.x963)
     for (flag, value, broken) in [

@@ -16,7 +16,7 @@ struct VerifyAttestationTests {
     "An attestation that holds exits 0, names every step, and says nothing on standard error",
     arguments: SimulatedEnvironment.allCases)
   func holds(_ environment: SimulatedEnvironment) throws {
-    let (shell, specimens) = (try Shell(), try Specimens(environment: environment))
+    let (shell, specimens) = (try Shell(), try Fixtures(environment: environment))
     let file = try shell.file("object.bin", specimens.attestation)
     let flags = try specimens.attestationFlags(in: shell)
     let transcript = try shell.verify(["attestation", file, "--json"] + flags)
@@ -28,7 +28,7 @@ struct VerifyAttestationTests {
     #expect(report.steps.allSatisfy { $0.result == "holds" && !$0.detail.isEmpty })
     #expect(report.fields.environment == environment.rawValue)
     #expect(report.fields.public_key == specimens.publicKey)
-    #expect(report.at == Specimens.instant.description)
+    #expect(report.at == Fixtures.instant.description)
 
     let text = try shell.verify(["attestation", file] + flags)
     #expect(text.status == 0)
@@ -38,7 +38,7 @@ struct VerifyAttestationTests {
 
   @Test("The file may be binary, base64, base64 in lines, or standard input")
   func readsEveryForm() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let base64 = Base64.encode(specimens.attestation)
     let lines = stride(from: 0, to: base64.utf8.count, by: 64).map { String(base64.dropFirst($0).prefix(64)) }
     let forms = [specimens.attestation, Array(base64.utf8), Array(lines.joined(separator: "\r\n").utf8) + [0x0A]]
@@ -51,7 +51,7 @@ struct VerifyAttestationTests {
 
   @Test("A hash of 0 to 64 bytes is taken, as Apple's own sample has 24", arguments: [0, 24, 32, 64])
   func takesHashes(_ count: Int) throws {
-    let (shell, specimens) = (try Shell(), try Specimens(hash: Array(repeating: 5, count: count)))
+    let (shell, specimens) = (try Shell(), try Fixtures(hash: Array(repeating: 5, count: count)))
     let transcript = try shell.verify(
       ["attestation", "-"] + specimens.attestationFlags(in: shell), input: specimens.attestation)
     #expect(transcript.status == 0)
@@ -59,7 +59,7 @@ struct VerifyAttestationTests {
 
   @Test("What does not hold exits 1 and is named, on standard output and on standard error")
   func breaks() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = try specimens.attestationFlags(in: shell)
     let cases: [(flag: String, value: String, broken: [String])] = [
       ("--app-id", "AAABBBCCC1.com.example.app", ["rp_id", "receipt_app_id"]),
@@ -83,7 +83,7 @@ struct VerifyAttestationTests {
 
   @Test("Without the simulated roots nothing that a simulated device made holds")
   func trustsAppleAlone() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = try specimens.attestationFlags(in: shell).prefix(8)
     let transcript = try shell.verify(["attestation", "-", "--json"] + flags, input: specimens.attestation)
     #expect(transcript.status == 1)
@@ -92,7 +92,7 @@ struct VerifyAttestationTests {
 
   @Test("Malformed content exits 1 and not otherwise, and is reported as such")
   func reportsMalformed() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
+    let (shell, specimens) = (try Shell(), try Fixtures())
     let real = specimens.attestation
     let contents: [[UInt8]] = [
       [], [0], Array("no attestation".utf8), Array("QUJD".utf8), real.dropLast(), real + [0],
@@ -111,10 +111,10 @@ struct VerifyAttestationTests {
 
   @Test("An object whose receipt is malformed is reported so, and its format holds")
   func reportsMalformedReceipt() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
-    var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Specimens.appID))
+    let (shell, specimens) = (try Shell(), try Fixtures())
+    var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Fixtures.appID))
     mint.alterations.statement = { $0.receipt = [0x30, 0x00] }
-    let object = try mint.attestation(of: specimens.key, clientDataHash: specimens.hash, at: Specimens.instant)
+    let object = try mint.attestation(of: specimens.key, clientDataHash: specimens.hash, at: Fixtures.instant)
     let transcript = try shell.verify(
       ["attestation", "-", "--json"] + specimens.attestationFlags(in: shell), input: object)
     #expect(transcript.status == 1)
@@ -124,11 +124,11 @@ struct VerifyAttestationTests {
 
   @Test("An object of no known environment has its receipt compared in all else")
   func comparesReceiptWithoutEnvironment() throws {
-    let (shell, specimens) = (try Shell(), try Specimens())
-    var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Specimens.appID))
+    let (shell, specimens) = (try Shell(), try Fixtures())
+    var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Fixtures.appID))
     mint.alterations.authenticatorData = { $0.credential?.aaguid[0] ^= 1 }
     func report() throws -> Report {
-      let object = try mint.attestation(of: specimens.key, clientDataHash: specimens.hash, at: Specimens.instant)
+      let object = try mint.attestation(of: specimens.key, clientDataHash: specimens.hash, at: Fixtures.instant)
       return try shell.verify(
         ["attestation", "-", "--json"] + specimens.attestationFlags(in: shell), input: object
       ).report()

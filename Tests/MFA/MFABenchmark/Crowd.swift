@@ -80,11 +80,11 @@ struct Crowd: Sendable {
     }
   }
 
-  private struct Challenge: Decodable { let challenge: String, challengeId: String }
+  private struct DeviceChallenge: Decodable { let challenge: String, challengeId: String }
 
   private func signIn(_ device: Device) async throws {
     let answer = try await post("auth/initiate", "{\(device.naming)}", as: device)
-    let challenge = try JSONDecoder().decode(Challenge.self, from: answer)
+    let challenge = try JSONDecoder().decode(DeviceChallenge.self, from: answer)
     let signature = try device.key.signature(for: Data(Base64.decode(challenge.challenge) ?? []))
     _ = try await post(
       "auth/verify-signature",

@@ -17,9 +17,9 @@ struct QueuedOutboxTests {
       var codes: [String] = []
     }
 
-    private let state: Guarded<State>
+    private let state: LockedValue<State>
 
-    init(isOpen: Bool) { state = Guarded(State(isOpen: isOpen)) }
+    init(isOpen: Bool) { state = LockedValue(State(isOpen: isOpen)) }
 
     var codes: [String] { state.withLock { $0.codes } }
     var mostInside: Int { state.withLock { $0.mostInside } }
@@ -97,7 +97,7 @@ struct QueuedOutboxTests {
   func expired() async throws {
     let phone = Counter(isOpen: false)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Pace()
+    var pace = QueuedOutbox.Schedule()
     pace.mostAtOnce = 1
     let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
     try await running(outbox) {
@@ -116,7 +116,7 @@ struct QueuedOutboxTests {
 
   /// Takes nothing for a while.
   private final class Broken: MessageProvider {
-    let tries = Guarded<[OutgoingMessage.Content]>([])
+    let tries = LockedValue<[OutgoingMessage.Content]>([])
     let failures: Int
     let isDoubtful: Bool
 
@@ -138,7 +138,7 @@ struct QueuedOutboxTests {
   func outage() async throws {
     let phone = Broken(failures: 6)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Pace()
+    var pace = QueuedOutbox.Schedule()
     (pace.mostAtOnce, pace.pause, pace.rest, pace.longestRest) = (1, .zero, .milliseconds(100), .milliseconds(200))
     let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
@@ -159,7 +159,7 @@ struct QueuedOutboxTests {
   func doubt() async throws {
     let phone = Broken(failures: .max, isDoubtful: true)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Pace()
+    var pace = QueuedOutbox.Schedule()
     (pace.pause, pace.rest, pace.longestRest) = (.zero, .milliseconds(10), .milliseconds(10))
     let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
@@ -174,7 +174,7 @@ struct QueuedOutboxTests {
   func restEnds() async throws {
     let phone = Broken(failures: .max)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Pace()
+    var pace = QueuedOutbox.Schedule()
     (pace.pause, pace.rest) = (.zero, .milliseconds(50))
     let number = OutgoingMessage.Destination.phone(try PhoneNumber("+1234567890"))
     let brief = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
@@ -212,7 +212,7 @@ struct QueuedOutboxTests {
   func bounded() async throws {
     let phone = Counter(isOpen: false)
     let log = CapturedLog()
-    var pace = QueuedOutbox.Pace()
+    var pace = QueuedOutbox.Schedule()
     pace.patience = .milliseconds(50)
     let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
     let group = ServiceGroup(services: [outbox], logger: Self.silent)

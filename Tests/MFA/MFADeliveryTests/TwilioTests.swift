@@ -19,9 +19,9 @@ struct TwilioTests {
   /// Calls `body` with a local server that answers with `statuses`, the last of them for ever.
   private func withServer(
     answering statuses: [HTTPResponse.Status],
-    _ body: (TwilioProvider, Guarded<[Asked]>) async throws -> Void
+    _ body: (TwilioProvider, LockedValue<[Asked]>) async throws -> Void
   ) async throws {
-    let asked = Guarded<[Asked]>([])
+    let asked = LockedValue<[Asked]>([])
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let application = Application(
       responder: CallbackResponder { (request: Request, _: BasicRequestContext) in
@@ -105,7 +105,7 @@ struct TwilioTests {
   @Test("A-220 a message is tried again while the failure is one for now")
   func retries() async throws {
     try await withServer(answering: [.badGateway, .badGateway, .created]) { provider, asked in
-      var pace = QueuedOutbox.Pace()
+      var pace = QueuedOutbox.Schedule()
       pace.pause = .milliseconds(1)
       let outbox = QueuedOutbox(
         phone: provider, email: nil, pace: pace,

@@ -1,8 +1,8 @@
 import ByteCoding
 
-/// The examples of Web Authentication Level 3, section 16: what an authenticator and a client make for the relying party
-/// `example.org`. Challenges, keys and ids are derived there by HKDF, and signatures have no chance in them, so each was
-/// computed anew from that derivation and is the same as printed.
+/// The examples of Web Authentication Level 3, section 16: what an authenticator and a client make for the relying
+/// party `example.org`. Challenges, keys and ids are derived there by HKDF, and signatures have no chance in them, so
+/// each was computed anew from that derivation and is the same as printed.
 struct WebAuthnVector: Sendable {
   /// As the derivation calls it.
   let name: String

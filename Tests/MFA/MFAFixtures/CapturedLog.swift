@@ -9,7 +9,7 @@ public final class CapturedLog: Sendable {
     public let metadata: [String: String]
   }
 
-  private let kept = Guarded<[Line]>([])
+  private let kept = LockedValue<[Line]>([])
 
   public init() {}
 

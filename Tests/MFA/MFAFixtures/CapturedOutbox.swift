@@ -3,7 +3,7 @@ public import MFADomain
 
 /// Keeps what would have been sent.
 public final class CapturedOutbox: Outbox {
-  private let sent = Guarded<[OutgoingMessage]>([])
+  private let sent = LockedValue<[OutgoingMessage]>([])
 
   public init() {}
 

@@ -4,9 +4,9 @@ public import MFADomain
 
 /// A clock that stands still until a test moves it.
 public final class ManualClock: Sendable {
-  private let time: Guarded<Timestamp>
+  private let time: LockedValue<Timestamp>
 
-  public init() { time = Guarded(Timestamp(seconds: 1_767_225_600)) }
+  public init() { time = LockedValue(Timestamp(seconds: 1_767_225_600)) }
 
   public var wall: WallClock { WallClock { [time] in time.withLock { $0 } } }
 

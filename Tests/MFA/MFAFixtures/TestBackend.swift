@@ -13,13 +13,13 @@ public struct TestBackend: Sendable {
   public let gate: TestGate
   public let clock: ManualClock
   public let outbox: CapturedOutbox
-  public let premises: Premises
+  public let context: DomainContext
   public let port: Int
   public let operations: [MFAService.Operation]
 
   /// Calls `body` with a backend that ends with it.
   public static func with<R: Sendable>(
-    store: (any Store)? = nil, paces: PaceLimits = .unlimited, limits: SocketLimits = SocketLimits(),
+    store: (any Store)? = nil, paces: RateLimits = .unlimited, limits: SocketLimits = SocketLimits(),
     bodyTime: Duration = .seconds(10), patience: Duration = .seconds(60), policy: Policy = Policy(),
     logger: Logger = Logger(label: "mfa") { _ in SwiftLogNoOpLogHandler() },
     _ body: (TestBackend) async throws -> R
@@ -30,15 +30,15 @@ public struct TestBackend: Sendable {
     let store = try store ?? SQLiteMFAStore.ephemeral()
     let vault = try await Vault.open(in: store, with: .ephemeral(.system), entropy: .system)
     let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa")
-    let premises = Premises(
+    let context = DomainContext(
       store: store, vault: vault, outbox: outbox, tokens: tokens, clock: clock.wall, policy: policy)
     let verifier = GateIdentityVerifier(
       source: .file(gate.keysFile), issuer: TestGate.issuer, audience: TestGate.audience, store: store,
       clock: clock.wall, logger: logger)
-    let registry = OperationRegistry(premises, logger: logger, paces: paces, patience: patience)
+    let registry = OperationRegistry(context, logger: logger, paces: paces, patience: patience)
     let (ports, portFound) = AsyncStream<Int>.makeStream()
     let server = MFAServer(
-      premises: premises, registry: registry,
+      context: context, registry: registry,
       callers: CallerReader(
         gate: verifier, tokens: tokens, clock: clock.wall, entropy: .system, patience: patience, logger: logger),
       tokens: tokens, address: .tcp(host: "127.0.0.1", port: 0), limits: limits, bodyTime: bodyTime, logger: logger,
@@ -53,7 +53,7 @@ public struct TestBackend: Sendable {
       throw NotStarted()
     }
     let backend = TestBackend(
-      gate: gate, clock: clock, outbox: outbox, premises: premises, port: port,
+      gate: gate, clock: clock, outbox: outbox, context: context, port: port,
       operations: registry.operations)
     let result: Result<R, any Error>
     do { result = .success(try await body(backend)) } catch { result = .failure(error) }
@@ -65,16 +65,16 @@ public struct TestBackend: Sendable {
   struct NotStarted: Error {}
 
   /// The history, with the keys that it is verified with.
-  public var trail: AuditTrail { AuditTrail(premises.store, premises.vault.historyKeys) }
+  public var trail: AuditTrail { AuditTrail(context.store, context.vault.historyKeys) }
 }
 
-extension PaceLimits {
+extension RateLimits {
   /// For tests of everything else.
-  public static let unlimited: PaceLimits = {
-    var limits = PaceLimits()
-    limits.brisk = .init(size: 1e9, perSecond: 1e9)
-    limits.slow = .init(size: 1e9, perSecond: 1e9)
-    limits.slowOfAddress = nil
+  public static let unlimited: RateLimits = {
+    var limits = RateLimits()
+    limits.standard = .init(size: 1e9, perSecond: 1e9)
+    limits.sensitive = .init(size: 1e9, perSecond: 1e9)
+    limits.sensitiveOfAddress = nil
     return limits
   }()
 }

@@ -9,14 +9,14 @@ public import NIOWebSocket
 public final class TestSocket: Sendable {
   private let outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>
   private let received: Mailbox
-  private let nextID = Guarded(0)
+  private let nextID = LockedValue(0)
   public let subprotocol: String?
   private let read: @Sendable () async throws -> Void
 
   /// Opens a socket to `backend` as the gate would for `app`, and calls `body` with it.
   ///
-  /// - Parameter isReading: whether the client takes what the server writes from the beginning; else from `startReading`
-  ///   on.
+  /// - Parameter isReading: whether the client takes what the server writes from the beginning; else from
+  ///   `startReading` on.
   public static func with<R: Sendable>(
     _ backend: TestBackend, as app: AppInstance, token: String? = nil, path: String = "/",
     subprotocol: String? = "mfa.v1", identifiedBy gate: TestGate? = nil, isReading: Bool = true,
@@ -138,7 +138,7 @@ final class Mailbox: Sendable {
     var changes = 0
   }
 
-  private let state = Guarded(State())
+  private let state = LockedValue(State())
 
   struct Ended: Error {}
 

@@ -9,7 +9,7 @@ struct AdministrationTests {
   private func admin(_ backend: TestBackend) async throws -> (phone: TestPhone, token: String) {
     let phone = TestPhone(username: "root")
     let (token, _) = try await backend.setUp(phone)
-    try await Administration(backend.premises).setAdmin(true, Username("root"), by: .command(name: "test"))
+    try await Administration(backend.context).setAdmin(true, Username("root"), by: .command(name: "test"))
     return (phone, token)
   }
 
@@ -33,7 +33,7 @@ struct AdministrationTests {
       let (phone, token) = try await admin(backend)
       let now = backend.clock.now
       let names = (1...210).map { $0.isMultiple(of: 2) ? "User \($0)+é&" : "user-\($0)" }
-      try await backend.premises.store.write { records in
+      try await backend.context.store.write { records in
         for name in names { try records.insert(User(id: UUID(), username: try Username(name), createdAt: now)) }
       }
       var (seen, next): ([String], String) = ([], "")
@@ -73,7 +73,7 @@ struct AdministrationTests {
     try await TestBackend.with { backend in
       let phone = TestPhone(username: "root")
       let token = try await backend.token(phone)
-      try await Administration(backend.premises).setAdmin(true, Username("root"), by: .command(name: "test"))
+      try await Administration(backend.context).setAdmin(true, Username("root"), by: .command(name: "test"))
       #expect(try await backend.get("/admin/users", as: phone.app, token: token).status == 403)
       let authenticator = try await backend.offerAuthenticator(phone, token: token)
       _ = try await backend.post(
@@ -100,7 +100,7 @@ struct AdministrationTests {
   }
 
   @Test("X-053 unlocking lifts the brakes of all factors")
-  func unlockBrakes() async throws {
+  func unlockAttemptLimiters() async throws {
     try await TestBackend.with { backend in
       let (root, token) = try await admin(backend)
       let phone = TestPhone(username: "ada")
@@ -167,7 +167,7 @@ struct AdministrationTests {
   func strangersGuesses() async throws {
     try await TestBackend.with { backend in
       try await backend.enrol(TestPhone(username: "ada"))
-      let code = try await Administration(backend.premises).resetFactors(Username("ada"), by: .command(name: "test"))
+      let code = try await Administration(backend.context).resetFactors(Username("ada"), by: .command(name: "test"))
       for _ in 1...3 {
         let stranger = TestPhone(username: "ada")
         for _ in 1...5 {
@@ -188,7 +188,7 @@ struct AdministrationTests {
       let phone = TestPhone(username: "ada", app: app)
       let token = try await backend.token(phone)
       if byOperator {
-        try await Administration(backend.premises).removeDevice(
+        try await Administration(backend.context).removeDevice(
           DeviceID(phone.deviceID), of: Username("ada"), by: .command(name: "test"))
       } else {
         _ = try await backend.post("/mfa/unenroll", phone.naming, as: phone.app, token: token)

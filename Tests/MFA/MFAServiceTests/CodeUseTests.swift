@@ -82,7 +82,7 @@ struct CodeUseTests {
 
   @Test("A-228 whoever asks for codes faster than the standing limits allow is told to wait")
   func pace() async throws {
-    try await TestBackend.with(paces: PaceLimits()) { backend in
+    try await TestBackend.with(paces: RateLimits()) { backend in
       let phone = TestPhone()
       var statuses: [Int] = []
       for number in 1...21 {
@@ -98,8 +98,8 @@ struct CodeUseTests {
   @Test(
     "A-228 whoever asks for codes by many app instances of one address is told to wait, and other addresses are not")
   func paceOfAddress() async throws {
-    var paces = PaceLimits()
-    paces.slowOfAddress = .init(size: 3, perSecond: 0.5)
+    var paces = RateLimits()
+    paces.sensitiveOfAddress = .init(size: 3, perSecond: 0.5)
     try await TestBackend.with(paces: paces) { backend in
       for _ in 1...3 {
         #expect(try await backend.post("/auth/request-otp", Self.request, as: .genuine()).status == 200)
@@ -114,8 +114,8 @@ struct CodeUseTests {
 
   @Test("A-228 where all come from one address, the pace is that of each app instance alone")
   func paceWithoutAddresses() async throws {
-    var paces = PaceLimits()
-    paces.slowOfAddress = nil
+    var paces = RateLimits()
+    paces.sensitiveOfAddress = nil
     try await TestBackend.with(paces: paces) { backend async throws in
       for _ in 1...120 {
         #expect(

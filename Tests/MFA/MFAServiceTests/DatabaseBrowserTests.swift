@@ -41,7 +41,7 @@ struct DatabaseBrowserTests {
   @Test("A-124 every table of the backend's is shown", arguments: TestDatabase.allCases)
   func complete(_ database: TestDatabase) async throws {
     let store = try await database.open()
-    let schema: Schema = database == .sqlite ? .sqlite : .postgres
+    let schema: MFASchema = database == .sqlite ? .sqlite : .postgres
     let made = schema.versions.flatMap(\.statements).compactMap { statement -> String? in
       let words = statement.split(separator: " ")
       return words.starts(with: ["CREATE", "TABLE"]) ? String(words[2]) : nil

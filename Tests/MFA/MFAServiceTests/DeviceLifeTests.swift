@@ -120,7 +120,7 @@ struct DeviceLifeTests {
       _ = try await backend.post("/auth/verify-signature", .object(proof), as: phone.app)
       _ = try await backend.post("/auth/token/revoke", [:], as: phone.app, token: token)
       _ = try await backend.post("/mfa/downgrade", phone.naming, as: phone.app)
-      let entries = try await backend.premises.store.read {
+      let entries = try await backend.context.store.read {
         try $0.auditEntries(before: .max, account: "testuser", atMost: 100)
       }
       #expect(entries.allSatisfy { $0.actor == phone.app.keyHash })

@@ -62,7 +62,7 @@ struct DirectoryTests {
       #expect(try await backend.get("/device/device-1/status", as: phone.app)["attested"] == false)
       let list = try await backend.get("/devices/testuser", as: phone.app, token: token)
       #expect(list["devices"]?[0]?["attested"] == false)
-      let entries = try await Administration(backend.premises).history(
+      let entries = try await Administration(backend.context).history(
         of: Username("testuser"), before: nil, atMost: 10, by: .command(name: "test"))
       #expect(entries.last?.detail == "device=device-1 method=secureEnclave attested=false")
     }

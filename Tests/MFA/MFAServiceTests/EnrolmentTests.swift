@@ -177,7 +177,7 @@ struct EnrolmentTests {
       for _ in 1...2 { #expect(try await backend.post("/mfa/enroll", .object(body), as: phone.app).status == 200) }
       let devices = try await backend.get("/devices/testuser", as: first.app, token: token)["devices"]
       #expect(devices?.count == (byCode ? 2 : 1))
-      let entries = try await Administration(backend.premises).history(
+      let entries = try await Administration(backend.context).history(
         of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
       #expect(entries.filter { $0.event.hasPrefix("device.") }.count == (byCode ? 2 : 1))
       #expect(try await backend.signIn(phone).status == 200)
@@ -264,7 +264,7 @@ struct EnrolmentTests {
       for status in [401, 401, 401, 401, 401, 429] {
         #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == status)
       }
-      #expect(try await backend.premises.store.read { try $0.isAccount("tetsuser") } == false)
+      #expect(try await backend.context.store.read { try $0.isAccount("tetsuser") } == false)
       // The right name takes the code still.
       body["username"] = .string(first.username)
       #expect(try await backend.post("/mfa/enroll", .object(body), as: second.app).status == 200)

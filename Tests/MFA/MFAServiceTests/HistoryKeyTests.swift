@@ -151,7 +151,9 @@ struct HistoryKeyTests {
     await #expect(throws: StoreFault.self) { try await Self.note(in: store) }
     store.authenticateHistory(with: second.historyKeys)
     // An entry of before the new key, put after it.
-    _ = try await store.write { try ($0 as? SQLRecords)?.sql.run("UPDATE audit SET key_number = 5 WHERE sequence = 5", []) }
+    _ = try await store.write {
+      try ($0 as? SQLRecords)?.sql.run("UPDATE audit SET key_number = 5 WHERE sequence = 5", [])
+    }
     #expect(try await Self.trail(store).verify().fault == .olderKey(sequence: 5))
     _ = try await store.write { try ($0 as? SQLRecords)?.sql.run("DELETE FROM audit WHERE sequence > 3", []) }
     #expect(try await Self.trail(store).verify().fault == .keyWithoutEntries(key: 7))

@@ -28,11 +28,11 @@ struct HistoryTests {
     }
 
     func administer(_ body: (Administration, Administration.Actor) async throws -> Void) async throws {
-      try await body(Administration(backend.premises), .command(name: "test"))
+      try await body(Administration(backend.context), .command(name: "test"))
     }
 
     func history(before sequence: Int64? = nil) async throws -> [AuditEntry] {
-      try await Administration(backend.premises).history(
+      try await Administration(backend.context).history(
         of: nil, before: sequence, atMost: 1000, by: .command(name: "test"))
     }
   }
@@ -218,7 +218,7 @@ struct HistoryTests {
       let (token, _) = try await scene.backend.setUp(root)
       try await scene.administer { try await $0.setAdmin(true, Username("root"), by: $1) }
       let now = scene.backend.clock.now
-      try await scene.backend.premises.store.write { records in
+      try await scene.backend.context.store.write { records in
         for _ in 1...230 {
           guard let last = try records.lastAuditEntry() else { return }
           try records.append(

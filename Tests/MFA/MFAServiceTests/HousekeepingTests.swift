@@ -13,7 +13,7 @@ struct HousekeepingTests {
     arguments: TestDatabase.allCases)
   func portions(_ database: TestDatabase) async throws {
     try await TestBackend.with(store: database.open()) { backend in
-      let (store, now) = (backend.premises.store, backend.clock.now)
+      let (store, now) = (backend.context.store, backend.clock.now)
       try await store.write { records in
         for number in 1...7 {
           _ = try records.spend(identity: "\(number)", until: now.advanced(by: .seconds(number < 6 ? -3600 : 3600)))
@@ -35,7 +35,7 @@ struct HousekeepingTests {
       let past = backend.clock.now.advanced(by: .seconds(-3600))
       try await store.write { _ = try $0.spend(identity: "a", until: past) }
       store.failures.withLock { $0 = 3 }
-      await #expect(throws: StoreFault.self) { try await Housekeeping(backend.premises).clean() }
+      await #expect(throws: StoreFault.self) { try await Housekeeping(backend.context).clean() }
       // It is forgotten, so it is new.
       #expect(try await store.write { try $0.spend(identity: "a", until: past) })
     }
@@ -43,7 +43,7 @@ struct HousekeepingTests {
 
   /// A store whose next writes fail.
   private final class Unremoving: Store {
-    let failures = Guarded(0)
+    let failures = LockedValue(0)
     private let store: any Store
 
     init(_ store: any Store) { self.store = store }

@@ -139,13 +139,13 @@ struct IdentityTests {
   func forgotten() async throws {
     try await TestBackend.with { backend in
       let end = backend.clock.now.advanced(by: .seconds(65))
-      let store = backend.premises.store
+      let store = backend.context.store
       #expect(try await store.write { try $0.spend(identity: "one", until: end) })
       backend.clock.advance(by: .seconds(120))
-      try await Housekeeping(backend.premises).clean()
+      try await Housekeeping(backend.context).clean()
       #expect(try await store.write { try $0.spend(identity: "one", until: end) } == false)
       backend.clock.advance(by: .seconds(10))
-      try await Housekeeping(backend.premises).clean()
+      try await Housekeeping(backend.context).clean()
       #expect(try await store.write { try $0.spend(identity: "one", until: end) })
     }
   }

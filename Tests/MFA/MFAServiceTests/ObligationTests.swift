@@ -8,9 +8,9 @@ struct ObligationTests {
   private static let everyone = policy(.everyone)
   private static let week = Duration.seconds(7 * 86400)
 
-  private static func policy(_ obligation: Policy.Obligation) -> Policy {
+  private static func policy(_ obligation: Policy.SecondFactorPolicy) -> Policy {
     var policy = Policy()
-    policy.secondFactorObligation = obligation
+    policy.secondFactorPolicy = obligation
     return policy
   }
 
@@ -72,7 +72,7 @@ struct ObligationTests {
       try await backend.enrol(phone)
       backend.clock.advance(by: Self.week)
       #expect(try await backend.signIn(phone)["scope"] == "full")
-      try await Administration(backend.premises).setAdmin(true, Username("testuser"), by: .command(name: "test"))
+      try await Administration(backend.context).setAdmin(true, Username("testuser"), by: .command(name: "test"))
       backend.clock.advance(by: Self.week)
       #expect(try await backend.signIn(phone)["scope"] == "mfa_setup")
     }
@@ -84,7 +84,7 @@ struct ObligationTests {
       let phone = TestPhone()
       try await backend.enrol(phone)
       backend.clock.advance(by: .seconds(30 * 86400))
-      let administration = Administration(backend.premises)
+      let administration = Administration(backend.context)
       try await administration.setAdmin(true, Username("testuser"), by: .command(name: "test"))
       let token = try await backend.signIn(phone)["token"]?.text
       let status = try await backend.get("/auth/mfa/status", as: phone.app, token: token)
@@ -105,10 +105,10 @@ struct ObligationTests {
     let store = try await database.open()
     let start = ManualClock().now.advanced(by: .seconds(30 * 86400))
     var policy = Self.everyone
-    try await policy.dateObligation(in: store, at: start)
+    try await policy.datePolicy(in: store, at: start)
     // Later starts under it find that.
-    try await policy.dateObligation(in: store, at: start.advanced(by: .seconds(86400)))
-    #expect(policy.obligationSince == start)
+    try await policy.datePolicy(in: store, at: start.advanced(by: .seconds(86400)))
+    #expect(policy.policySince == start)
     try await TestBackend.with(store: store, policy: policy) { backend in
       let phone = TestPhone()
       try await backend.enrol(phone)
@@ -119,10 +119,10 @@ struct ObligationTests {
     }
     // Under another one it is over, and begins anew.
     var other = Policy()
-    try await other.dateObligation(in: store, at: start)
-    #expect(other.obligationSince == nil)
-    try await policy.dateObligation(in: store, at: start.advanced(by: .seconds(172_800)))
-    #expect(policy.obligationSince == start.advanced(by: .seconds(172_800)))
+    try await other.datePolicy(in: store, at: start)
+    #expect(other.policySince == nil)
+    try await policy.datePolicy(in: store, at: start.advanced(by: .seconds(172_800)))
+    #expect(policy.policySince == start.advanced(by: .seconds(172_800)))
   }
 
   @Test("B-062 the status says whether a client may put its biometric gate in front", arguments: [true, false])

@@ -21,7 +21,7 @@ private struct OlderDatabase {
     case .sqlite:
       place = folder + "/mfa.db"
       var migrator = DatabaseMigrator()
-      for (index, step) in Schema.sqlite.versions.prefix(version).enumerated() {
+      for (index, step) in MFASchema.sqlite.versions.prefix(version).enumerated() {
         migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
       }
       let queue = try DatabaseQueue(path: place)
@@ -32,7 +32,7 @@ private struct OlderDatabase {
       place = try await PostgresServer.shared().newURL()
       try PostgresDatabase(url: place, trace: nil).transaction { sql in
         try sql.run("CREATE TABLE schema_version (version BIGINT NOT NULL)", [])
-        for (index, step) in Schema.postgres.versions.prefix(version).enumerated() {
+        for (index, step) in MFASchema.postgres.versions.prefix(version).enumerated() {
           try step.take(in: sql)
           try sql.run("INSERT INTO schema_version (version) VALUES (?)", [.integer(index + 1)])
         }
@@ -115,8 +115,8 @@ struct OlderDatabaseTests {
       }
       #expect(found == ["admin", "\u{FF21}dmin", "\u{FF22}ob", "\u{FF22}ob"])
       // An operator's unlock finds the attempt limit by the account's key of today.
-      try await store.write { try $0.removeBrakes(onAccount: "bob") }
-      #expect(try await store.read { try $0.brake(on: "mfa:x") } == nil)
+      try await store.write { try $0.removeAttemptLimiters(onAccount: "bob") }
+      #expect(try await store.read { try $0.limiter(on: "mfa:x") } == nil)
     }
   }
 
@@ -139,7 +139,7 @@ struct OlderDatabaseTests {
 
   @Test("A-235 a database of every older version opens, with all tables", arguments: TestDatabase.allCases)
   func everyVersion(_ database: TestDatabase) async throws {
-    for version in 1..<Schema.sqlite.versions.count {
+    for version in 1..<MFASchema.sqlite.versions.count {
       try await Places.withTemporaryFolder { folder in
         let old = try await OlderDatabase(database, version: version, in: folder) { _ in }
         let store = try old.open()

@@ -174,7 +174,7 @@ struct PushTests {
     #expect(push.status == 200)
     #expect(try await backend.get("/auth/push", as: phone.app, token: token)["pushes"]?.count == 0)
     let id = try #require(UUID(uuidString: push["pushId"]?.text ?? ""))
-    let found = try await backend.premises.store.read { try $0.push(id) }
+    let found = try await backend.context.store.read { try $0.push(id) }
     let stored = try #require(found)
     let entry: JSONValue = [
       "pushId": .string(id.uuidString.lowercased()), "userId": .string(stored.userID.uuidString.lowercased()),

@@ -44,13 +44,13 @@ struct RecoveryTests {
     }
 
     func events() async throws -> [String] {
-      try await backend.premises.store.read {
+      try await backend.context.store.read {
         try $0.auditEntries(before: .max, account: "ada", atMost: 1000).map { "\($0.event) \($0.detail)" }
       }
     }
 
     func codesLeft() async throws -> Int {
-      try await backend.premises.store.read { records in
+      try await backend.context.store.read { records in
         try records.user(named: "ada").map { try records.countBackupCodes(of: $0.id) } ?? 0
       }
     }
@@ -110,7 +110,7 @@ struct RecoveryTests {
         "/auth/token/refresh", ["refreshToken": verified["refresh_token"] ?? nil], as: scene.old.app)
       #expect(refreshed.status == 401)
       let now = backend.clock.now
-      let trusted = try await backend.premises.store.read { records in
+      let trusted = try await backend.context.store.read { records in
         try records.user(named: "ada").map { try records.trustedDevices(of: $0.id, at: now).count }
       }
       #expect(trusted == 0)
@@ -186,7 +186,7 @@ struct RecoveryTests {
     "A-229 who can stop a recovery is told again when half of the wait is over, once", arguments: TestDatabase.allCases)
   func reminded(_ database: TestDatabase) async throws {
     try await withScene(database) { scene in
-      let (backend, housekeeping) = (scene.backend, Housekeeping(scene.backend.premises))
+      let (backend, housekeeping) = (scene.backend, Housekeeping(scene.backend.context))
       _ = try await scene.start()
       let first = try #require(backend.outbox.messages.last)
       scene.wait(.seconds(43199))
@@ -231,11 +231,11 @@ struct RecoveryTests {
       }
     },
     Stop(testDescription: "an operator", by: "operator") { scene, _ in
-      try await Administration(scene.backend.premises).cancelRecovery(Username("ada"), by: .command(name: "test"))
+      try await Administration(scene.backend.context).cancelRecovery(Username("ada"), by: .command(name: "test"))
       return ["success": true]
     },
     Stop(testDescription: "an operator's reset", by: "operator") { scene, _ in
-      _ = try await Administration(scene.backend.premises).resetFactors(Username("ada"), by: .command(name: "test"))
+      _ = try await Administration(scene.backend.context).resetFactors(Username("ada"), by: .command(name: "test"))
       return ["success": true]
     },
     Stop(testDescription: "new codes on paper", by: "codes_replaced") { scene, client in
@@ -315,7 +315,7 @@ struct RecoveryTests {
         return try await group.reduce(into: []) { $0.append($1) }
       }
       #expect(statuses.count { $0 == 200 } == 1 && statuses.count { $0 == 401 } == 49)
-      let count = try await scene.backend.premises.store.read { records in
+      let count = try await scene.backend.context.store.read { records in
         try records.user(named: "ada").map { try records.devices(of: $0.id).count }
       }
       #expect(count == 1)
@@ -415,7 +415,7 @@ struct RecoveryTests {
   @Test("A-229 a locked account is not recovered, and the code that would have is kept")
   func locked() async throws {
     try await withScene { scene in
-      let administration = Administration(scene.backend.premises)
+      let administration = Administration(scene.backend.context)
       try await administration.lock(Username("ada"), by: .command(name: "test"))
       #expect(try await scene.start().status == 423)
       #expect(try await scene.codesLeft() == 10)
@@ -514,7 +514,7 @@ struct RecoveryTests {
       let backend = scene.backend
       let root = TestPhone(username: "root")
       let (token, _) = try await backend.setUp(root)
-      try await Administration(backend.premises).setAdmin(true, Username("root"), by: .command(name: "test"))
+      try await Administration(backend.context).setAdmin(true, Username("root"), by: .command(name: "test"))
       _ = try await scene.start()
       try await AppClient.with(backend, wire, as: root.app) { client in
         let list = try await client.call("admin.recoveries", [:], token: token)["recoveries"]
@@ -541,7 +541,7 @@ struct RecoveryTests {
       #expect(Array(names.prefix(3)) == order)
       #expect(events.contains { $0.hasPrefix("recovery.started") && $0.hasSuffix("sms=1 email=0") })
       #expect(try await scene.backend.trail.verify().fault == nil)
-      let kinds = try await scene.backend.premises.store.read { records in
+      let kinds = try await scene.backend.context.store.read { records in
         try records.user(named: "ada").map { try records.notices(of: $0.id, after: 0, atMost: 100).map(\.kind) } ?? []
       }
       #expect(kinds.contains(.recoveryStarted) && kinds.contains(.recoveryCompleted))
@@ -554,7 +554,7 @@ struct RecoveryTests {
       let start = try await scene.start()
       for (days, state) in [(97, "expired"), (2, nil)] as [(Int, JSONValue?)] {
         scene.wait(.seconds(days * 86400))
-        try await Housekeeping(scene.backend.premises).clean()
+        try await Housekeeping(scene.backend.context).clean()
         #expect(try await scene.state(start) == state)
       }
     }

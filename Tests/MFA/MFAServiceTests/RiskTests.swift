@@ -51,7 +51,7 @@ private struct TrustedPhone: Sendable {
   }
 
   func stepUps() async throws -> [String] {
-    try await backend.premises.store.read { records in
+    try await backend.context.store.read { records in
       try records.auditEntries(before: .max, account: "ada", atMost: 1000)
         .filter { $0.event == "trust.stepped_up" }.map(\.detail)
     }
@@ -135,7 +135,7 @@ struct RiskTests {
     try await withPhone(database) { _ in
     } _: { ada async throws in
       #expect(try await ada.scope(from: Self.elsewhere) == "full")
-      let isKept = try await ada.backend.premises.store.read { records in
+      let isKept = try await ada.backend.context.store.read { records in
         try records.user(named: "ada").map {
           try records.isKnown(network: "192.0.2.0/24", of: $0.id, by: nil)
             || records.isKnown(network: "198.51.100.0/24", of: $0.id, by: nil)
@@ -215,17 +215,17 @@ struct RiskTests {
     try await withPhone(database) {
       $0.stepUpScore = 40
     } _: { ada async throws in
-      let (backend, store) = (ada.backend, ada.backend.premises.store)
+      let (backend, store) = (ada.backend, ada.backend.context.store)
       func isKnown() async throws -> Bool? {
         try await store.read { records in
           try records.user(named: "ada").map { try records.isKnown(network: "192.0.2.0/24", of: $0.id, by: nil) }
         }
       }
       backend.clock.advance(by: .seconds(89 * 86400))
-      try await Housekeeping(backend.premises).clean()
+      try await Housekeeping(backend.context).clean()
       #expect(try await isKnown() == true)
       backend.clock.advance(by: .seconds(2 * 86400))
-      try await Housekeeping(backend.premises).clean()
+      try await Housekeeping(backend.context).clean()
       #expect(try await isKnown() == false)
     }
   }
@@ -256,7 +256,7 @@ struct BiometryTests {
     _ backend: TestBackend, _ phone: TestPhone, _ body: @escaping @Sendable (inout Device) -> Void
   ) async throws {
     let id = try DeviceID(phone.deviceID)
-    try await backend.premises.store.write { records in
+    try await backend.context.store.write { records in
       guard var device = try records.device(id) else { return }
       body(&device)
       try records.save(device)
@@ -306,7 +306,7 @@ struct BiometryTests {
       let refused = try await backend.signIn(phone)
       let stranger = try await backend.signIn(TestPhone(username: "nobody"))
       #expect(refused.status == 401 && refused["code"] == stranger["code"] && refused["message"] == stranger["message"])
-      let entry = try await backend.premises.store.read {
+      let entry = try await backend.context.store.read {
         try $0.auditEntries(before: .max, account: "ada", atMost: 1).first
       }
       #expect(entry?.event == "signature.refused" && entry?.detail.hasSuffix("reason=unlock") == true)

@@ -147,7 +147,7 @@ struct SecurityKeyFactorTests {
   @Test("A-223 a session that must set a second factor up does so by a key")
   func duty() async throws {
     let policy = Policy.withSecurityKeys {
-      $0.secondFactorObligation = .everyone
+      $0.secondFactorPolicy = .everyone
       $0.gracePeriod = .zero
     }
     try await KeyScene.with(policy: policy) { scene async throws in
@@ -163,11 +163,11 @@ struct SecurityKeyFactorTests {
   func reset(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       _ = try await scene.key()
-      let administration = Administration(scene.backend.premises)
+      let administration = Administration(scene.backend.context)
       let accounts = try await administration.accounts(after: nil, atMost: 10, by: .command(name: "test"))
       #expect(accounts.first?.secondFactorSince == scene.backend.clock.now && accounts.first?.securityKeys == 1)
       let code = try await administration.resetFactors(Username("testuser"), by: .command(name: "test"))
-      let store = scene.backend.premises.store
+      let store = scene.backend.context.store
       let left = try await store.read { records in
         try records.user(named: "testuser").map { try records.securityKeys(of: $0.id).count }
       }
@@ -218,7 +218,7 @@ struct SecurityKeyFactorTests {
   func housekeeping(_ database: TestDatabase) async throws {
     try await KeyScene.with(.rest, database) { scene async throws in
       _ = try await scene.key()
-      let store = scene.backend.premises.store
+      let store = scene.backend.context.store
       let session = try #require(
         try await store.read { records in
           try records.user(named: "testuser").flatMap { try records.sessions(of: $0.id).first }
@@ -226,10 +226,10 @@ struct SecurityKeyFactorTests {
       func isKept() async throws -> Bool {
         try await store.read { try $0.keyChallenge(.registration, of: session.id) } != nil
       }
-      try await Housekeeping(scene.backend.premises).clean()
+      try await Housekeeping(scene.backend.context).clean()
       #expect(try await isKept())
       scene.backend.clock.advance(by: .seconds(301))
-      try await Housekeeping(scene.backend.premises).clean()
+      try await Housekeeping(scene.backend.context).clean()
       #expect(try await !isKept())
     }
   }
@@ -283,7 +283,7 @@ struct SecurityKeyFactorTests {
       let made = try TestSecurityKey.party.verify(
         key.register("BwcH"), challenge: [7, 7, 7])
       let now = backend.clock.now
-      try await backend.premises.store.write { records in
+      try await backend.context.store.write { records in
         guard let user = try records.user(named: phone.username) else { return }
         try records.insert(
           SecurityKey(

@@ -48,7 +48,7 @@ struct KeyScene: Sendable {
   }
 
   func history() async throws -> [AuditEntry] {
-    try await Administration(backend.premises).history(
+    try await Administration(backend.context).history(
       of: Username(phone.username), before: nil, atMost: 1000, by: .command(name: "test"))
   }
 
@@ -233,7 +233,7 @@ struct SecurityKeyTests {
   }
 
   @Test("A-224 five wrong tries rest the second factor, by key and by code alike")
-  func brake() async throws {
+  func limiter() async throws {
     try await TestBackend.with(policy: .withSecurityKeys()) { backend in
       let phone = TestPhone()
       let (token, authenticator) = try await backend.setUp(phone)

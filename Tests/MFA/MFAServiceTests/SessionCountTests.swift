@@ -24,7 +24,7 @@ struct SessionCountTests {
         let status = try await backend.get("/devices/testuser", as: phone.app, token: token).status
         #expect(status == (index < 2 ? 401 : 200), "session \(index + 1)")
       }
-      let entries = try await Administration(backend.premises).history(
+      let entries = try await Administration(backend.context).history(
         of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
       #expect(
         entries.filter { $0.event == "session.revoked" }.map(\.detail)
@@ -47,7 +47,7 @@ struct SessionCountTests {
   func statements() async throws {
     var counts: [Int] = []
     for sessions in [1, 300] {
-      let count = Guarded(0)
+      let count = LockedValue(0)
       let store = try SQLiteMFAStore.ephemeral(trace: StatementTrace { _, _ in count.withLock { $0 += 1 } })
       try await TestBackend.with(store: store) { backend in
         let phone = TestPhone()
@@ -58,14 +58,14 @@ struct SessionCountTests {
           else { return }
           for _ in 1..<sessions {
             try records.insert(
-              Session(
+              LoginSession(
                 id: UUID(), userID: user.id, deviceID: known.deviceID, binding: known.binding, scope: .full,
                 methods: [], authenticatedAt: known.createdAt, createdAt: known.createdAt,
                 expiresAt: known.expiresAt, rotatedAt: known.createdAt))
           }
         }
         count.withLock { $0 = 0 }
-        try await Administration(backend.premises).lock(Username("testuser"), by: .command(name: "test"))
+        try await Administration(backend.context).lock(Username("testuser"), by: .command(name: "test"))
         counts.append(count.withLock { $0 })
         #expect(try await backend.get("/devices/testuser", as: phone.app, token: token).status == 401)
         let (live, notices) = try await store.read { [now = backend.clock.now] records in

@@ -92,7 +92,7 @@ struct SocketTests {
   }
 
   @Test("X-003 guesses by REST and by socket are counted together")
-  func sharedBrake() async throws {
+  func sharedLimiter() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       let guess: JSONValue = ["username": .string(phone.username), "otp": "000000"]
@@ -172,7 +172,7 @@ struct SocketTests {
       try await TestSocket.with(backend, as: phone.app) { socket in
         _ = try await socket.call("session.attach", ["token": .string(token)])
         let now = backend.clock.now
-        try await backend.premises.store.write { records in
+        try await backend.context.store.write { records in
           guard let user = try records.user(named: "testuser") else { return }
           for var session in try records.sessions(of: user.id) {
             session.revokedAt = now
@@ -321,12 +321,12 @@ struct SocketTests {
       let phone = TestPhone()
       let (_, authenticator) = try await backend.setUp(phone)
       let token = try await backend.pendingToken(phone)
-      let told = try await Notices(backend.premises).news(
+      let told = try await Notices(backend.context).news(
         for: Self.proof(backend), boundTo: .attestedKey(phone.app.keyHash), after: 0)
       #expect(told.isSessionLive && told.notices.isEmpty && told.upTo == 0)
       #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
       #expect(
-        try await Notices(backend.premises).news(
+        try await Notices(backend.context).news(
           for: Self.proof(backend), boundTo: .attestedKey(phone.app.keyHash), after: 0
         ).notices.count == 2)
     }
@@ -334,7 +334,7 @@ struct SocketTests {
 
   /// Proves the newest session.
   private static func proof(_ backend: TestBackend) async throws -> SessionProof {
-    let session = try await backend.premises.store.read { records in
+    let session = try await backend.context.store.read { records in
       try records.user(named: "testuser").map { try records.sessions(of: $0.id) }?.max { $0.createdAt < $1.createdAt }
     }
     let found = try #require(session)
@@ -408,7 +408,7 @@ struct SocketTests {
       await #expect(throws: TestSocket.NotUpgraded.self) {
         try await TestSocket.with(backend, as: .genuine(), token: token) { _ in }
       }
-      let entries = try await Administration(backend.premises).history(
+      let entries = try await Administration(backend.context).history(
         of: Username("testuser"), before: nil, atMost: 100, by: .command(name: "test"))
       #expect(entries.filter { $0.event == "binding.refused" && $0.detail == "operation=session.attach" }.count == 2)
     }
@@ -419,7 +419,7 @@ struct SocketTests {
     try await TestBackend.with { backend in
       let phone = TestPhone()
       _ = try await backend.token(phone)
-      let (proof, notices) = (try await Self.proof(backend), Notices(backend.premises))
+      let (proof, notices) = (try await Self.proof(backend), Notices(backend.context))
       let own = try await notices.news(for: proof, boundTo: .attestedKey(phone.app.keyHash), after: 0)
       #expect(own.isSessionLive && own.notices.count == 1)
       let foreign = try await notices.news(for: proof, boundTo: .attestedKey("another"), after: 0)

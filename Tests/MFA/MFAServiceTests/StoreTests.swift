@@ -12,10 +12,10 @@ import Testing
 struct StoreTests {
   private struct Undone: Error {}
 
-  private static func challenge(at now: Timestamp) throws -> Challenge {
-    Challenge(
+  private static func challenge(at now: Timestamp) throws -> DeviceChallenge {
+    DeviceChallenge(
       id: UUID(), username: "ada", deviceID: try DeviceID("d"), nonce: Array(repeating: 7, count: 32),
-      binding: .attestedKey("k"), createdAt: now, expiresAt: now.advanced(by: Challenge.lifetime))
+      binding: .attestedKey("k"), createdAt: now, expiresAt: now.advanced(by: DeviceChallenge.lifetime))
   }
 
   @Test(

@@ -249,8 +249,8 @@ struct TransportTests {
       ("192.0.2.1", "192.0.2.2", false), ("192.0.2.1", "::ffff:192.0.2.1", true), ("", "", true),
     ])
   func addresses(_ first: String, _ second: String, _ isOne: Bool) async throws {
-    var paces = PaceLimits.unlimited
-    paces.slowOfAddress = .init(size: 1, perSecond: 0.001)
+    var paces = RateLimits.unlimited
+    paces.sensitiveOfAddress = .init(size: 1, perSecond: 0.001)
     var policy = Policy()
     policy.mostMessagesOfAddress = 1
     for (paces, policy) in [(paces, Policy()), (.unlimited, policy)] {
@@ -271,8 +271,8 @@ struct TransportTests {
 
   @Test("X-032 an app instance that asks too often gets 429 with Retry-After, and others do not")
   func pace() async throws {
-    var paces = PaceLimits()
-    paces.brisk = .init(size: 3, perSecond: 0.5)
+    var paces = RateLimits()
+    paces.standard = .init(size: 3, perSecond: 0.5)
     try await TestBackend.with(paces: paces) { backend in
       let phone = TestPhone()
       for _ in 1...3 { #expect(try await backend.challenge(phone).status == 200) }

@@ -1,8 +1,8 @@
 #ifndef SALLYPORT_CSIGNALS_H
 #define SALLYPORT_CSIGNALS_H
 
-/// A descriptor that does not block, from which each signal that is caught can be read as one byte, its number; or -1 with
-/// `errno`. To be called once, and never closed: a handler may run at any time.
+/// A descriptor that does not block, from which each signal that is caught can be read as one byte, its number; or -1
+/// with `errno`. To be called once, and never closed: a handler may run at any time.
 int signals_open(void);
 
 /// From now on the signal `number` is not obeyed, but can be read. Returns 0, or -1 with `errno`.

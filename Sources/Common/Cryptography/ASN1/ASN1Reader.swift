@@ -1,7 +1,7 @@
 /// Reads the elements of an ASN.1 encoding from front to back.
 ///
-/// DER by default; `.ber` also takes indefinite lengths, as signers that stream write them. Lengths are minimal in both:
-/// a value has one spelling as far as the encoding rules leave room for that.
+/// DER by default; `.ber` also takes indefinite lengths, as signers that stream write them. Lengths are minimal in
+/// both: a value has one spelling as far as the encoding rules leave room for that.
 public struct ASN1Reader: Sendable {
   /// Which encoding rules (X.690) hold.
   public enum Rules: Sendable, Hashable {

@@ -43,7 +43,7 @@ extension LoadPlan {
   fileprivate func again(
     _ body: @escaping @Sendable (_ worker: Int) async throws(Failure) -> @Sendable () async -> Void
   ) async -> LoadResult {
-    let tally = Guarded(LoadTally())
+    let tally = LockedValue(LoadTally())
     // What a mute server holds up is waited for until the second one.
     let signals = ClosingSignals(once: true) {}
     defer { signals.stop() }

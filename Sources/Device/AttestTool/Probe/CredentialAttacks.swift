@@ -47,11 +47,11 @@ extension Attack {
         ProbeDevice.lines(keyID: prober.device.keyID, assertion: assertion, nonce: prober.challenge()))
     },
     attack("a key that is not registered", [401]) { prober throws(Failure) in
-      try await prober.upgrade(prober.stranger().lines(over: prober.challenge()))
+      try await prober.upgrade(prober.unregisteredDevice().lines(over: prober.challenge()))
     },
     attack("another's key id", [401]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
-      let assertion = try prober.stranger().assertion(over: nonce, count: 1000)
+      let assertion = try prober.unregisteredDevice().assertion(over: nonce, count: 1000)
       return try await prober.upgrade(
         ProbeDevice.lines(keyID: prober.device.keyID, assertion: assertion, nonce: nonce))
     },
@@ -97,7 +97,7 @@ extension Attack {
 
 extension Prober {
   /// A device that is not registered.
-  func stranger() throws(Failure) -> ProbeDevice {
+  func unregisteredDevice() throws(Failure) -> ProbeDevice {
     do throws(CryptographyError) { return try ProbeDevice(app: app) } catch { throw Failure(cryptography: error) }
   }
 }

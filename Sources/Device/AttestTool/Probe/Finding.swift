@@ -7,8 +7,8 @@ struct Finding: Sendable, Encodable {
     case differs
     /// It worked.
     case through
-    /// The gate was too busy to say, or what it said cannot be read, or it said nothing and kept the connection: none of
-    /// these proves anything.
+    /// The gate was too busy to say, or what it said cannot be read, or it said nothing and kept the connection: none
+    /// of these proves anything.
     case unclear
   }
 

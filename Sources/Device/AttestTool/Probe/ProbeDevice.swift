@@ -8,7 +8,7 @@ internal import SimulatedDevice
 final class ProbeDevice: Sendable {
   let key: P256PrivateKey
   let app: SimulatedApp
-  private let lastCount = Guarded<UInt32>(0)
+  private let lastCount = LockedValue<UInt32>(0)
 
   init(app: SimulatedApp) throws(CryptographyError) {
     key = try P256PrivateKey()

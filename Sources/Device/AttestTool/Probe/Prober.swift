@@ -124,8 +124,8 @@ final class Prober: Sendable {
         ], body: body))
   }
 
-  /// The lines of good credentials, if there is a device that the gate knows; else none: what is attacked then is refused
-  /// before credentials are looked at.
+  /// The lines of good credentials, if there is a device that the gate knows; else none: what is attacked then is
+  /// refused before credentials are looked at.
   func credentials() async throws(Failure) -> [String] {
     guard isAuthorityTrusted else { return [] }
     return try device.lines(over: try await challenge())

@@ -5,7 +5,7 @@ extension Attack {
   static let registrations: [Attack] = [
     Attack(.registration, "an attestation of an unknown authority", [401]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
-      let device = try prober.stranger()
+      let device = try prober.unregisteredDevice()
       return try await prober.register(
         device, attestation: device.attestation(over: nonce, by: Prober.unknownAuthority(for: prober.app.appID)),
         nonce: nonce)
@@ -18,31 +18,31 @@ extension Attack {
     attack("another app's attestation", [403]) { prober throws(Failure) in
       let app = SimulatedApp(appID: "ZZZZZ99999.com.example.other", environment: .development, claims: nil)
       let nonce = try await prober.challenge()
-      let device = try prober.stranger()
+      let device = try prober.unregisteredDevice()
       return try await prober.register(
         device, attestation: device.attestation(over: nonce, by: prober.authority, app: app), nonce: nonce)
     },
     attack("an attestation for another nonce", [401]) { prober throws(Failure) in
-      let device = try prober.stranger()
+      let device = try prober.unregisteredDevice()
       let attestation = try device.attestation(over: try await prober.challenge(), by: prober.authority)
       return try await prober.register(device, attestation: attestation, nonce: prober.challenge())
     },
     attack("an attestation under another's key id", [401]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
-      let device = try prober.stranger()
+      let device = try prober.unregisteredDevice()
       return try await prober.register(
         device, attestation: device.attestation(over: nonce, by: prober.authority), nonce: nonce,
-        keyID: prober.stranger().keyID)
+        keyID: prober.unregisteredDevice().keyID)
     },
     attack("an attestation that was cut", [400]) { prober throws(Failure) in
       let nonce = try await prober.challenge()
-      let device = try prober.stranger()
+      let device = try prober.unregisteredDevice()
       let attestation = try device.attestation(over: nonce, by: prober.authority)
       return try await prober.register(device, attestation: Array(attestation.dropLast(100)), nonce: nonce)
     },
     attack("an attestation for a nonce that the gate did not issue", [401]) { prober throws(Failure) in
       let nonce = String(repeating: "0123456789abcdef", count: 4)
-      let device = try prober.stranger()
+      let device = try prober.unregisteredDevice()
       return try await prober.register(
         device, attestation: device.attestation(over: nonce, by: prober.authority), nonce: nonce)
     },

@@ -16,13 +16,13 @@ public enum AdminAccess: Sendable {
 
 /// The names under which a server may be asked for.
 ///
-/// A web page can have its own host's name lead to 127.0.0.1, and then read what is answered there as if it were its own
-/// (DNS rebinding). Its requests name that host; those of who means this machine name this machine.
+/// A web page can have its own host's name lead to 127.0.0.1, and then read what is answered there as if it were its
+/// own (DNS rebinding). Its requests name that host; those of who means this machine name this machine.
 public enum AdminHosts: Sendable {
   /// For content that is not confidential, or where no browser comes.
   case any
-  /// `localhost`, what ends with `.localhost`, and addresses of loopback, with whatever port. A request without `Host` is
-  /// no browser's.
+  /// `localhost`, what ends with `.localhost`, and addresses of loopback, with whatever port. A request without
+  /// `Host` is no browser's.
   case thisMachine
 
   func check(_ headers: HeaderFields) throws(AdminFault) {

@@ -97,7 +97,7 @@ struct AdminRefusal {
         hint: advice
           + "the process that ran before serves on; its log, and that of the program that was started, say more")
     case .malformedRequest(let fault):
-      let answer = Refusal.malformedRequest(fault).answer
+      let answer = RequestRefusal.malformedRequest(fault).answer
       self.init(answer.status, answer.code, answer.text)
     }
   }

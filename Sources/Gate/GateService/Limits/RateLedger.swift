@@ -7,12 +7,12 @@ public final class RateLedger: Sendable {
   private static let capacity = 1 << 16
   private let start: ContinuousClock.Instant
   private let now: @Sendable () -> ContinuousClock.Instant
-  private let accounts: [RateLimit: Guarded<TokenBuckets?>]
+  private let accounts: [RateLimit: LockedValue<TokenBuckets?>]
 
   public init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
     self.now = now
     start = now()
-    accounts = Dictionary(uniqueKeysWithValues: RateLimit.allCases.map { ($0, Guarded(nil)) })
+    accounts = Dictionary(uniqueKeysWithValues: RateLimit.allCases.map { ($0, LockedValue(nil)) })
   }
 
   /// Takes one of `owner`'s turns; `nil`, or how long to wait for the next one.

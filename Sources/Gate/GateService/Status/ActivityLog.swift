@@ -7,7 +7,7 @@ public final class ActivityLog: Sendable {
 
   private let metrics: GateMetrics
   private let start = ContinuousClock.now
-  private let window = Guarded(ActivityWindow())
+  private let window = LockedValue(ActivityWindow())
 
   public init(of metrics: GateMetrics) { self.metrics = metrics }
 
@@ -18,7 +18,7 @@ public final class ActivityLog: Sendable {
   }
 
   /// What was decided lately, and why requests were refused.
-  public func report() -> (activity: GateStatus.Activity, refusals: [GateStatus.Refusal]) {
+  public func report() -> (activity: GateStatus.Activity, refusals: [GateStatus.RefusalCount]) {
     let (counts, now) = (metrics.activityCounts, ContinuousClock.now - start)
     let window = window.withLock(\.self)
     return (window.activity(counts, at: now), window.refusals(counts, at: now))

@@ -58,10 +58,10 @@ struct ActivityWindow: Sendable {
   }
 
   /// The reasons of all refusals, the most frequent of the last hour first.
-  func refusals(_ counts: ActivityCounts, at now: Duration) -> [GateStatus.Refusal] {
+  func refusals(_ counts: ActivityCounts, at now: Duration) -> [GateStatus.RefusalCount] {
     let earlier = self.counts(Self.length, before: now)
     return counts.refusals.map { reason, total in
-      GateStatus.Refusal(
+      GateStatus.RefusalCount(
         code: reason.code, status: reason.status, lastHour: total &- (earlier.refusals[reason] ?? 0), total: total)
     }.sorted { ($1.lastHour, $1.total, $0.code) < ($0.lastHour, $0.total, $1.code) }
   }

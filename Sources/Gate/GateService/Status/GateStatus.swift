@@ -16,7 +16,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
   public var traffic: Traffic
   public var activity: Activity
   /// The most frequent of the last hour first.
-  public var refusals: [Refusal]
+  public var refusals: [RefusalCount]
   public var certificates: [CertificateState]
   /// Why the certificates that have changed cannot be served: a line for each fault; absent if there is none.
   public var certificateFault: String?
@@ -33,7 +33,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
 
   public init(
     version: String, ready: Bool, checks: [Check], enforcement: String, address: String, startedAt: String,
-    uptimeSeconds: Int64, sessions: Sessions, traffic: Traffic, activity: Activity, refusals: [Refusal],
+    uptimeSeconds: Int64, sessions: Sessions, traffic: Traffic, activity: Activity, refusals: [RefusalCount],
     certificates: [CertificateState], certificateFault: String? = nil, store: Store, configuration: Configuration
   ) {
     (self.version, self.ready, self.checks, self.enforcement) = (version, ready, checks, enforcement)
@@ -101,7 +101,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
-  public struct Refusal: Codable, Sendable, Hashable {
+  public struct RefusalCount: Codable, Sendable, Hashable {
     public var code: String
     public var status: String
     public var lastHour: UInt64

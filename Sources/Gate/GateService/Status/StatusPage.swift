@@ -102,7 +102,7 @@ struct StatusPage {
       """
   }
 
-  private func row(_ refusal: GateStatus.Refusal, of most: UInt64) -> HTML {
+  private func row(_ refusal: GateStatus.RefusalCount, of most: UInt64) -> HTML {
     """
     <tr><td><code>\(refusal.code)</code> <span class="quiet">\(refusal.status)</span>
     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" \

@@ -13,7 +13,7 @@ struct Key<Value: Sendable>: Sendable {
       credential: credential, example: example ?? standard ?? kind.example, summary: summary, isPath: kind.isPath,
       isAvailable: true, holdsSecret: kind.masked != nil, schema: kind.schema, masked: kind.masked ?? { $0 }
     ) { text in
-      do throws(Misfit) {
+      do throws(InvalidSetting) {
         _ = try kind.read(text)
         return nil
       } catch {
@@ -51,7 +51,7 @@ public struct KeyDefinition: Sendable {
   /// A value as it may be shown: without the secret that it may hold.
   let masked: @Sendable (_ text: String) -> String
   /// Why `text` cannot be the value; `nil` if it can.
-  let misfit: @Sendable (_ text: String) -> Misfit?
+  let misfit: @Sendable (_ text: String) -> InvalidSetting?
 
   /// What the key does, and whether it has to be given.
   public var meaning: String { isRequired ? "\(summary) Required." : summary }

@@ -227,9 +227,9 @@ public enum SettingsTable {
     let siblings = Set(
       keys.filter(\.isAvailable).map(\.pattern).filter { $0.hasPrefix(prefix) }
         .compactMap { $0.dropFirst(prefix.count).split(whereSeparator: { ".[".contains($0) }).first.map(String.init) })
-    if let sibling = Spelling.nearest(to: path.last, in: siblings.sorted()) { return section[sibling].text }
+    if let sibling = Suggestions.nearest(to: path.last, in: siblings.sorted()) { return section[sibling].text }
     let available = keys.filter(\.isAvailable).map { SettingPath(pattern: $0.pattern, indices: path.indices) }
     if let same = available.first(where: { $0.last == path.last }) { return same.text }
-    return Spelling.nearest(to: path.text, in: available.map(\.text))
+    return Suggestions.nearest(to: path.text, in: available.map(\.text))
   }
 }

@@ -1,5 +1,5 @@
 /// Why a text is not a value of its kind.
-struct Misfit: Error, Hashable {
+struct InvalidSetting: Error, Hashable {
   let reason: String
   var suggestion: String?
 
@@ -34,5 +34,5 @@ struct Kind<Value: Sendable>: Sendable {
   /// A value, for documentation, where the key has neither an example of its own nor a default.
   var example: String?
   /// The value that `text` stands for.
-  let read: @Sendable (_ text: String) throws(Misfit) -> Value
+  let read: @Sendable (_ text: String) throws(InvalidSetting) -> Value
 }

@@ -1,4 +1,5 @@
-/// A file with the token of the admin server on its first line: visible ASCII, 16 characters or more (RFC 6750 section 2.1).
+/// A file with the token of the admin server on its first line: visible ASCII, 16 characters or more (RFC 6750
+/// section 2.1).
 package enum TokenFile {
   package static let leastLength = 16
   package static let hint = "make one: openssl rand -hex 32, in a file of mode 0600"

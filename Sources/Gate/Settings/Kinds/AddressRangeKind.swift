@@ -12,19 +12,20 @@ extension Kind where Value == GateSettings.AddressRange {
     Kind(
       name: "addresses", form: "an IP address, or a range as `192.0.2.0/24` and `2001:db8::/32`",
       schema: .matching("^[0-9A-Fa-f:.]+(/[0-9]+)?$"), example: "192.0.2.0/24"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
       guard let first = parts.first, let bytes = NetworkName.bytes(of: first) else {
-        throw Misfit("\(Misfit.quoted(text)) is neither an IP address nor a range of them")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is neither an IP address nor a range of them")
       }
       guard parts.count == 2 else { return .unmapped(bytes, bytes.count * 8) }
       guard let length = Digits.value(of: parts[1]), length <= bytes.count * 8 else {
-        throw Misfit("\(Misfit.quoted(text)) has no length of a prefix, 0 to \(bytes.count * 8)")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) has no length of a prefix, 0 to \(bytes.count * 8)")
       }
       let prefix = NetworkName.cleared(bytes, behind: length)
       guard prefix == bytes else {
-        throw Misfit(
-          "\(Misfit.quoted(text)) has bits behind its prefix", suggestion: NetworkName.text(of: prefix) + "/\(length)")
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) has bits behind its prefix",
+          suggestion: NetworkName.text(of: prefix) + "/\(length)")
       }
       return .unmapped(bytes, length)
     }

@@ -11,22 +11,23 @@ extension GateSettings.Admin.Address {
 extension Kind where Value == GateSettings.Admin.Address {
   /// Where the admin server listens: never where another machine could reach it.
   static var adminAddress: Kind {
-    Kind(name: "admin address", form: "`unix:/path`, `127.0.0.1:port` or `[::1]:port`") { text throws(Misfit) in
+    Kind(name: "admin address", form: "`unix:/path`, `127.0.0.1:port` or `[::1]:port`") { text throws(InvalidSetting) in
       if text.hasPrefix("unix:") { return .unix(path: try Kind<UpstreamAddress>.unix(text).host) }
       guard let colon = text.lastIndex(of: ":") else {
-        throw Misfit(
-          "\(Misfit.quoted(text)) is neither unix:/path nor an address with a port",
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) is neither unix:/path nor an address with a port",
           suggestion: text.hasPrefix("/") ? "unix:\(text)" : nil)
       }
       let port = try Kind<UInt16>.port.read(String(text[text.index(after: colon)...]))
       let host = String(text[..<colon])
       let address = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
       guard NetworkName.isIPv4(address) || address != host && NetworkName.isIPv6(address) else {
-        throw Misfit(
-          "\(Misfit.quoted(host)) is not an IP address", suggestion: host == "localhost" ? "127.0.0.1:\(port)" : nil)
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(host)) is not an IP address",
+          suggestion: host == "localhost" ? "127.0.0.1:\(port)" : nil)
       }
       guard address.hasPrefix("127.") || address == "::1" else {
-        throw Misfit("\(address) is not a loopback address: only this machine may reach the admin server")
+        throw InvalidSetting("\(address) is not a loopback address: only this machine may reach the admin server")
       }
       return .loopback(address: address, port: port)
     }

@@ -9,9 +9,9 @@ extension Kind where Value == GateSettings.Metrics {
     Kind(
       name: "address with port", form: "`address:port`, an IPv6 address in brackets",
       schema: .matching("^([0-9.]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]+$")
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       guard let colon = text.lastIndex(of: ":") else {
-        throw Misfit("\(Misfit.quoted(text)) is not an address with a port")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not an address with a port")
       }
       let port = try Kind<UInt16>.port.read(String(text[text.index(after: colon)...]))
       let host = String(text[..<colon])
@@ -20,8 +20,8 @@ extension Kind where Value == GateSettings.Metrics {
       if host.hasPrefix("["), host.hasSuffix("]"), NetworkName.isIPv6(bare) {
         return GateSettings.Metrics(address: bare, port: port)
       }
-      throw Misfit(
-        "\(Misfit.quoted(host)) is not an IP address, or lacks its brackets",
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(host)) is not an IP address, or lacks its brackets",
         suggestion: host == "localhost" ? "127.0.0.1:\(port)" : NetworkName.isIPv6(host) ? "[\(host)]:\(port)" : nil)
     }
   }

@@ -3,9 +3,9 @@ extension Kind where Value == String {
   static var text: Kind { text(form: "text") }
 
   static func text(form: String) -> Kind {
-    Kind(name: "text", form: form) { text throws(Misfit) in
+    Kind(name: "text", form: form) { text throws(InvalidSetting) in
       guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
-        throw Misfit("\(Misfit.quoted(text)) has control characters")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) has control characters")
       }
       return text
     }
@@ -13,8 +13,8 @@ extension Kind where Value == String {
 
   /// The path of a file, absolute by the time that it is read here.
   static var file: Kind {
-    Kind(name: "file", form: "a path", isPath: true, example: "file.pem") { text throws(Misfit) in
-      guard !text.utf8.contains(0) else { throw Misfit("\(Misfit.quoted(text)) has a NUL") }
+    Kind(name: "file", form: "a path", isPath: true, example: "file.pem") { text throws(InvalidSetting) in
+      guard !text.utf8.contains(0) else { throw InvalidSetting("\(InvalidSetting.quoted(text)) has a NUL") }
       return text
     }
   }
@@ -23,13 +23,13 @@ extension Kind where Value == String {
   static var teamID: Kind {
     Kind(
       name: "team id", form: "ten of A-Z and 0-9", schema: .textOrNumber("^[A-Z0-9]{10}$"), example: "AAABBBCCC1"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       if isTeamID(text) { return text }
       let reason =
         text.count == 10
-        ? "\(Misfit.quoted(text)) has characters other than A-Z and 0-9"
-        : "\(Misfit.quoted(text)) has \(text.count) characters, not ten of A-Z and 0-9"
-      throw Misfit(reason, suggestion: isTeamID(text.uppercased()) ? text.uppercased() : nil)
+        ? "\(InvalidSetting.quoted(text)) has characters other than A-Z and 0-9"
+        : "\(InvalidSetting.quoted(text)) has \(text.count) characters, not ten of A-Z and 0-9"
+      throw InvalidSetting(reason, suggestion: isTeamID(text.uppercased()) ? text.uppercased() : nil)
     }
   }
 
@@ -40,23 +40,27 @@ extension Kind where Value == String {
       }
   }
 
-  /// A bundle identifier: letters, digits, hyphens, dots and underscores, no empty part, at most 155 characters (Apple's
-  /// `CFBundleIdentifier`; underscores stand in identifiers that Apple has published).
+  /// A bundle identifier: letters, digits, hyphens, dots and underscores, no empty part, at most 155 characters
+  /// (Apple's `CFBundleIdentifier`; underscores stand in identifiers that Apple has published).
   static var bundleID: Kind {
     Kind(
       name: "bundle id", form: "letters, digits, `-`, `.` and `_`",
       schema: .matching("^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$", longest: 155), example: "com.example.app"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       let parts = text.split(separator: ".", omittingEmptySubsequences: false)
       guard
         text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || "-._".utf8.contains($0) })
       else {
-        throw Misfit("\(Misfit.quoted(text)) has characters other than letters, digits, hyphen, dot and underscore")
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) has characters other than letters, digits, hyphen, dot and underscore")
       }
-      guard parts.allSatisfy({ !$0.isEmpty }) else { throw Misfit("\(Misfit.quoted(text)) has an empty part") }
-      guard text.utf8.count <= 155 else { throw Misfit("a bundle id has at most 155 characters") }
+      guard parts.allSatisfy({ !$0.isEmpty }) else {
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) has an empty part")
+      }
+      guard text.utf8.count <= 155 else { throw InvalidSetting("a bundle id has at most 155 characters") }
       if parts.count > 2, isTeamID(String(parts[0])) {
-        throw Misfit("\(Misfit.quoted(text)) begins with the team id", suggestion: String(text.dropFirst(11)))
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) begins with the team id", suggestion: String(text.dropFirst(11)))
       }
       return text
     }

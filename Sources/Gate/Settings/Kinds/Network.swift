@@ -44,11 +44,11 @@ extension Kind where Value == String {
     Kind(
       name: "address", form: "an IPv4 or IPv6 address; `::` takes both", schema: .matching("^[0-9A-Fa-f:.]+$"),
       example: "127.0.0.1"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       if NetworkName.isIPv4(text) || NetworkName.isIPv6(text) { return text }
       let bare = text.hasPrefix("[") && text.hasSuffix("]") ? String(text.dropFirst().dropLast()) : text
       let meant = NetworkName.isIPv6(bare) ? bare : ["localhost": "127.0.0.1", "*": "::"][text]
-      throw Misfit("\(Misfit.quoted(text)) is not an IP address", suggestion: meant)
+      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not an IP address", suggestion: meant)
     }
   }
 
@@ -57,9 +57,9 @@ extension Kind where Value == String {
     Kind(
       name: "host name", form: "a host name or an IP address", schema: .matching("^[A-Za-z0-9_.:-]+$"),
       example: "chat.example.com"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       guard NetworkName.isIPv6(text) || NetworkName.isHostName(text) else {
-        throw Misfit("\(Misfit.quoted(text)) is not a host name")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a host name")
       }
       return text
     }
@@ -71,9 +71,9 @@ extension Kind where Value == String {
     return Kind(
       name: "header name", form: "the name of a header field",
       schema: .textOrNumber("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), example: "X-Internal-User"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       guard !text.isEmpty, text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
-        throw Misfit("\(Misfit.quoted(text)) is not the name of a header field")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not the name of a header field")
       }
       return text
     }
@@ -84,41 +84,46 @@ extension Kind where Value == String {
     Kind(
       name: "route", form: "`/` or `/segments`, matched by whole segments",
       schema: .matching("^/([^/?#%]+(/[^/?#%]+)*)?$"), example: "/chat"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       guard text.hasPrefix("/") else {
-        throw Misfit("\(Misfit.quoted(text)) does not begin with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) does not begin with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
       }
       if text == "/" { return text }
       if text.hasSuffix("/") {
-        throw Misfit(
-          "\(Misfit.quoted(text)) ends with a slash; whole segments match anyway", suggestion: String(text.dropLast()))
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) ends with a slash; whole segments match anyway",
+          suggestion: String(text.dropLast()))
       }
       try checkSegments(of: text)
       return text
     }
   }
 
-  private static func checkSegments(of text: String) throws(Misfit) {
+  private static func checkSegments(of text: String) throws(InvalidSetting) {
     if text.hasSuffix("*") {
       // As other proxies have it; here it would be a character of the path.
       var meant = text.prefix { $0 != "*" }
       if meant.count > 1, meant.hasSuffix("/") { meant.removeLast() }
-      throw Misfit(
-        "\(Misfit.quoted(text)) ends with *, which matches nothing but itself: whole segments match anyway",
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(text)) ends with *, which matches nothing but itself: whole segments match anyway",
         suggestion: String(meant))
     }
     let others = Set("-._~!$&'()*+,;=:@".utf8)
     for segment in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-      guard !segment.isEmpty else { throw Misfit("\(Misfit.quoted(text)) has an empty segment") }
-      guard segment != ".", segment != ".." else { throw Misfit("\(Misfit.quoted(text)) has a dot segment") }
+      guard !segment.isEmpty else { throw InvalidSetting("\(InvalidSetting.quoted(text)) has an empty segment") }
+      guard segment != ".", segment != ".." else {
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) has a dot segment")
+      }
       guard segment.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
-        throw Misfit("\(Misfit.quoted(text)) has characters that a route cannot match: escapes, queries and fragments")
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) has characters that a route cannot match: escapes, queries and fragments")
       }
     }
     if text == "/attest" || text.hasPrefix("/attest/") || text == "/.well-known/sallyport"
       || text.hasPrefix("/.well-known/sallyport/")
     {
-      throw Misfit("\(text) is the gate's own")
+      throw InvalidSetting("\(text) is the gate's own")
     }
   }
 }

@@ -4,15 +4,15 @@ extension Kind where Value == Bool {
   /// YAML 1.1's other spellings are refused, since half of the tools read them as texts.
   static var boolean: Kind {
     Kind(name: "boolean", form: "`true` or `false`", schema: .oneOf(["true", "false"]), example: "true") {
-      text throws(Misfit) in
+      text throws(InvalidSetting) in
       switch text {
       case "true": return true
       case "false": return false
       default:
         let meant = ["yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"]
         let lowered = text.lowercased()
-        throw Misfit(
-          "\(Misfit.quoted(text)) is neither true nor false",
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) is neither true nor false",
           suggestion: ["true", "false"].contains(lowered) ? lowered : meant[lowered])
       }
     }
@@ -25,10 +25,12 @@ extension Kind where Value == Int {
     let form =
       range.lowerBound == range.upperBound ? "`\(range.lowerBound)`" : "\(range.lowerBound) to \(range.upperBound)"
     return Kind(name: "integer", form: form, schema: .integer(range), example: "\(range.lowerBound)") {
-      text throws(Misfit) in
-      guard let value = Digits.value(of: text) else { throw Misfit("\(Misfit.quoted(text)) is not a whole number") }
+      text throws(InvalidSetting) in
+      guard let value = Digits.value(of: text) else {
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a whole number")
+      }
       guard range.contains(value) else {
-        throw Misfit("\(value) is not within \(range.lowerBound) to \(range.upperBound)")
+        throw InvalidSetting("\(value) is not within \(range.lowerBound) to \(range.upperBound)")
       }
       return value
     }
@@ -38,10 +40,11 @@ extension Kind where Value == Int {
   static func size(_ range: ClosedRange<Int>) -> Kind {
     let form = "`\(Size.text(range.lowerBound))` to `\(Size.text(range.upperBound))`; units B, KiB, MiB, GiB"
     let schema = ValueSchema(types: ["integer", "string"], pattern: "^[0-9]+(B|KiB|MiB|GiB)?$", range: range)
-    return Kind(name: "size", form: form, schema: schema, example: Size.text(range.lowerBound)) { text throws(Misfit) in
+    return Kind(name: "size", form: form, schema: schema, example: Size.text(range.lowerBound)) {
+      text throws(InvalidSetting) in
       let value = try Size.read(text)
       guard range.contains(value) else {
-        throw Misfit("\(text) is not within \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
+        throw InvalidSetting("\(text) is not within \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
       }
       return value
     }
@@ -54,7 +57,7 @@ extension Kind where Value == Int? {
     let integer = Kind<Int>.integer(range)
     return Kind(
       name: "integer", form: "`auto`, or \(integer.form)", schema: .integer(range, or: "auto"), example: "auto"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       text == "auto" ? nil : try integer.read(text)
     }
   }
@@ -62,9 +65,10 @@ extension Kind where Value == Int? {
 
 extension Kind where Value == UInt16 {
   static var port: Kind {
-    Kind(name: "port", form: "0 to 65535", schema: .integer(0...65535), example: "6200") { text throws(Misfit) in
+    Kind(name: "port", form: "0 to 65535", schema: .integer(0...65535), example: "6200") {
+      text throws(InvalidSetting) in
       guard let value = Digits.value(of: text), let port = UInt16(exactly: value) else {
-        throw Misfit("\(Misfit.quoted(text)) is not a port, 0 to 65535")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a port, 0 to 65535")
       }
       return port
     }
@@ -76,11 +80,12 @@ extension Kind where Value: RawRepresentable & CaseIterable, Value.RawValue == S
   static func choice() -> Kind {
     let words = Value.allCases.map(\.rawValue)
     let form = words.map { "`\($0)`" }.joined(separator: words.count == 2 ? " or " : ", ")
-    return Kind(name: "choice", form: form, schema: .oneOf(words), example: words.first) { text throws(Misfit) in
+    return Kind(name: "choice", form: form, schema: .oneOf(words), example: words.first) {
+      text throws(InvalidSetting) in
       if let value = Value(rawValue: text) { return value }
-      throw Misfit(
-        "\(Misfit.quoted(text)) is not one of \(words.joined(separator: ", "))",
-        suggestion: Spelling.nearest(to: text, in: words))
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(text)) is not one of \(words.joined(separator: ", "))",
+        suggestion: Suggestions.nearest(to: text, in: words))
     }
   }
 }

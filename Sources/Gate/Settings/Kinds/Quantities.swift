@@ -3,19 +3,19 @@ enum TimeSpan {
   private static let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)]
 
   /// The milliseconds that `text` stands for.
-  static func milliseconds(_ text: String) throws(Misfit) -> Int {
+  static func milliseconds(_ text: String) throws(InvalidSetting) -> Int {
     let (number, unit) = Digits.split(text)
     guard let number else {
-      throw Misfit("\(Misfit.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
+      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
     }
     if unit.isEmpty {
-      throw Misfit("\(number) has no unit: ms, s, m, h or d", suggestion: "\(number)s")
+      throw InvalidSetting("\(number) has no unit: ms, s, m, h or d", suggestion: "\(number)s")
     }
     guard let factor = units.first(where: { $0.0 == unit })?.1 else {
-      throw Misfit("\(Misfit.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
+      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
     }
     let (product, overflows) = number.multipliedReportingOverflow(by: factor)
-    guard !overflows else { throw Misfit("\(Misfit.quoted(text)) is too long") }
+    guard !overflows else { throw InvalidSetting("\(InvalidSetting.quoted(text)) is too long") }
     return product
   }
 
@@ -33,10 +33,10 @@ extension Kind where Value == Duration {
     Kind(
       name: "duration", form: "`\(TimeSpan.text(range.lowerBound))` to `\(TimeSpan.text(range.upperBound))`",
       schema: .matching("^[0-9]+(ms|s|m|h|d)$"), example: TimeSpan.text(range.lowerBound)
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       let value = try TimeSpan.milliseconds(text)
       guard range.contains(value) else {
-        throw Misfit(
+        throw InvalidSetting(
           "\(text) is not within \(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))")
       }
       return .milliseconds(value)
@@ -51,7 +51,7 @@ extension Kind where Value == Duration? {
     return Kind(
       name: "duration", form: "`off`, or \(duration.form)", schema: .matching("^(off|[0-9]+(ms|s|m|h|d))$"),
       example: "off"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       text == "off" ? nil : try duration.read(text)
     }
   }
@@ -61,19 +61,19 @@ extension Kind where Value == Duration? {
 enum Size {
   private static let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)]
 
-  static func read(_ text: String) throws(Misfit) -> Int {
+  static func read(_ text: String) throws(InvalidSetting) -> Int {
     let (number, unit) = Digits.split(text)
     guard let number else {
-      throw Misfit("\(Misfit.quoted(text)) is not a size: a whole number and B, KiB, MiB or GiB")
+      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a size: a whole number and B, KiB, MiB or GiB")
     }
     guard let factor = unit.isEmpty ? 1 : units.first(where: { $0.0 == unit })?.1 else {
       let meant = ["k": "KiB", "m": "MiB", "g": "GiB"][unit.prefix(1).lowercased()]
-      throw Misfit(
-        "\(Misfit.quoted(String(unit))) is not a unit of size: B, KiB, MiB, GiB",
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(String(unit))) is not a unit of size: B, KiB, MiB, GiB",
         suggestion: meant.map { "\(number)\($0)" })
     }
     let (product, overflows) = number.multipliedReportingOverflow(by: factor)
-    guard !overflows else { throw Misfit("\(Misfit.quoted(text)) is too large") }
+    guard !overflows else { throw InvalidSetting("\(InvalidSetting.quoted(text)) is too large") }
     return product
   }
 

@@ -4,19 +4,20 @@ extension Kind where Value == GateSettings.Rate? {
     Kind(
       name: "rate", form: "`off`, or `60/1m`: 1 to 10000 at once, and as many again over `1s` to `1d`",
       schema: .matching("^(off|[0-9]+/[0-9]+(ms|s|m|h|d))$"), example: "60/1m"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       if text == "off" { return nil }
       let parts = text.split(separator: "/", omittingEmptySubsequences: false)
       guard parts.count == 2, let count = Digits.value(of: parts[0]) else {
-        throw Misfit("\(Misfit.quoted(text)) is not a rate: a number, a slash and a time")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a rate: a number, a slash and a time")
       }
-      guard (1...10_000).contains(count) else { throw Misfit("\(count) is not within 1 to 10000") }
+      guard (1...10_000).contains(count) else { throw InvalidSetting("\(count) is not within 1 to 10000") }
       // People write 60/m.
       guard parts[1].first?.isNumber == true else {
         let meant = "\(count)/1\(parts[1])"
         let isRate = (try? TimeSpan.milliseconds("1\(parts[1])")) != nil
-        throw Misfit(
-          "\(Misfit.quoted(text)) is not a rate: a number, a slash and a time", suggestion: isRate ? meant : nil)
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) is not a rate: a number, a slash and a time", suggestion: isRate ? meant : nil
+        )
       }
       let span = try Kind<Duration>.duration(1000...86_400_000).read(String(parts[1]))
       return GateSettings.Rate(count: count, span: span)
@@ -30,7 +31,7 @@ extension Kind where Value == Int? {
     let integer = Kind<Int>.integer(range)
     return Kind(
       name: "integer", form: "`off`, or \(integer.form)", schema: .integer(range, or: "off"), example: "off"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       text == "off" ? nil : try integer.read(text)
     }
   }

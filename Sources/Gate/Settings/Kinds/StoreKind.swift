@@ -8,8 +8,8 @@ public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomRefle
   public var description: String { Self.masked(text) }
   public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 
-  /// `text` with three dots in the place of passwords. It hides too much rather than too little, since a text that is not
-  /// a well-formed URL is shown as well.
+  /// `text` with three dots in the place of passwords. It hides too much rather than too little, since a text that is
+  /// not a well-formed URL is shown as well.
   static func masked(_ text: String) -> String {
     if let keyword = leadingKeyword(of: text) { return "\(keyword)=…" }
     let start = maskedUser(text).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -72,16 +72,16 @@ extension Kind where Value == StoreAddress {
     var kind = Kind(
       name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`",
       schema: .matching("^(sqlite:///[^?#]*[^/?#]|postgres(ql)?://[^ ]+)$")
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       for scheme in ["postgres://", "postgresql://"] where text.hasPrefix(scheme) {
         return try postgres(text, behind: scheme)
       }
       guard !StoreURL.isKeywordString(text) else {
-        throw Misfit("a keyword string is not accepted: write postgres://user@host/database")
+        throw InvalidSetting("a keyword string is not accepted: write postgres://user@host/database")
       }
       guard text.hasPrefix("sqlite://") else {
-        throw Misfit(
-          "\(Misfit.quoted(StoreURL.masked(text))) is not the URL of a store: sqlite:///path or postgres://…",
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(StoreURL.masked(text))) is not the URL of a store: sqlite:///path or postgres://…",
           suggestion: text.hasPrefix("/") ? "sqlite://\(text)" : nil)
       }
       return try sqlite(text.dropFirst("sqlite://".count))
@@ -90,20 +90,20 @@ extension Kind where Value == StoreAddress {
     return kind
   }
 
-  private static func sqlite(_ path: Substring) throws(Misfit) -> StoreAddress {
+  private static func sqlite(_ path: Substring) throws(InvalidSetting) -> StoreAddress {
     guard path.hasPrefix("/"), !path.hasSuffix("/") else {
-      throw Misfit("the path of the database is absolute and names a file: sqlite:///path")
+      throw InvalidSetting("the path of the database is absolute and names a file: sqlite:///path")
     }
     guard !path.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 < 0x20 }) else {
-      throw Misfit("the URL of the database has no parameters: sqlite:///path")
+      throw InvalidSetting("the URL of the database has no parameters: sqlite:///path")
     }
     return .sqlite(path: String(path))
   }
 
   // The rest is libpq's to judge, when the gate is put together.
-  private static func postgres(_ text: String, behind scheme: String) throws(Misfit) -> StoreAddress {
+  private static func postgres(_ text: String, behind scheme: String) throws(InvalidSetting) -> StoreAddress {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-      throw Misfit("the URL of the database holds a blank or a control character: write it as %20 and the like")
+      throw InvalidSetting("the URL of the database holds a blank or a control character: write it as %20 and the like")
     }
     let place = text.dropFirst(scheme.count).prefix { $0 != "?" }
     let database = place.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first
@@ -111,7 +111,7 @@ extension Kind where Value == StoreAddress {
     // With an @ behind it, the ? may be a part of the password: that is refused with what libpq does not accept.
     let isCut = text[place.endIndex...].contains("@")
     guard hasParameter || isCut || database.map({ !$0.isEmpty }) == true else {
-      throw Misfit("the URL names no database: \(scheme)user@host/database")
+      throw InvalidSetting("the URL names no database: \(scheme)user@host/database")
     }
     return .postgres(StoreURL(text))
   }
@@ -125,7 +125,7 @@ extension GateSettings.Store {
 
   /// The store that `url` names, as `store.url` takes it. Its password is in the URL, or where libpq looks for it.
   public init(url: String) throws(Malformed) {
-    do throws(Misfit) {
+    do throws(InvalidSetting) {
       switch try Kind<StoreAddress>.store.read(url) {
       case .sqlite(let path): self = .sqlite(path: path)
       case .postgres(let url): self = .postgres(url, passwordFile: nil)

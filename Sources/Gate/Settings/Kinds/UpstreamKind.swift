@@ -14,72 +14,79 @@ extension Kind where Value == UpstreamAddress {
     Kind(
       name: "upstream", form: "`ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`",
       schema: .matching("^(wss?://[^/?#@]+/?|tcp://[^/?#@]+:[0-9]+|unix:/[^/].*)$"), example: "ws://127.0.0.1:8080"
-    ) { text throws(Misfit) in
+    ) { text throws(InvalidSetting) in
       if text.hasPrefix("unix:") { return try unix(text) }
       let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
-        throw Misfit(
-          "\(Misfit.quoted(text)) has no scheme: ws://, wss://, unix: or tcp://",
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(text)) has no scheme: ws://, wss://, unix: or tcp://",
           suggestion: (try? authority(parts[0], of: .ws)) == nil ? nil : "ws://\(text)")
       }
       guard let scheme = UpstreamAddress.Scheme(rawValue: String(parts[0])) else {
         let meant = ["http": "ws", "https": "wss"][parts[0].lowercased()] ?? parts[0].lowercased()
-        throw Misfit(
-          "\(Misfit.quoted(String(parts[0]))) is not a scheme of an upstream: ws, wss, unix, tcp",
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(String(parts[0]))) is not a scheme of an upstream: ws, wss, unix, tcp",
           suggestion: UpstreamAddress.Scheme(rawValue: meant).map { "\($0.rawValue)://\(parts[1])" })
       }
       return try authority(parts[1], of: scheme)
     }
   }
 
-  static func unix(_ text: String) throws(Misfit) -> UpstreamAddress {
+  static func unix(_ text: String) throws(InvalidSetting) -> UpstreamAddress {
     let path = text.dropFirst("unix:".count)
     if path.hasPrefix("//") {
-      throw Misfit("\(Misfit.quoted(text)) has an authority", suggestion: "unix:/\(path.drop { $0 == "/" })")
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(text)) has an authority", suggestion: "unix:/\(path.drop { $0 == "/" })")
     }
-    guard path.hasPrefix("/"), path != "/" else { throw Misfit("the path of a Unix socket is absolute: unix:/path") }
+    guard path.hasPrefix("/"), path != "/" else {
+      throw InvalidSetting("the path of a Unix socket is absolute: unix:/path")
+    }
     // sun_path holds 108 bytes, the terminating zero included.
     guard path.utf8.count <= 107, !path.utf8.contains(0) else {
-      throw Misfit("the path of a Unix socket has at most 107 bytes, none of them NUL")
+      throw InvalidSetting("the path of a Unix socket has at most 107 bytes, none of them NUL")
     }
     return UpstreamAddress(scheme: .unix, host: String(path), port: 0)
   }
 
-  private static func authority(_ rest: Substring, of scheme: UpstreamAddress.Scheme) throws(Misfit) -> UpstreamAddress
+  private static func authority(_ rest: Substring, of scheme: UpstreamAddress.Scheme) throws(InvalidSetting)
+    -> UpstreamAddress
   {
     let authority = rest.prefix { !"/?#".contains($0) }
     guard rest.count == authority.count || rest.dropFirst(authority.count) == "/" && scheme != .tcp else {
-      throw Misfit(
+      throw InvalidSetting(
         "an upstream has no path: the client's own target goes through unchanged",
         suggestion: "\(scheme.rawValue)://\(authority)")
     }
-    guard !authority.contains("@") else { throw Misfit("an upstream has no user name or password") }
+    guard !authority.contains("@") else { throw InvalidSetting("an upstream has no user name or password") }
     let (host, port) = try hostAndPort(authority)
     if let port {
       guard let value = Digits.value(of: port), let number = UInt16(exactly: value), number > 0 else {
-        throw Misfit("\(Misfit.quoted(String(port))) is not a port, 1 to 65535")
+        throw InvalidSetting("\(InvalidSetting.quoted(String(port))) is not a port, 1 to 65535")
       }
       return UpstreamAddress(scheme: scheme, host: host, port: number)
     }
-    guard scheme != .tcp else { throw Misfit("tcp:// needs a port: tcp://host:port") }
+    guard scheme != .tcp else { throw InvalidSetting("tcp:// needs a port: tcp://host:port") }
     return UpstreamAddress(scheme: scheme, host: host, port: scheme == .wss ? 443 : 80)
   }
 
-  private static func hostAndPort(_ authority: Substring) throws(Misfit) -> (host: String, port: Substring?) {
+  private static func hostAndPort(_ authority: Substring) throws(InvalidSetting) -> (host: String, port: Substring?) {
     if authority.hasPrefix("[") {
       let host = authority.dropFirst().prefix { $0 != "]" }
       let rest = authority.dropFirst(host.count + 1)
       guard rest.hasPrefix("]"), NetworkName.isIPv6(host), rest.count == 1 || rest.hasPrefix("]:") else {
-        throw Misfit("\(Misfit.quoted(String(authority))) is not an IPv6 address in brackets, and a port")
+        throw InvalidSetting(
+          "\(InvalidSetting.quoted(String(authority))) is not an IPv6 address in brackets, and a port")
       }
       return (String(host), rest.count == 1 ? nil : rest.dropFirst(2))
     }
     if NetworkName.isIPv6(authority) {
-      throw Misfit("an IPv6 address stands in brackets", suggestion: "[\(authority)]")
+      throw InvalidSetting("an IPv6 address stands in brackets", suggestion: "[\(authority)]")
     }
     let parts = authority.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let host = parts.first, !host.isEmpty else { throw Misfit("the upstream has no host") }
-    guard NetworkName.isHostName(host) else { throw Misfit("\(Misfit.quoted(String(host))) is not a host name") }
+    guard let host = parts.first, !host.isEmpty else { throw InvalidSetting("the upstream has no host") }
+    guard NetworkName.isHostName(host) else {
+      throw InvalidSetting("\(InvalidSetting.quoted(String(host))) is not a host name")
+    }
     return (String(host), parts.count == 2 ? parts[1] : nil)
   }
 }

@@ -1,8 +1,8 @@
 /// A `.env` file: lines `NAME=value`, as shells and container tools write them.
 ///
-/// `export` may stand before a name, blanks around `=`; a value may stand in single quotes (taken as it is) or in double
-/// quotes (`\n`, `\t`, `\"`, `\\` and `\$` are read), and in quotes over several lines. Behind an unquoted or quoted value a `#` after a blank begins a
-/// comment. Nothing is expanded.
+/// `export` may stand before a name, blanks around `=`; a value may stand in single quotes (taken as it is) or in
+/// double quotes (`\n`, `\t`, `\"`, `\\` and `\$` are read), and in quotes over several lines. Behind an unquoted or
+/// quoted value a `#` after a blank begins a comment. Nothing is expanded.
 struct DotEnv {
   struct Variable: Sendable, Hashable {
     let value: String

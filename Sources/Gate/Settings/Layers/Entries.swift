@@ -1,7 +1,7 @@
 /// A value as one layer gives it.
 struct Entry: Sendable, Hashable {
   let text: String
-  let origin: Origin
+  let origin: SettingSource
 }
 
 /// What one layer, or all of them together, say: texts by the path of their key.
@@ -10,7 +10,7 @@ struct Entry: Sendable, Hashable {
 struct Entries: Sendable {
   private(set) var values: [SettingPath: Entry] = [:]
   /// Sections and lists that were given, empty ones included.
-  private(set) var containers: [SettingPath: Origin] = [:]
+  private(set) var containers: [SettingPath: SettingSource] = [:]
   /// Keys that were given a text that is not a value: not to be missed a second time.
   private(set) var faulty: Set<SettingPath> = []
   private(set) var faults: [Fault] = []
@@ -19,9 +19,9 @@ struct Entries: Sendable {
 
   /// Takes `text` as the value of `path` if it is one. `folder` is what a relative path starts from.
   mutating func take(
-    _ text: String, for path: SettingPath, _ key: KeyDefinition, from origin: Origin, in folder: String
+    _ text: String, for path: SettingPath, _ key: KeyDefinition, from origin: SettingSource, in folder: String
   ) {
-    let misfit = text.isEmpty ? Misfit("has no value") : key.misfit(text)
+    let misfit = text.isEmpty ? InvalidSetting("has no value") : key.misfit(text)
     if let misfit {
       faulty.insert(path)
       faults.append(Fault(origin, path.text, misfit.reason, suggestion: misfit.suggestion))
@@ -32,7 +32,7 @@ struct Entries: Sendable {
   }
 
   /// Says that there is something at `path`, and so at everything above it.
-  mutating func note(_ path: SettingPath, from origin: Origin) {
+  mutating func note(_ path: SettingPath, from origin: SettingSource) {
     var path = path
     while containers[path] == nil, !path.steps.isEmpty {
       containers[path] = origin
@@ -41,7 +41,7 @@ struct Entries: Sendable {
   }
 
   /// Says where the configuration as a whole stands.
-  mutating func noteRoot(from origin: Origin) { containers[.root] = origin }
+  mutating func noteRoot(from origin: SettingSource) { containers[.root] = origin }
 
   mutating func refuse(_ fault: Fault) { faults.append(fault) }
 
@@ -73,7 +73,7 @@ struct Entries: Sendable {
   }
 
   /// Where `path`, or what is nearest above it, was given.
-  func nearestOrigin(of path: SettingPath) -> Origin {
+  func nearestOrigin(of path: SettingPath) -> SettingSource {
     var path = path
     while !path.steps.isEmpty {
       if let origin = values[path]?.origin ?? containers[path] { return origin }

@@ -22,7 +22,7 @@ struct FileLayer {
     self.folder = folder
   }
 
-  private func origin(_ position: YAMLDocument.Position) -> Origin {
+  private func origin(_ position: YAMLDocument.Position) -> SettingSource {
     .file(name, line: position.line, column: position.column)
   }
 
@@ -59,8 +59,8 @@ struct FileLayer {
     }
   }
 
-  /// Whether `key` can be a step of a path. Dots and brackets write paths, and `a.b` as a key would pass for the key `b`
-  /// below `a` without being it.
+  /// Whether `key` can be a step of a path. Dots and brackets write paths, and `a.b` as a key would pass for the key
+  /// `b` below `a` without being it.
   private static func isWord(_ key: String) -> Bool {
     !key.isEmpty && !key.unicodeScalars.contains { ".[]".unicodeScalars.contains($0) }
   }

@@ -18,7 +18,7 @@ enum FlagLayer {
   static func entries(of flags: [FlagSetting], in workingDirectory: String) -> Entries {
     var entries = Entries()
     for flag in flags {
-      let origin = Origin.flag(flag.flag)
+      let origin = SettingSource.flag(flag.flag)
       guard let path = SettingPath(text: flag.key) else {
         entries.refuse(Fault(origin, flag.key, "not the path of a key, as routes[0].upstream"))
         continue

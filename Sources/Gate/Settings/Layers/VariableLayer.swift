@@ -2,7 +2,7 @@
 struct Variables: Sendable {
   struct Variable: Sendable, Hashable {
     let value: String
-    let origin: Origin
+    let origin: SettingSource
   }
 
   private let variables: [String: Variable]

@@ -1,8 +1,8 @@
 /// The JSON Schema (draft 2020-12) of the configuration file, for editors.
 ///
-/// It knows the names, the types and the grammar of single values. What a key means beside another one, and what is in
-/// the files that are named, only `sallyport check` can tell. An element of a list that lacks a required key is refused,
-/// although a variable of the environment could add it.
+/// It knows the names, the types and the grammar of single values. What a key means beside another one, and what is
+/// in the files that are named, only `sallyport check` can tell. An element of a list that lacks a required key is
+/// refused, although a variable of the environment could add it.
 public enum ConfigurationSchema {
   /// The document, with a line break at its end.
   public static var text: String {

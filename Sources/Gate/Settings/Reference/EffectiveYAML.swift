@@ -120,7 +120,7 @@ private enum EffectiveYAML {
   }
 }
 
-extension Origin {
+extension SettingSource {
   /// Where a value comes from, in a word or two, on one line.
   public var label: String {
     let text =

@@ -14,7 +14,7 @@ final class ClientChannel: LoopChannel {
   typealias Callback<Value> = @Sendable (Result<Value, ClientFault>) -> Void
 
   /// The operation that the caller is waiting for.
-  enum Wish {
+  enum Goal {
     case connection(Callback<Void>)
     case response(to: String, Callback<Response>)
     case upgrade(ClientHandshake, Callback<Response>)
@@ -31,8 +31,8 @@ final class ClientChannel: LoopChannel {
   private var addresses: ArraySlice<SocketAddress> = []
   private var lastError = "no address found"
   private(set) var phase = Phase.resolution
-  var link = Link()
-  private var wish: Wish?
+  var link = SocketState()
+  private var goal: Goal?
   /// The deadline of the current operation.
   private var deadline: Milliseconds = 0
   private let timer = UnsafeMutablePointer<TimerNode>.allocate(capacity: 1)
@@ -62,15 +62,15 @@ final class ClientChannel: LoopChannel {
   /// Starts an operation. Returns `false` if it was refused and its callback has received the error;
   /// nothing may be sent for it then.
   @discardableResult
-  func begin(_ wish: Wish, timeout: Duration, in loop: EventLoop) -> Bool {
-    let isPossible = if case .connection = wish { phase == .resolution } else { phase == .ready && self.wish == nil }
+  func begin(_ goal: Goal, timeout: Duration, in loop: EventLoop) -> Bool {
+    let isPossible = if case .connection = goal { phase == .resolution } else { phase == .ready && self.goal == nil }
     guard isPossible else {
       // A server that rejects a client certificate sends its alert after the handshake (RFC 8446, 4.4.2.4), often
       // before any operation has started. So the reason for closing is reported here.
-      Self.fail(wish, ending ?? .misused("the connection is busy"))
+      Self.fail(goal, ending ?? .misused("the connection is busy"))
       return false
     }
-    self.wish = wish
+    self.goal = goal
     setDeadline(after: timeout, in: loop)
     return true
   }
@@ -85,8 +85,8 @@ final class ClientChannel: LoopChannel {
 
   func clearDeadline(in loop: EventLoop) { loop.timers.cancel(timer) }
 
-  private static func fail(_ wish: Wish?, _ fault: ClientFault) {
-    switch wish {
+  private static func fail(_ goal: Goal?, _ fault: ClientFault) {
+    switch goal {
     case .connection(let done): done(.failure(fault))
     case .response(_, let done), .upgrade(_, let done): done(.failure(fault))
     case .everything(let done): done(.failure(fault))
@@ -102,13 +102,13 @@ final class ClientChannel: LoopChannel {
     clearDeadline(in: loop)
     if link.isOpen && link.interest != 0 { loop.unwatch(link.fd) }
     link.close()
-    let wish = self.wish
-    self.wish = nil
+    let goal = self.goal
+    self.goal = nil
     loop.remove(self)
-    if case .everything(let done) = wish {
+    if case .everything(let done) = goal {
       done(.success(RawAnswer(bytes: inbox, isUnfinished: fault == .timedOut)))
     } else {
-      Self.fail(wish, fault)
+      Self.fail(goal, fault)
     }
     socket?.lost(fault)
     driven?.lost(fault.description)
@@ -142,7 +142,7 @@ final class ClientChannel: LoopChannel {
   private func tryNextAddress(in loop: EventLoop) {
     while let address = addresses.popFirst() {
       do throws(SystemCallError) {
-        link = Link()
+        link = SocketState()
         link.fd = try Socket.make(for: address)
         if case .unix = address {} else { Socket.disableDelay(on: link.fd) }
         _ = try Socket.connect(link.fd, to: address)
@@ -193,8 +193,8 @@ final class ClientChannel: LoopChannel {
     phase = .ready
     clearDeadline(in: loop)
     update(in: loop)
-    if case .connection(let done) = wish {
-      wish = nil
+    if case .connection(let done) = goal {
+      goal = nil
       done(.success(()))
     }
   }
@@ -295,7 +295,7 @@ final class ClientChannel: LoopChannel {
   // MARK: Responses
 
   private func readAnswer(hasEnded: Bool, in loop: EventLoop) {
-    if case .everything = wish {
+    if case .everything = goal {
       readEverything(in: loop)
       return
     }
@@ -323,13 +323,13 @@ final class ClientChannel: LoopChannel {
   /// Closes the connection if bytes arrive while no operation waits: they must not become the
   /// response to the next request.
   private func refuseUnasked(in loop: EventLoop) {
-    if phase == .ready && wish == nil && !inbox.isEmpty {
+    if phase == .ready && goal == nil && !inbox.isEmpty {
       end(.malformed("the server sent a response without a request"), in: loop)
     }
   }
 
   private func parseHead(in loop: EventLoop) {
-    while wish != nil {
+    while goal != nil {
       switch inbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
       case .incomplete: return
       case .fault(let fault):
@@ -355,17 +355,17 @@ final class ClientChannel: LoopChannel {
   /// Returns the framing of a response. A response to HEAD has no body, whatever its fields say
   /// (RFC 9112 section 6.3).
   private func framing(of head: ResponseHead) -> BodyFraming {
-    if case .response(to: "HEAD", _) = wish { .none } else { head.framing }
+    if case .response(to: "HEAD", _) = goal { .none } else { head.framing }
   }
 
   private func answered(_ head: ResponseHead, _ body: [UInt8], in loop: EventLoop) {
     let response = Response(status: head.status, headers: head.headers, body: body, closes: head.wantsClose)
-    let wish = self.wish
-    self.wish = nil
+    let goal = self.goal
+    self.goal = nil
     answer = nil
     clearDeadline(in: loop)
     if head.wantsClose { end(.lost("the server closed the connection"), in: loop) }
-    switch wish {
+    switch goal {
     case .response(_, let done): done(.success(response))
     case .upgrade(_, let done): done(.failure(.refused(response)))
     case .connection, .everything, nil: break
@@ -373,7 +373,7 @@ final class ClientChannel: LoopChannel {
   }
 
   private func upgraded(_ head: ResponseHead, in loop: EventLoop) {
-    guard case .upgrade(let handshake, let done) = wish else {
+    guard case .upgrade(let handshake, let done) = goal else {
       end(.malformed("a 101 response without an upgrade request"), in: loop)
       return
     }
@@ -384,7 +384,7 @@ final class ClientChannel: LoopChannel {
       end(.malformed(error.rawValue), in: loop)
       return
     }
-    wish = nil
+    goal = nil
     clearDeadline(in: loop)
     phase = .webSocket
     socket = ClientSocketState(maxMessage: handshake.maxMessage)

@@ -98,14 +98,14 @@ extension EventLoop {
       session.pointee.ends[1].link.close()
       return
     }
-    session.pointee.ends[1].link = Link()
-    let kept = KeptUpstream(link, to: forward.order.upstream)
+    session.pointee.ends[1].link = SocketState()
+    let kept = PooledUpstream(link, to: forward.order.upstream)
     if keptUpstreams.add(kept) { kept.wait(in: self) }
   }
 
   /// Whether a new connection to `upstream` would be verified with the same authorities as `link`. Each reload
   /// reads the authorities again.
-  private func isVerifiedAsNow(_ link: Link, _ upstream: Upstream) -> Bool {
+  private func isVerifiedAsNow(_ link: SocketState, _ upstream: Upstream) -> Bool {
     guard let tls = link.tls, case .secureWebSocket(_, _, let settings) = upstream else { return true }
     return service?.upstreamTLS.isCurrent(SSL_get_SSL_CTX(tls), for: settings) ?? false
   }

@@ -39,10 +39,10 @@ extension EventLoop {
     case .preface, .handshake:
       destroy(session)
     case .head where session.pointee.exchange?.inbox.isEmpty ?? true:
-      bidFarewell(session)
+      beginLingeringClose(session)
     case .head, .body, .decision, .answer, .connection, .upstreamHandshake, .upgrade, .forward:
       session.pointee.exchange?.closesAfterAnswer = true
-    case .farewell:
+    case .lingeringClose:
       break
     }
   }

@@ -10,7 +10,7 @@ internal import Locking
 final class EventLoop: @unchecked Sendable {
   typealias Job = @Sendable (EventLoop) -> Void
 
-  let window: UnsafeMutablePointer<TLSWindow>
+  let window: UnsafeMutablePointer<TLSBuffers>
   let bio: WindowBIO
   let plain = PlainBuffer()
   /// The time at which the current wake-up began.
@@ -27,16 +27,16 @@ final class EventLoop: @unchecked Sendable {
   /// The traffic of the sessions that have ended.
   var ended = EngineTraffic()
   var drain: Drain?
-  var keptUpstreams = KeptUpstreams()
+  var keptUpstreams = UpstreamPool()
   var listeners: [Listener] = []
   /// Whether every connection closes after its next response, because the loop no longer listens.
   private(set) var isLeaving = false
 
   private let epoll: Int32
   private let wakeUp: Int32
-  private let mailbox = Guarded<[Job]?>([])
+  private let mailbox = LockedValue<[Job]?>([])
   /// Callbacks for the end of the loop; `nil` after the end.
-  private let waitingForEnd = Guarded<[@Sendable () -> Void]?>([])
+  private let waitingForEnd = LockedValue<[@Sendable () -> Void]?>([])
   private var isStopping = false
 
   init(service: SessionService?, resolver: Resolver) throws(SystemCallError) {

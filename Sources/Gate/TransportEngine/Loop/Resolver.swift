@@ -29,7 +29,7 @@ final class Resolver: Sendable {
   }
 
   private static let freshness: Milliseconds = 5000
-  private let entries = Guarded<[String: Entry]>([:])
+  private let entries = LockedValue<[String: Entry]>([:])
   private let find: @Sendable (String, UInt16) -> Answer
   private let clock: @Sendable () -> Milliseconds
 

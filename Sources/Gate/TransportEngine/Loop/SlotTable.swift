@@ -45,9 +45,9 @@ struct SlotTable {
   }
 
   /// Returns the session with `token`; `nil` if it is gone or the token belongs to a channel.
-  func session(_ token: SlotToken) -> UnsafeMutablePointer<Session>? {
+  func session(_ token: SlotToken) -> UnsafeMutablePointer<RelaySession>? {
     guard isCurrent(token), slots[Int(token.slot)].kind == .session else { return nil }
-    return slots[Int(token.slot)].occupant?.assumingMemoryBound(to: Session.self)
+    return slots[Int(token.slot)].occupant?.assumingMemoryBound(to: RelaySession.self)
   }
 
   func channel(_ token: SlotToken) -> LoopChannel? {

@@ -37,7 +37,7 @@ extension EventLoop {
   /// Opens a bridge to a TCP service that is connected: the gate itself sends the client its 101.
   func openBridge(_ session: SessionRef) {
     guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade,
-      orderStands(session)
+      isStillPermitted(session)
     else { return }
     // The subprotocol that clients of such bridges offer, if they offer any.
     let subprotocol = intent.subprotocols.first { $0 == "binary" }
@@ -237,7 +237,7 @@ extension EventLoop {
       client.pointee.link.close()
     }
     if clientIsGone && isRead {
-      if client.pointee.link.outbox.isEmpty && upstream.pointee.link.isSpent {
+      if client.pointee.link.outbox.isEmpty && upstream.pointee.link.isFinished {
         destroy(session)
         return
       }

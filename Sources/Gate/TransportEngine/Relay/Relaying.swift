@@ -4,7 +4,7 @@ internal import Transport
 extension EventLoop {
   /// Opens the relay: the upstream has sent its 101, and the client gets one.
   func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
-    guard let order = session.pointee.order, orderStands(session) else { return }
+    guard let order = session.pointee.order, isStillPermitted(session) else { return }
     do throws(HeadWriteFault) {
       sendToClient(
         session,
@@ -31,7 +31,7 @@ extension EventLoop {
   }
 
   /// Starts the timers of an admitted session and reports to the order that it has opened.
-  func begin(_ session: SessionRef, _ order: any RelayOrder) {
+  func begin(_ session: SessionRef, _ order: any RelayPlan) {
     session.pointee.openedAt = now
     session.pointee.bounds = RelayBounds(order.limits, now: now)
     session.pointee.pingToken = random.next()
@@ -78,15 +78,15 @@ extension EventLoop {
       let (count, stop) = source.pointee.frames.advance(
         over: rest, maxMessage: session.pointee.bounds.maxMessage,
         pong: source.pointee.pongsDue > 0 ? session.pointee.pingToken : nil,
-        stopsAtBoundary: target.pointee.owed != nil)
+        stopsAtBoundary: target.pointee.pendingFrame != nil)
       if count > 0 { deliver(UnsafeRawBufferPointer(rebasing: rest[..<count]), from: source, to: target) }
       rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       switch stop {
       case .windowEnd:
-        if source.pointee.frames.isAtBoundary { payDebt(session, to: side.other) }
+        if source.pointee.frames.isAtBoundary { flushPendingFrame(session, to: side.other) }
         return true
       case .boundary:
-        payDebt(session, to: side.other)
+        flushPendingFrame(session, to: side.other)
       case .incomplete:
         source.pointee.held.append(rest)
         return true

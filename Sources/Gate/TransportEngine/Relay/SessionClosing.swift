@@ -21,24 +21,24 @@ extension EventLoop {
     guard !session.pointee.isClosedByGate else { return }
     session.pointee.isClosedByGate = true
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
-    owe(session, .close(code, reason: reason), to: .client)
-    owe(session, .close(code, reason: reason), to: .upstream)
+    enqueue(session, .close(code, reason: reason), to: .client)
+    enqueue(session, .close(code, reason: reason), to: .upstream)
     settle(session)
   }
 
   /// Sends the gate's control frame to `side` now, or after the frame that is being relayed to it.
-  private func owe(_ session: SessionRef, _ debt: GateDebt, to side: Side) {
+  private func enqueue(_ session: SessionRef, _ pending: PendingControlFrame, to side: Side) {
     let target = session.pointee.ends + side.index
     guard target.pointee.link.isOpen, !target.pointee.isToldToClose else { return }
-    if case .ping = debt, target.pointee.owed != nil { return }
-    target.pointee.owed = debt
-    if session.pointee.ends[side.other.index].frames.isAtBoundary { payDebt(session, to: side) }
+    if case .ping = pending, target.pointee.pendingFrame != nil { return }
+    target.pointee.pendingFrame = pending
+    if session.pointee.ends[side.other.index].frames.isAtBoundary { flushPendingFrame(session, to: side) }
   }
 
-  func payDebt(_ session: SessionRef, to side: Side) {
+  func flushPendingFrame(_ session: SessionRef, to side: Side) {
     let target = session.pointee.ends + side.index
-    guard let debt = target.pointee.owed else { return }
-    target.pointee.owed = nil
+    guard let pending = target.pointee.pendingFrame else { return }
+    target.pointee.pendingFrame = nil
     // The other peer's Close frame was passed: nothing may follow it.
     if session.pointee.ends[side.other.index].frames.hasClosed {
       target.pointee.isToldToClose = true
@@ -46,7 +46,7 @@ extension EventLoop {
     }
     let mask: UInt32? = side == .upstream ? random.next() : nil
     let frame: [UInt8]
-    switch debt {
+    switch pending {
     case .ping:
       frame = GateFrame.ping(token: session.pointee.pingToken, mask: mask)
       target.pointee.pongsDue += 1
@@ -95,7 +95,7 @@ extension EventLoop {
     for side in [Side.client, .upstream] { settleEnd(session, side) }
     let client = session.pointee.ends
     let upstream = session.pointee.ends + 1
-    guard client.pointee.link.isSpent, upstream.pointee.link.isSpent else { return true }
+    guard client.pointee.link.isFinished, upstream.pointee.link.isFinished else { return true }
     destroy(session)
     return false
   }
@@ -126,7 +126,7 @@ extension EventLoop {
     let other = session.pointee.ends + side.other.index
     if session.pointee.end == nil { session.pointee.end = .lost(side.name, reason) }
     if side == .upstream, !end.pointee.frames.hasClosed, end.pointee.frames.isAtBoundary, end.pointee.held.isEmpty {
-      owe(session, .close(.badGateway, reason: "connection to the service behind the gate lost"), to: .client)
+      enqueue(session, .close(.badGateway, reason: "connection to the service behind the gate lost"), to: .client)
     }
     if end.pointee.link.failure != nil || other.pointee.isToldToClose || end.pointee.frames.hasClosed,
       let service
@@ -257,7 +257,7 @@ extension EventLoop {
       if now >= last + ping {
         end.pointee.lastPing = now
         // A reader that stalls would find all queued Pings when it continues.
-        if end.pointee.link.outbox.isEmpty { owe(session, .ping, to: side) }
+        if end.pointee.link.outbox.isEmpty { enqueue(session, .ping, to: side) }
         next = min(next, now + ping)
       } else {
         next = min(next, last + ping)

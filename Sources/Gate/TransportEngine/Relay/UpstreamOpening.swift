@@ -10,7 +10,7 @@ struct UpstreamRefusal {
 
 /// Connects to the upstream and asks for the upgrade, up to its 101.
 extension EventLoop {
-  func openUpstream(_ session: SessionRef, _ exchange: Exchange, _ order: any RelayOrder) {
+  func openUpstream(_ session: SessionRef, _ exchange: Exchange, _ order: any RelayPlan) {
     session.pointee.order = order
     reach(session, order.upstream, within: order.limits.connectTimeout)
   }
@@ -56,7 +56,7 @@ extension EventLoop {
     while let address = exchange.addresses.popFirst() {
       exchange.attempt = address
       do throws(SystemCallError) {
-        upstream.pointee.link = Link()
+        upstream.pointee.link = SocketState()
         upstream.pointee.link.fd = try Socket.make(for: address)
         if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.link.fd) }
         let isConnected = try Socket.connect(upstream.pointee.link.fd, to: address)
@@ -161,7 +161,7 @@ extension EventLoop {
   private func speak(_ session: SessionRef) {
     if session.pointee.exchange?.forward != nil {
       sendForward(session)
-    } else if orderStands(session) {
+    } else if isStillPermitted(session) {
       askForUpgrade(session)
     }
   }
@@ -271,7 +271,7 @@ extension EventLoop {
 
   /// Whether the session may still begin. If not, the client gets the refusal and the
   /// upstream's connection is closed.
-  func orderStands(_ session: SessionRef) -> Bool {
+  func isStillPermitted(_ session: SessionRef) -> Bool {
     guard let refusal = session.pointee.order?.refusal() else { return true }
     giveUp(session, answering: refusal)
     return false

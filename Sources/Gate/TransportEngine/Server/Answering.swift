@@ -66,7 +66,7 @@ extension EventLoop {
     }
     // A client that has closed its sending side may have sent another request before.
     guard !exchange.closesAfterAnswer, !client.pointee.link.hasEnded || !exchange.inbox.isEmpty else {
-      bidFarewell(session)
+      beginLingeringClose(session)
       return
     }
     startRequest(session)
@@ -78,29 +78,29 @@ extension EventLoop {
 
   /// Begins a lingering close: sends the end of the stream and waits for the client's end. An immediate close would
   /// reset the connection if unread input is left, and the client could lose the response (RFC 9112 section 9.6).
-  func bidFarewell(_ session: SessionRef) {
+  func beginLingeringClose(_ session: SessionRef) {
     guard let service else { return }
-    session.pointee.phase = .farewell
+    session.pointee.phase = .lingeringClose
     session.pointee.exchange?.inbox = []
     if session.pointee.exchange?.forwardedPatience == nil { session.pointee.exchange = nil }
-    schedule(session, after: min(service.limits.closeTimeout, Self.farewellPatience))
+    schedule(session, after: min(service.limits.closeTimeout, Self.lingeringCloseLimit))
     session.pointee.ends.pointee.link.sendEnd(through: window)
-    continueFarewell(session)
+    continueLingeringClose(session)
   }
 
-  private static let farewellPatience = Duration.seconds(2)
+  private static let lingeringCloseLimit = Duration.seconds(2)
 
   /// Handles a client that has not closed in time. It may still be reading an upstream's response: the kernel
   /// may buffer megabytes of it.
-  func farewellExpired(_ session: SessionRef) {
+  func lingeringCloseExpired(_ session: SessionRef) {
     if session.pointee.exchange?.forwardedPatience != nil, isTaking(session, .client) {
-      schedule(session, after: Self.farewellPatience)
+      schedule(session, after: Self.lingeringCloseLimit)
     } else {
       destroy(session)
     }
   }
 
-  func continueFarewell(_ session: SessionRef) {
+  func continueLingeringClose(_ session: SessionRef) {
     let client = session.pointee.ends
     // Input is discarded without decrypting it.
     if client.pointee.link.failure == nil && !client.pointee.link.hasEnded {

@@ -3,7 +3,7 @@ internal import Transport
 
 /// The number of open connections per address, over all loops. Only addresses with open connections use memory.
 final class ConnectionCounts: Sendable {
-  private let counts = Guarded<[AddressBlock: Int]>([:])
+  private let counts = LockedValue<[AddressBlock: Int]>([:])
 
   /// Counts a connection until the returned value is released; `nil` if the address already has `limit` connections.
   func enter(_ block: AddressBlock, atMost limit: Int) -> ConnectionPlace? {

@@ -24,7 +24,7 @@ extension EventLoop {
       return
     }
     // No request was sent, so no response is due. A client that had a response gets a lingering close.
-    if exchange.answered > 0 { bidFarewell(session) } else { destroy(session) }
+    if exchange.answered > 0 { beginLingeringClose(session) } else { destroy(session) }
   }
 
   private func makeRequestID() -> String {

@@ -26,7 +26,7 @@ extension EventLoop {
       }
     }
     let session = SessionRef.allocate(capacity: 1)
-    session.initialize(to: Session())
+    session.initialize(to: RelaySession())
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
     let exchange = Exchange(address: address, acceptedAt: now)
@@ -75,7 +75,7 @@ extension EventLoop {
     case .bridge, .conversation: settleEndpoint(session)
     case .forward: forwardWritable(session)
     case .answer: answerFlushed(session)
-    case .farewell: continueFarewell(session)
+    case .lingeringClose: continueLingeringClose(session)
     case .preface, .handshake, .head, .body, .decision, .connection, .upstreamHandshake, .upgrade:
       if end.pointee.link.failure == nil {
         updateInterest(session, side)
@@ -92,10 +92,10 @@ extension EventLoop {
     case (.relay, _): relay(session, from: side)
     case (.bridge, _), (.conversation, _): endpointReadable(session, side)
     case (.forward, _): forwardReadable(session, side)
-    case (.preface, .client): prefaceReadable(session)
+    case (.preface, .client): proxyHeaderReadable(session)
     case (.handshake, .client): handshakeReadable(session)
     case (.head, .client), (.body, .client): requestReadable(session)
-    case (.farewell, .client): continueFarewell(session)
+    case (.lingeringClose, .client): continueLingeringClose(session)
     case (.upstreamHandshake, .upstream): upstreamHandshakeReadable(session)
     case (.upgrade, .upstream): upgradeReadable(session)
     case (.decision, .client), (.connection, .client), (.upstreamHandshake, .client), (.upgrade, .client),
@@ -104,7 +104,7 @@ extension EventLoop {
       setInterest(session, .client, session.pointee.ends.pointee.link.outbox.isEmpty ? 0 : Readiness.output)
     case (.preface, .upstream), (.connection, .upstream), (.handshake, .upstream), (.head, .upstream),
       (.body, .upstream),
-      (.decision, .upstream), (.answer, .upstream), (.farewell, .upstream):
+      (.decision, .upstream), (.answer, .upstream), (.lingeringClose, .upstream):
       setInterest(session, .upstream, 0)
     }
   }
@@ -119,7 +119,7 @@ extension EventLoop {
       headExpired(session)
     case .body: refuse(session, .tooSlow)
     case .answer: answerExpired(session)
-    case .farewell: farewellExpired(session)
+    case .lingeringClose: lingeringCloseExpired(session)
     case .decision: destroy(session)
     case .connection: connectionExpired(session)
     case .upstreamHandshake, .upgrade: upstreamFailed(session, .timedOut)

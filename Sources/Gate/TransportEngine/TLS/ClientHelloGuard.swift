@@ -76,15 +76,15 @@ struct ClientHelloGuard {
   ]
 }
 
-extension Link {
+extension SocketState {
   /// Receives like `receive(into:through:)`, for a server's handshake.
   mutating func receive(
     greetedBy hello: inout ClientHelloGuard, into plain: UnsafeMutableRawPointer,
-    through window: UnsafeMutablePointer<TLSWindow>
+    through window: UnsafeMutablePointer<TLSBuffers>
   ) -> Reception {
     guard let tls, hello.stage != .answered else { return receive(into: plain, through: window) }
     let held = hello.held.count
-    guard let got = fetch(into: window.pointee.incoming + held, TLSWindow.incomingCapacity - held) else {
+    guard let got = fetch(into: window.pointee.incoming + held, TLSBuffers.incomingCapacity - held) else {
       return Reception(count: 0, ended: hasEnded)
     }
     for (offset, byte) in hello.held.enumerated() {

@@ -157,7 +157,7 @@ func configureForGate(_ context: OpaquePointer, minimum: ServerTLS.MinimumVersio
     UInt32(
       SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
         | SSL_MODE_NO_AUTO_CHAIN))
-  // SSL_read returns after each record without data, so that `Link` can count them.
+  // SSL_read returns after each record without data, so that `SocketState` can count them.
   sallyport_SSL_CTX_clear_mode(context, UInt32(SSL_MODE_AUTO_RETRY))
   _ = sallyport_SSL_CTX_set_min_proto_version(context, minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION)
   sallyport_SSL_CTX_disable_session_cache(context)

@@ -3,7 +3,7 @@ internal import Transport
 
 /// The TLS contexts for upstreams. Each is created once, because reading the system's authorities takes milliseconds.
 final class UpstreamTLSCache: Sendable {
-  private let contexts = Guarded<[String: ClientTLS]>([:])
+  private let contexts = LockedValue<[String: ClientTLS]>([:])
 
   func context(for tls: UpstreamTLS) throws(ServerTLS.Fault) -> ClientTLS {
     let key = tls.caFile ?? ""

@@ -71,7 +71,7 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   /// With what libpq has against the URL of the store.
-  private static func judged(_ examination: Examination) -> Examination {
+  private static func judged(_ examination: ConfigurationDiagnostics) -> ConfigurationDiagnostics {
     do throws(StartFault) {
       try examination.settings?.store.judge()
       return examination
@@ -81,7 +81,7 @@ struct CheckCommand: AsyncParsableCommand {
   }
 
   /// What the world around the gate says, if there are settings to try.
-  private static func probe(_ examination: Examination) async -> [ProbeResult] {
+  private static func probe(_ examination: ConfigurationDiagnostics) async -> [ProbeResult] {
     guard let settings = examination.settings else { return [] }
     let store = try? settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     return await Preflight(settings, store: store, at: .now()).run()

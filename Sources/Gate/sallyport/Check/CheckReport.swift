@@ -5,7 +5,7 @@ internal import Settings
 
 /// What a check has found, for people and for programs.
 struct CheckReport {
-  let examination: Examination
+  let examination: ConfigurationDiagnostics
   /// Empty if nothing was tried.
   let probes: [ProbeResult]
 
@@ -84,7 +84,7 @@ struct CheckReport {
   }
 
   /// `members` that there are, and where it all comes from: a place in the file as three members.
-  private static func object(_ origin: Origin, _ members: [(String, String?)]) -> JSONValue {
+  private static func object(_ origin: SettingSource, _ members: [(String, String?)]) -> JSONValue {
     var object: [String: JSONValue] = ["origin": .text(origin.label)]
     if case .file(let name, let line, let column) = origin {
       object["file"] = .text(name)

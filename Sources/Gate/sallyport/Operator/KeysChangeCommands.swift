@@ -44,16 +44,16 @@ struct KeysRestoreCommand: AsyncParsableCommand {
 
 extension KeyArguments {
   /// Looks every key up before the first is changed: one that is unknown or ambiguous leaves all as they are.
-  fileprivate func resolved(at desk: AdminDesk) async throws(CommandFailure) -> [KeyDescription] {
+  fileprivate func resolved(at client: AdminClient) async throws(CommandFailure) -> [KeyDescription] {
     var found: [KeyDescription] = []
-    for name in names { found.append(try await desk.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
+    for name in names { found.append(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
     return found
   }
 
   fileprivate func change(_ action: String, with options: StoreOptions) async throws(CommandFailure) {
-    try await options.withDesk { desk throws(CommandFailure) in
-      for key in try await resolved(at: desk) {
-        let changed = try await desk.send("POST", "/v1/keys/\(key.key)/\(action)", KeyDescription.self)
+    try await options.withAdminClient { client throws(CommandFailure) in
+      for key in try await resolved(at: client) {
+        let changed = try await client.send("POST", "/v1/keys/\(key.key)/\(action)", KeyDescription.self)
         if json { print(changed) } else { Console.print("\(changed.key)\t\(changed.state)") }
       }
     }
@@ -85,20 +85,20 @@ struct KeysRemoveCommand: AsyncParsableCommand {
         throw CommandFailure(
           .usage, error: "removing keys cannot be undone, and there is no terminal to ask on", hint: "add --yes")
       }
-      try await options.withDesk { desk throws(CommandFailure) in
-        for key in try await keys.resolved(at: desk) { try await remove(key, at: desk) }
+      try await options.withAdminClient { client throws(CommandFailure) in
+        for key in try await keys.resolved(at: client) { try await remove(key, at: client) }
       }
     } catch {
       throw error.told()
     }
   }
 
-  private func remove(_ key: KeyDescription, at desk: AdminDesk) async throws(CommandFailure) {
+  private func remove(_ key: KeyDescription, at client: AdminClient) async throws(CommandFailure) {
     let question = "Remove the key \(key.key) of \(key.app), registered \(key.registeredAt)?"
     guard yes || Terminal.confirms(TerminalText.printable(question)) else {
       throw CommandFailure(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
     }
-    let removal = try await desk.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
+    let removal = try await client.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
     Console.print(keys.json ? AdminJSON.text(of: removal) : "\(removal.key)\tremoved")
   }
 }

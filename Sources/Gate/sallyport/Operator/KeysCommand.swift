@@ -60,13 +60,13 @@ struct KeysListCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      try await options.withDesk { desk throws(CommandFailure) in try await list(at: desk) }
+      try await options.withAdminClient { client throws(CommandFailure) in try await list(at: client) }
     } catch {
       throw error.told()
     }
   }
 
-  private func list(at desk: AdminDesk) async throws(CommandFailure) {
+  private func list(at client: AdminClient) async throws(CommandFailure) {
     var table = Table("KEY", "APP", "ENVIRONMENT", "STATE", "COUNTER", "LAST USED", "REGISTERED")
     var rest = limit ?? .max
     var cursor: String?
@@ -74,7 +74,7 @@ struct KeysListCommand: AsyncParsableCommand {
       let query = Query(
         ("limit", "\(min(rest, 500))"), ("after", cursor), ("app", app), ("state", state?.rawValue),
         ("prefix", prefix))
-      let page = try await desk.send("GET", "/v1/keys" + query.text, KeyListing.self)
+      let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
       if json {
         for key in page.keys { Console.print(AdminJSON.text(of: key)) }
       } else {
@@ -108,8 +108,8 @@ struct KeysShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      try await options.withDesk { desk throws(CommandFailure) in
-        for name in keys.names { keys.print(try await desk.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
+      try await options.withAdminClient { client throws(CommandFailure) in
+        for name in keys.names { keys.print(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
       }
     } catch {
       throw error.told()

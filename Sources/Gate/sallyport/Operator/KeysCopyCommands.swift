@@ -29,7 +29,7 @@ struct KeysExportCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    UnfinishedFiles.endWithSignals()
+    TemporaryFileRegistry.endWithSignals()
     do throws(CommandFailure) {
       let place = try options.places().store
       let output = try OutputFile(path: file)
@@ -57,13 +57,13 @@ struct KeysExportCommand: AsyncParsableCommand {
   }
 }
 
-/// A file that is there in whole or not at all; or what takes bytes as they come: standard output, a device, a pipe with a
-/// name.
+/// A file that is there in whole or not at all; or what takes bytes as they come: standard output, a device, a pipe
+/// with a name.
 final class OutputFile {
   /// The file itself, where the name that was given is a link to it.
   private let path: String
   private enum Target {
-    case draft(DraftFile)
+    case draft(TemporaryFile)
     /// Standard output, a device, a pipe with a name: open until the process ends.
     case stream(Int32)
   }
@@ -86,8 +86,8 @@ final class OutputFile {
     }
     let path = isThere ? Self.file(at: path) : path
     self.path = path
-    do throws(DraftFile.Fault) {
-      target = .draft(try DraftFile(for: path))
+    do throws(TemporaryFile.Fault) {
+      target = .draft(try TemporaryFile(for: path))
     } catch {
       throw Self.failure(path, error.number)
     }
@@ -117,7 +117,7 @@ final class OutputFile {
     do {
       try draft.place()
     } catch {
-      throw Self.failure(path, (error as? DraftFile.Fault)?.number ?? errno)
+      throw Self.failure(path, (error as? TemporaryFile.Fault)?.number ?? errno)
     }
   }
 

@@ -27,7 +27,7 @@ struct ReloadCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let answer = try await configuration.desk().send("POST", "/v1/reload", Reloaded.self)
+      let answer = try await configuration.client().send("POST", "/v1/reload", Reloaded.self)
       if json {
         Console.print(AdminJSON.text(of: answer))
       } else {
@@ -64,7 +64,7 @@ struct DrainCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let answer = try await configuration.desk().send("POST", "/v1/drain", Draining.self)
+      let answer = try await configuration.client().send("POST", "/v1/drain", Draining.self)
       Console.print(json ? AdminJSON.text(of: answer) : "draining")
     } catch {
       throw error.told()

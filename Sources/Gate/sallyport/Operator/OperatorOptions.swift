@@ -36,12 +36,12 @@ struct StoreOptions: ParsableArguments {
   }
 
   /// Calls `body` with the admin server of the running gate, or, if none runs, with one over the store.
-  func withDesk(_ body: (AdminDesk) async throws(CommandFailure) -> Void) async throws(CommandFailure) {
+  func withAdminClient(_ body: (AdminClient) async throws(CommandFailure) -> Void) async throws(CommandFailure) {
     let places = try places()
-    if let desk = try await AdminDesk.gate(at: places.admin) {
-      try await body(desk)
+    if let client = try await AdminClient.gate(at: places.admin) {
+      try await body(client)
     } else {
-      try await OpenStore.with(places.store) { store throws(CommandFailure) in try await body(AdminDesk.over(store)) }
+      try await OpenStore.with(places.store) { store throws(CommandFailure) in try await body(AdminClient.over(store)) }
     }
   }
 }

@@ -21,20 +21,20 @@ struct SessionsCommand: AsyncParsableCommand {
 
 extension ConfigurationOption {
   /// The admin server of the gate that runs with the configuration.
-  func desk() async throws(CommandFailure) -> AdminDesk {
+  func client() async throws(CommandFailure) -> AdminClient {
     guard let admin = try places().admin else {
       throw CommandFailure(
         .configuration, error: "the configuration names no admin server",
         hint: "name the gate's with -c FILE; it has to have admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
     }
-    guard let desk = try await AdminDesk.gate(at: admin) else {
+    guard let client = try await AdminClient.gate(at: admin) else {
       throw CommandFailure(
         .unavailable, error: "no gate runs at \(admin.address.text)",
         hint:
           "start it: sallyport run -c FILE; one whose file has another admin.listen since hears SIGHUP and SIGTERM only"
       )
     }
-    return desk
+    return client
   }
 }
 
@@ -63,12 +63,12 @@ struct SessionsListCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let desk = try await configuration.desk()
+      let client = try await configuration.client()
       var table = Table("SESSION", "KEY", "APP", "ROUTE", "METHOD", "OPENED", "AGE", "CLIENT")
       var cursor: String?
       repeat {
         let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
-        let page = try await desk.send("GET", "/v1/sessions" + query.text, SessionListing.self)
+        let page = try await client.send("GET", "/v1/sessions" + query.text, SessionListing.self)
         if json {
           for session in page.sessions { Console.print(AdminJSON.text(of: session)) }
         } else {
@@ -120,9 +120,9 @@ struct SessionsCloseCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let desk = try await configuration.desk()
+      let client = try await configuration.client()
       for id in id {
-        let closing = try await desk.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
+        let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
         Console.print(json ? AdminJSON.text(of: closing) : "\(closing.id)\tclosed")
       }
     } catch {

@@ -25,7 +25,7 @@ struct StatusCommand: AsyncParsableCommand {
   func run() async throws {
     let status: GateStatus
     do throws(CommandFailure) {
-      status = try await configuration.desk().send("GET", "/v1/status", GateStatus.self)
+      status = try await configuration.client().send("GET", "/v1/status", GateStatus.self)
     } catch {
       throw error.told()
     }

@@ -11,7 +11,8 @@ private struct Upgraded: Codable {
 struct UpgradeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",
-    abstract: "Makes a running gate start its program again and hand over to it, as SIGUSR2 does; no client is refused.",
+    abstract:
+      "Makes a running gate start its program again and hand over to it, as SIGUSR2 does; no client is refused.",
     discussion: """
       Put the new program in the place of the old one first. It is started with the arguments of the old one, reads the \
       configuration again, and inherits the listening sockets. Once it serves, the old process accepts no more clients; its \
@@ -31,7 +32,7 @@ struct UpgradeCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(CommandFailure) {
-      let answer = try await configuration.desk().send("POST", "/v1/upgrade", Upgraded.self)
+      let answer = try await configuration.client().send("POST", "/v1/upgrade", Upgraded.self)
       Console.print(json ? AdminJSON.text(of: answer) : "upgraded: process \(answer.process) serves")
     } catch {
       throw error.told()

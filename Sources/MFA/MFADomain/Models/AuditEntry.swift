@@ -1,9 +1,9 @@
 public import ByteCoding
 internal import Crypto
 
-/// One line of the history of what was decided. Each carries the hash of the one before it, so that none can be changed,
-/// taken out or moved without its successors showing it. The hash has a key of the vault, so that write access to the
-/// database does not suffice to make the chain again.
+/// One line of the history of what was decided. Each carries the hash of the one before it, so that none can be
+/// changed, taken out or moved without its successors showing it. The hash has a key of the vault, so that write
+/// access to the database does not suffice to make the chain again.
 public struct AuditEntry: Sendable, Hashable {
   /// Counts from 1, without gaps.
   public let sequence: Int64

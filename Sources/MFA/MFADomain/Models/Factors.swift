@@ -102,7 +102,8 @@ public struct Notice: Sendable, Hashable {
   public let sequence: Int64
   public let kind: Kind
   public let at: Timestamp
-  /// What it concerns: a device's, session's, trusted device's, security key's or recovery's id; `nil` for the account as a whole.
+  /// What it concerns: a device's, session's, trusted device's, security key's or recovery's id; `nil` for the
+  /// account as a whole.
   public let concerning: String?
 
   public init(userID: UUID, sequence: Int64, kind: Kind, at: Timestamp, concerning: String?) {

@@ -49,8 +49,8 @@ public struct PushChallenge: Sendable, Hashable {
 
   /// What the approving device signs: a structure of its own, so that no other signature of the key can stand for it.
   ///
-  /// The line `sallyport-mfa push 1`, then the push's id, the user's id, the nonce in base64, the decision (`approve` or
-  /// `deny`) and the number that was typed (`0` with a denial), a line each, with a line feed after every one.
+  /// The line `sallyport-mfa push 1`, then the push's id, the user's id, the nonce in base64, the decision (`approve`
+  /// or `deny`) and the number that was typed (`0` with a denial), a line each, with a line feed after every one.
   public static func signedBytes(
     id: UUID, userID: UUID, nonce: [UInt8], approves: Bool, number: Int
   ) -> [UInt8] {

@@ -10,8 +10,8 @@ public struct RefusalTally: Sendable, Hashable {
   /// How many of a window stand in the history in full.
   public static let mostInFull = 10
 
-  /// What is the same in all of them. None of it is a text that the caller makes up, but for the name of an account that
-  /// there is: or each refusal could be made the first of its kind.
+  /// What is the same in all of them. None of it is a text that the caller makes up, but for the name of an account
+  /// that there is: or each refusal could be made the first of its kind.
   public struct Kind: Sendable, Hashable {
     public let actor: String
     /// The key of the account's name; `nil` for all names without an account.

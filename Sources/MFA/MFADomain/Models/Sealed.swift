@@ -5,7 +5,8 @@ public struct Sealed: Sendable, Hashable {
   public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// A key that data is sealed under or codes are hashed with, itself sealed under a key-encryption key of the operator's.
+/// A key that data is sealed under or codes are hashed with, itself sealed under a key-encryption key of the
+/// operator's.
 public struct DataKey: Sendable, Hashable {
   public enum Purpose: String, Sendable, CaseIterable {
     /// Encrypts telephone numbers, addresses and shared secrets.

@@ -2,8 +2,9 @@ internal import Foundation
 
 /// The name of an account: 1 to 128 characters, none of them a control character, and no white space at the ends.
 ///
-/// Names that differ in case or in compatibility forms alone are one name (NFKC, in any script): full-width letters are
-/// the plain ones, and by the full case mappings `ß` and `SS`, or a sigma in the middle and one at the end, are alike too.
+/// Names that differ in case or in compatibility forms alone are one name (NFKC, in any script): full-width letters
+/// are the plain ones, and by the full case mappings `ß` and `SS`, or a sigma in the middle and one at the end, are
+/// alike too.
 public struct Username: Sendable, Hashable {
   /// As the client wrote it.
   public let text: String
@@ -43,8 +44,8 @@ public struct Username: Sendable, Hashable {
   /// The capital ẞ has itself for upper case, and the small one SS: they meet by lower case first.
   private static func folded(_ text: String) -> String { text.lowercased().uppercased().lowercased() }
 
-  /// Composed after the folding as well, since the lower case of composed text need not be (`J̌` has no character of its
-  /// own, `ǰ` has), and again until nothing changes: some letters have compatibility forms in one case alone.
+  /// Composed after the folding as well, since the lower case of composed text need not be (`J̌` has no character of
+  /// its own, `ǰ` has), and again until nothing changes: some letters have compatibility forms in one case alone.
   private static func compatibilityKey(of text: String) -> String {
     var key = text.precomposedStringWithCompatibilityMapping
     for _ in 1...4 {
@@ -59,9 +60,9 @@ public struct Username: Sendable, Hashable {
 extension Username {
   /// Refuses what a new account cannot be called, though an account of an older version may be.
   ///
-  /// Letters come from one script, or from Latin and those that are written with it in Japanese, Korean and Chinese: the
-  /// "highly restrictive" level of UTS 39, section 5.2, over the scripts that UTS 31 recommends. Names of one script that
-  /// look like names of another (`асе`, all Cyrillic, and `ace`) are not compared.
+  /// Letters come from one script, or from Latin and those that are written with it in Japanese, Korean and Chinese:
+  /// the "highly restrictive" level of UTS 39, section 5.2, over the scripts that UTS 31 recommends. Names of one
+  /// script that look like names of another (`асе`, all Cyrillic, and `ace`) are not compared.
   ///
   /// - Throws: `InvalidValue` if scripts are mixed, if a character is invisible, or if the key is too long.
   public func checkAsNew() throws(InvalidValue) {

@@ -51,7 +51,7 @@ public protocol Outbox: Sendable {
 /// Makes access tokens.
 public protocol AccessTokenIssuer: Sendable {
   /// A token for `session` as it stands, good for `lifetime`.
-  func issue(for session: Session, of user: User, at now: Timestamp) async throws -> String
+  func issue(for session: LoginSession, of user: User, at now: Timestamp) async throws -> String
   /// How long a token is good.
   var lifetime: Duration { get }
 }

@@ -3,9 +3,9 @@ public import Foundation
 
 /// The backend's memory.
 ///
-/// A body runs in one transaction, alone among the writers: what it reads stays true until it has ended. It may run more
-/// than once, so it does nothing but read and write records. What it throws leaves no trace; to refuse and still keep what
-/// it wrote (a counted failure), it returns the refusal.
+/// A body runs in one transaction, alone among the writers: what it reads stays true until it has ended. It may run
+/// more than once, so it does nothing but read and write records. What it throws leaves no trace; to refuse and still
+/// keep what it wrote (a counted failure), it returns the refusal.
 ///
 /// Removals of what is of no use any more (`remove…(…, atMost:)`) give how many they have removed: there may be more.
 public protocol Store: Sendable {
@@ -34,7 +34,8 @@ public struct StoreFault: Error, Sendable, Hashable {
 }
 
 /// All records, within a transaction.
-public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords & BrakeRecords
+public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & SessionRecords & CodeRecords
+  & AttemptLimiterRecords
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
   & SecurityKeyRecords & RecoveryRecords & NetworkRecords
 
@@ -54,12 +55,12 @@ public protocol UserRecords {
   func update(_ user: User) throws
   /// How many accounts the app instance of `binding` created.
   func countUsers(createdBy binding: Binding) throws -> Int
-  /// All users after the one whose key is `key`, by key, at most `count`. The key is the one that is stored: of a name that
-  /// an older version took it may be another one than the name has.
+  /// All users after the one whose key is `key`, by key, at most `count`. The key is the one that is stored: of a
+  /// name that an older version took it may be another one than the name has.
   func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)]
-  /// Since when users have the obligation that is called `word`: since `now` if it is another one than was kept. Forgets
-  /// every other; `nil` forgets all.
-  func dateObligation(_ word: String?, at now: Timestamp) throws -> Timestamp?
+  /// Since when users have the obligation that is called `word`: since `now` if it is another one than was kept.
+  /// Forgets every other; `nil` forgets all.
+  func datePolicy(_ word: String?, at now: Timestamp) throws -> Timestamp?
 }
 
 public protocol DeviceRecords {
@@ -72,8 +73,8 @@ public protocol DeviceRecords {
 }
 
 public protocol ChallengeRecords {
-  func insert(_ challenge: Challenge) throws
-  func challenge(_ id: UUID) throws -> Challenge?
+  func insert(_ challenge: DeviceChallenge) throws
+  func challenge(_ id: UUID) throws -> DeviceChallenge?
   /// Uses it up and says whether it was there to use: open at `now`. Of two callers, one gets `true`.
   func spend(challenge id: UUID, at now: Timestamp) throws -> Bool
   func countFailure(ofChallenge id: UUID) throws
@@ -82,12 +83,12 @@ public protocol ChallengeRecords {
 }
 
 public protocol SessionRecords {
-  func session(_ id: UUID) throws -> Session?
-  func sessions(of userID: UUID) throws -> [Session]
-  func insert(_ session: Session) throws
-  func update(_ session: Session) throws
-  /// Ends those of the user that live at `now`, of `deviceID` alone if it is given, but for the newest `spared`; gives how
-  /// many. It is one statement, however many there are.
+  func session(_ id: UUID) throws -> LoginSession?
+  func sessions(of userID: UUID) throws -> [LoginSession]
+  func insert(_ session: LoginSession) throws
+  func update(_ session: LoginSession) throws
+  /// Ends those of the user that live at `now`, of `deviceID` alone if it is given, but for the newest `spared`;
+  /// gives how many. It is one statement, however many there are.
   func revokeSessions(of userID: UUID, on deviceID: DeviceID?, sparing spared: Int, at now: Timestamp) throws -> Int
   func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
@@ -97,20 +98,21 @@ public protocol CodeRecords {
   /// The newest code for `subject`, open or not.
   func newestCode(for subject: String, _ channel: OneTimeCode.Channel) throws -> OneTimeCode?
   func update(_ code: OneTimeCode) throws
-  /// When the code at `rank` was made, among those since `instant` from the newest (rank 1) back. The codes for the subject
-  /// and the codes to the target are ranked apart; of two results the later one is given. `nil` if neither has as many.
+  /// When the code at `rank` was made, among those since `instant` from the newest (rank 1) back. The codes for the
+  /// subject and the codes to the target are ranked apart; of two results the later one is given. `nil` if neither
+  /// has as many.
   func timeOfCode(
     at rank: Int, for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
   ) throws -> Timestamp?
   func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
-public protocol BrakeRecords {
-  func brake(on subject: String) throws -> Brake?
+public protocol AttemptLimiterRecords {
+  func limiter(on subject: String) throws -> AttemptLimiter?
   /// - Parameter account: the key of the name of the account that the guesses were at.
-  func save(_ brake: Brake, on subject: String, account: String) throws
-  func removeBrakes(onAccount account: String) throws
-  func removeBrakes(idleSince instant: Timestamp, atMost count: Int) throws -> Int
+  func save(_ limiter: AttemptLimiter, on subject: String, account: String) throws
+  func removeAttemptLimiters(onAccount account: String) throws
+  func removeAttemptLimiters(idleSince instant: Timestamp, atMost count: Int) throws -> Int
 }
 
 public protocol FactorRecords {

@@ -2,12 +2,12 @@ internal import Locking
 
 /// Until when the store's answer is of use to a task.
 ///
-/// Requests that change nothing have one: whether such a request was carried out does not matter to its client, so it can
-/// be told to come again while the call still waits, for a lock or for a server. Requests with effects have none: a client
-/// that gets no answer does not know whether they were carried out.
+/// Requests that change nothing have one: whether such a request was carried out does not matter to its client, so it
+/// can be told to come again while the call still waits, for a lock or for a server. Requests with effects have none:
+/// a client that gets no answer does not know whether they were carried out.
 public enum StoreDeadline {
-  /// The deadline of the task's calls; `nil` for none. A store does not begin a call whose deadline has passed, and throws
-  /// `StoreFault.late` for it.
+  /// The deadline of the task's calls; `nil` for none. A store does not begin a call whose deadline has passed, and
+  /// throws `StoreFault.late` for it.
   @TaskLocal public static var current: ContinuousClock.Instant?
 
   /// Whether a call with this deadline is of no use any more.
@@ -25,7 +25,7 @@ public enum StoreDeadline {
   ) async throws -> Value {
     let deadline = ContinuousClock.now + limit
     return try await withCheckedThrowingContinuation { continuation in
-      let waiting = Guarded<CheckedContinuation<Value, any Error>?>(continuation)
+      let waiting = LockedValue<CheckedContinuation<Value, any Error>?>(continuation)
       let answer = { @Sendable (result: Result<Value, any Error>) in
         let first = waiting.withLock { waiting in
           defer { waiting = nil }

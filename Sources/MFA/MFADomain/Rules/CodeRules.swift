@@ -33,8 +33,8 @@ struct SendTally: Sendable {
   let allUsers: [UInt8]
   let noTarget: [UInt8]
 
-  init(_ caller: Caller, _ premises: Premises) {
-    let vault = premises.vault
+  init(_ caller: Caller, _ context: DomainContext) {
+    let vault = context.vault
     // All debug builds are one app instance, so they have no limit of one.
     let names: [(Kind, String)] = [
       (.address, NetworkPrefix.block(of: caller.identity.clientAddress)),
@@ -42,7 +42,7 @@ struct SendTally: Sendable {
     ]
     origins = names.map { kind, name in
       let hash = vault.hash("\(kind):\(name)", as: "origin")
-      return (kind, "sent:" + Hex.encode(hash.prefix(16)), premises.entropy.uuid())
+      return (kind, "sent:" + Hex.encode(hash.prefix(16)), context.entropy.uuid())
     }
     allUsers = vault.hash("everybody", as: "sent")
     noTarget = vault.hash("nobody", as: "sent")
@@ -82,7 +82,8 @@ extension CodeRecords {
     return [
       interval.flatMap { now < $0 ? $0 : nil },
       try room(below: most, within: .seconds(3600), for: subject, to: target.hash, channel, at: now),
-      // No code has an empty subject. The row is looked for where there is no account, so that the answer takes as long.
+      // No code has an empty subject. The row is looked for where there is no account, so that the answer takes as
+      // long.
       try room(below: most, within: .seconds(3600), for: "", to: account ?? target.hash, channel, at: now),
     ].compactMap(\.self).max()
   }
@@ -100,7 +101,8 @@ extension CodeRecords {
     }
     var ends = [try room(below: policy.mostMessages, for: "sent", to: tally.allUsers)]
     for origin in tally.origins {
-      // One without a limit is looked up as well, so that the answer takes as long and a limit set later finds its count.
+      // One without a limit is looked up as well, so that the answer takes as long and a limit set later finds its
+      // count.
       let limit = policy.mostMessages(of: origin.kind)
       let end = try room(below: limit ?? policy.mostMessages, for: origin.subject, to: tally.noTarget)
       if limit != nil { ends.append(end) }
@@ -132,13 +134,13 @@ extension CodeRecords where Self: AuditRecords {
   func refusalOfSending(
     to target: CodeTarget, for subject: String, account: String, accountCount: [UInt8]? = nil, _ tally: SendTally,
     _ channel: OneTimeCode.Channel, _ policy: Policy, by caller: Caller, at now: Timestamp
-  ) throws -> Refusal? {
+  ) throws -> MFARefusal? {
     let ends = [
       try sendRoom(tally, channel, policy, at: now),
       try pace(of: subject, to: target, account: accountCount, channel, at: now),
     ]
     guard let end = ends.compactMap(\.self).max() else { return nil }
-    let refusal = Refusal.rateLimited(retryAfter: end.since(now))
+    let refusal = MFARefusal.rateLimited(retryAfter: end.since(now))
     try note(
       .codeWithheld, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now)
     return refusal
@@ -156,26 +158,27 @@ extension CodeRecords where Self: AuditRecords {
   }
 }
 
-extension CodeRecords where Self: BrakeRecords & AuditRecords {
+extension CodeRecords where Self: AttemptLimiterRecords & AuditRecords {
   /// Counts a guess, compares it with the newest code, and acts on a right one.
   ///
-  /// `match` returns the result of a right guess, and `nil` for a wrong one. `braked` is the subject that the guess
-  /// is counted against, if it is not `subject`. All of it belongs in one transaction. A returned refusal has been
-  /// counted and must be committed; only an error of `success` undoes everything.
+  /// `match` returns the result of a right guess, and `nil` for a wrong one. `limitedSubject` is the subject that the
+  /// guess is counted against, if it is not `subject`. All of it belongs in one transaction. A returned refusal has
+  /// been counted and must be committed; only an error of `success` undoes everything.
   func judge<Match, Value>(
-    _ channel: OneTimeCode.Channel, for subject: String, braking braked: String? = nil, by caller: Caller,
+    _ channel: OneTimeCode.Channel, for subject: String, limiting limitedSubject: String? = nil, by caller: Caller,
     account: String, at now: Timestamp, _ match: (OneTimeCode) throws -> Match?, then success: (Match) throws -> Value
-  ) throws -> Result<Value, Refusal> {
-    let brakedSubject = braked ?? subject
-    var brake = try brake(on: brakedSubject) ?? Brake(at: now)
-    if let refusal = brake.refusal(at: now) {
+  ) throws -> Result<Value, MFARefusal> {
+    let limited = limitedSubject ?? subject
+    var limiter = try limiter(on: limited) ?? AttemptLimiter(at: now)
+    if let refusal = limiter.refusal(at: now) {
       try note(
-        .codeBraked, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now)
+        .codeThrottled, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"],
+        at: now)
       return .failure(refusal)
     }
-    brake.count(at: now)
-    func refuse(_ refusal: Refusal) throws -> Result<Value, Refusal> {
-      try save(brake, on: brakedSubject, account: account)
+    limiter.count(at: now)
+    func refuse(_ refusal: MFARefusal) throws -> Result<Value, MFARefusal> {
+      try save(limiter, on: limited, account: account)
       try noteRefusedCode(refusal, channel, by: caller, account: account, at: now)
       return .failure(refusal)
     }
@@ -190,14 +193,14 @@ extension CodeRecords where Self: BrakeRecords & AuditRecords {
     }
     code.isSpent = true
     try update(code)
-    brake.release(at: now)
-    try save(brake, on: brakedSubject, account: account)
+    limiter.release(at: now)
+    try save(limiter, on: limited, account: account)
     try note(.codeAccepted, by: caller, account: account, ["channel=\(channel.rawValue)"], at: now)
     return .success(try success(found))
   }
 
   func noteRefusedCode(
-    _ refusal: Refusal, _ channel: OneTimeCode.Channel, by caller: Caller, account: String, at now: Timestamp
+    _ refusal: MFARefusal, _ channel: OneTimeCode.Channel, by caller: Caller, account: String, at now: Timestamp
   ) throws {
     try note(
       .codeRefused, by: caller, account: account, ["channel=\(channel.rawValue)", "reason=\(refusal.cause)"], at: now)

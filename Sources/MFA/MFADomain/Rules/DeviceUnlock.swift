@@ -4,8 +4,8 @@ extension Policy {
     case any
     /// By biometry alone: neither the passcode nor a code by SMS.
     ///
-    /// What unlocks a key is what the app says of it. The gate vouches for the app and not for the key: a genuine copy of
-    /// an app that says the truth does so here, and a debug build may say anything.
+    /// What unlocks a key is what the app says of it. The gate vouches for the app and not for the key: a genuine
+    /// copy of an app that says the truth does so here, and a debug build may say anything.
     case biometric
   }
 

@@ -1,7 +1,7 @@
 /// How far a sign-in is from what its account has shown before: 0 to 100, the sum of what speaks against it.
 ///
-/// The server knows nothing of a caller but what the gate's identity says, and what it has seen itself. It knows no places
-/// on the map, no habits and no state of the telephone, and scores none.
+/// The server knows nothing of a caller but what the gate's identity says, and what it has seen itself. It knows no
+/// places on the map, no habits and no state of the telephone, and scores none.
 public struct Risk: Sendable, Hashable {
   /// What speaks against a sign-in.
   public enum Signal: String, Sendable, Hashable, CaseIterable {

@@ -1,11 +1,12 @@
 internal import ByteCoding
 internal import Foundation
 
-/// The way back for a user who has lost every device: a code on paper, and a time of waiting in which it can be stopped.
+/// The way back for a user who has lost every device: a code on paper, and a time of waiting in which it can be
+/// stopped.
 public struct AccountRecovery: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// What the client that begins a recovery gets.
   public struct Start: Sendable, Hashable {
@@ -24,33 +25,33 @@ public struct AccountRecovery: Sendable {
   ///
   /// - Throws: `.notFound` if recoveries are off; `.recoveryWaits` for a right code while one is open.
   public func start(_ username: Username, _ code: CodeGuess, by caller: Caller) async throws -> Start {
-    guard let wait = premises.policy.recoveryWait else { throw Refusal.notFound }
-    let now = premises.clock.now()
-    let draft = RecoveryDraft(caller, premises)
-    let outcome = try await premises.store.write {
-      [premises] records -> Result<(recovery: Recovery, codes: Int, messages: [OutgoingMessage]), Refusal> in
-      switch try records.judgeRecoveryCode(code, for: username, draft, premises.vault, at: now) {
+    guard let wait = context.policy.recoveryWait else { throw MFARefusal.notFound }
+    let now = context.clock.now()
+    let draft = RecoveryDraft(caller, context)
+    let outcome = try await context.store.write {
+      [context] records -> Result<(recovery: Recovery, codes: Int, messages: [OutgoingMessage]), MFARefusal> in
+      switch try records.judgeRecoveryCode(code, for: username, draft, context.vault, at: now) {
       case .failure(let refusal): return .failure(refusal)
       case .success(.again(let recovery)):
         return .success((recovery, try records.countBackupCodes(of: recovery.userID), []))
       case .success(.right(let user, let hash)):
-        let told = try Recipient.all(of: user, premises.vault, in: records)
-        if let refusal = try records.refusalOfBeginning(told, for: user, draft, premises, at: now) {
+        let told = try Recipient.all(of: user, context.vault, in: records)
+        if let refusal = try records.refusalOfBeginning(told, for: user, draft, context, at: now) {
           return .failure(refusal)
         }
-        let recovery = try records.begin(draft, for: user, by: hash, wait: wait, told, premises, at: now)
+        let recovery = try records.begin(draft, for: user, by: hash, wait: wait, told, context, at: now)
         return .success(
           (
             recovery, try records.countBackupCodes(of: user.id),
-            recovery.notices(to: told, premises.vault, at: now)
+            recovery.notices(to: told, context.vault, at: now)
           ))
       }
     }
     let (recovery, codes, messages) = try outcome.get()
-    for message in messages { premises.outbox.send(message) }
-    premises.bell.ring(for: recovery.userID)
+    for message in messages { context.outbox.send(message) }
+    context.hub.notify(for: recovery.userID)
     return Start(
-      recovery: recovery, token: RecoveryToken(recovery: recovery.id).text(in: premises.vault), codesRemaining: codes)
+      recovery: recovery, token: RecoveryToken(recovery: recovery.id).text(in: context.vault), codesRemaining: codes)
   }
 
   /// The recovery that `token` is of, for the app instance that began it. It may have ended.
@@ -58,18 +59,18 @@ public struct AccountRecovery: Sendable {
   /// - Throws: `.codeInvalid` for any other token and caller.
   public func recovery(of token: String, for caller: Caller) async throws -> (recovery: Recovery, state: Recovery.State)
   {
-    let now = premises.clock.now()
-    guard let token = RecoveryToken(token, in: premises.vault),
-      let recovery = try await premises.store.read({ try $0.recovery(token.recovery) }),
+    let now = context.clock.now()
+    guard let token = RecoveryToken(token, in: context.vault),
+      let recovery = try await context.store.read({ try $0.recovery(token.recovery) }),
       recovery.binding == caller.identity.binding
-    else { throw Refusal.codeInvalid(.noCode) }
+    else { throw MFARefusal.codeInvalid(.noCode) }
     return (recovery, recovery.state(at: now))
   }
 
   /// The open recovery of the caller's own account; `nil` if there is none.
   public func open(for caller: Caller) async throws -> Recovery? {
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
+    let now = context.clock.now()
+    return try await context.store.read { records in
       let (_, user) = try records.session(of: caller, at: now)
       return try records.unendedRecovery(of: user.id).flatMap { $0.isOpen(at: now) ? $0 : nil }
     }
@@ -80,48 +81,49 @@ public struct AccountRecovery: Sendable {
   ///
   /// - Throws: `.notFound` if none is open.
   public func cancel(by caller: Caller) async throws {
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { records in
+    let now = context.clock.now()
+    let userID = try await context.store.write { records in
       let (_, user) = try records.session(of: caller, at: now)
       guard try records.cancelRecovery(of: user, .session, caller.identity.subject, caller.requestID, at: now) else {
-        throw Refusal.notFound
+        throw MFARefusal.notFound
       }
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 
   /// Stops the recovery of an account by the code that the account's numbers and mailbox were told.
   ///
-  /// - Throws: `.codeInvalid` alike for a wrong code, a name that is not known, and an account without an open recovery.
+  /// - Throws: `.codeInvalid` alike for a wrong code, a name that is not known, and an account without an open
+  ///   recovery.
   public func stop(_ username: Username, _ code: CodeGuess, by caller: Caller) async throws {
-    let now = premises.clock.now()
-    let outcome = try await premises.store.write { [vault = premises.vault] records -> Result<UUID, Refusal> in
+    let now = context.clock.now()
+    let outcome = try await context.store.write { [vault = context.vault] records -> Result<UUID, MFARefusal> in
       let user = try records.user(named: username)
       let subject = "recovery-stop:\(username.key):\(caller.identity.subject)"
-      var brake = try records.brake(on: subject) ?? Brake(at: now)
-      func refuse(_ refusal: Refusal) throws -> Result<UUID, Refusal> {
+      var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+      func refuse(_ refusal: MFARefusal) throws -> Result<UUID, MFARefusal> {
         try records.noteRefusedRecovery("stop", refusal.cause, by: caller, account: username.key, at: now)
         return .failure(refusal)
       }
-      if let refusal = brake.refusal(at: now) { return try refuse(refusal) }
-      brake.count(at: now)
+      if let refusal = limiter.refusal(at: now) { return try refuse(refusal) }
+      limiter.count(at: now)
       var recovery = try records.unendedRecovery(of: user?.id ?? .unknownUser)
       let isOpen = recovery.map { $0.isOpen(at: now) && $0.stopFailures < Recovery.mostStopFailures } ?? false
       let stopCode = RecoveryDraft.stopCode(of: recovery?.id ?? .unknownUser, in: vault)
       let isRight = constantTimeEqual(Array(stopCode.utf8), Array(code.text.utf8))
       guard let user, isOpen, isRight else {
-        try records.save(brake, on: subject, account: username.key)
+        try records.save(limiter, on: subject, account: username.key)
         recovery?.stopFailures += 1
         if let recovery { try records.update(recovery) }
         return try refuse(.codeInvalid(isOpen ? .wrong : .noCode))
       }
-      brake.release(at: now)
-      try records.save(brake, on: subject, account: username.key)
+      limiter.release(at: now)
+      try records.save(limiter, on: subject, account: username.key)
       _ = try records.cancelRecovery(of: user, .code, caller.identity.subject, caller.requestID, at: now)
       return .success(user.id)
     }
-    premises.bell.ring(for: try outcome.get())
+    context.hub.notify(for: try outcome.get())
   }
 }
 

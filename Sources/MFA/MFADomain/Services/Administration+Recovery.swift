@@ -1,13 +1,14 @@
 internal import ByteCoding
 
 extension Administration {
-  /// The recoveries that are open, with the accounts that they are of, after the one of `name`, by the keys of the names.
+  /// The recoveries that are open, with the accounts that they are of, after the one of `name`, by the keys of the
+  /// names.
   public func recoveries(
     after name: Username?, atMost count: Int, by actor: Actor
   ) async throws -> [(user: User, recovery: Recovery)] {
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
-      try records.admit(actor, premises.policy, at: now)
+    let now = context.clock.now()
+    return try await context.store.read { records in
+      try records.admit(actor, context.policy, at: now)
       return try records.openRecoveries(after: name?.key ?? "", at: now, atMost: max(1, min(count, 200)))
         .map { (user: $0, recovery: $1) }
     }
@@ -17,14 +18,14 @@ extension Administration {
   ///
   /// - Throws: `.notFound` if none is open.
   public func cancelRecovery(_ username: Username, by actor: Actor) async throws {
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { [policy = premises.policy] records in
+    let now = context.clock.now()
+    let userID = try await context.store.write { [policy = context.policy] records in
       try records.admit(actor, policy, at: now)
       guard let user = try records.user(named: username),
         try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
-      else { throw Refusal.notFound }
+      else { throw MFARefusal.notFound }
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 }

@@ -3,9 +3,9 @@ internal import Foundation
 
 /// What operators do to accounts, by command or by an admin's session. All of it stands in the history.
 public struct Administration: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// Who does it.
   public enum Actor: Sendable {
@@ -30,9 +30,9 @@ public struct Administration: Sendable {
   /// Accounts by the keys of their names, after the one of `name` in whatever case it is written. Who asks on after the
   /// last of each page sees every account that was there from the first page on, and each once.
   public func accounts(after name: Username?, atMost count: Int, by actor: Actor) async throws -> [Account] {
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
-      try records.admit(actor, premises.policy, at: now)
+    let now = context.clock.now()
+    return try await context.store.read { records in
+      try records.admit(actor, context.policy, at: now)
       return try records.users(after: name?.key ?? "", atMost: max(1, min(count, 200))).map {
         try Self.account(of: $0.user, in: records, at: now)
       }
@@ -64,7 +64,7 @@ public struct Administration: Sendable {
       var unlocked = user
       unlocked.lockedAt = nil
       try records.update(unlocked)
-      try records.releaseBrakes(of: user)
+      try records.releaseAttemptLimiters(of: user)
     }
   }
 
@@ -72,8 +72,8 @@ public struct Administration: Sendable {
   /// bring a device in: for a user who has lost theirs and whom the operator knows. Lost devices may be in other
   /// hands, so none of the old ones stays; one that is still there comes in by the code as well.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
-    let (code, id) = (BackupCode.make(premises.entropy), premises.entropy.uuid())
-    let vault = premises.vault
+    let (code, id) = (BackupCode.make(context.entropy), context.entropy.uuid())
+    let vault = context.vault
     try await change(username, by: actor, .factorReset, .mfaDisabled) { user, records, now in
       try records.removeTOTP(of: user.id)
       try records.removeSecurityKeys(of: user.id)
@@ -86,7 +86,7 @@ public struct Administration: Sendable {
         _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
       }
       try records.endSessions(of: user.id, at: now)
-      try records.releaseBrakes(of: user)
+      try records.releaseAttemptLimiters(of: user)
       _ = try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
       try Linking.void(.user, for: user, in: records)
       try Linking.insert(
@@ -100,7 +100,7 @@ public struct Administration: Sendable {
     try await change(username, by: actor, .deviceUnenrolled, .deviceRemoved, concerning: deviceID.text) {
       user, records, now in
       guard let device = try records.device(deviceID), device.userID == user.id, device.removedAt == nil else {
-        throw Refusal.notFound
+        throw MFARefusal.notFound
       }
       try records.remove(device, of: user, at: now)
     }
@@ -120,9 +120,9 @@ public struct Administration: Sendable {
   public func history(
     of username: Username?, before sequence: Int64?, atMost count: Int, by actor: Actor
   ) async throws -> [AuditEntry] {
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
-      try records.admit(actor, premises.policy, at: now)
+    let now = context.clock.now()
+    return try await context.store.read { records in
+      try records.admit(actor, context.policy, at: now)
       return try records.auditEntries(
         before: sequence ?? .max, account: username?.key, atMost: max(1, min(count, 1000)))
     }
@@ -132,10 +132,10 @@ public struct Administration: Sendable {
     _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: Notice.Kind?, concerning: String? = nil,
     _ body: @escaping @Sendable (User, any Records, Timestamp) throws -> Void
   ) async throws {
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { [policy = premises.policy] records in
+    let now = context.clock.now()
+    let userID = try await context.store.write { [policy = context.policy] records in
       try records.admit(actor, policy, at: now)
-      guard let user = try records.user(named: username) else { throw Refusal.notFound }
+      guard let user = try records.user(named: username) else { throw MFARefusal.notFound }
       try body(user, records, now)
       try records.note(
         event, actor: actor.name, requestID: actor.requestID, account: user.username.key,
@@ -143,7 +143,7 @@ public struct Administration: Sendable {
       if let notice { _ = try records.append(notice, to: user.id, concerning: concerning, at: now) }
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 }
 
@@ -163,19 +163,19 @@ extension Administration.Actor {
   }
 }
 
-extension SessionRecords where Self: UserRecords & NoticeRecords & BrakeRecords {
+extension SessionRecords where Self: UserRecords & NoticeRecords & AttemptLimiterRecords {
   /// - Throws: unless the actor is on the machine, or an admin whose session has proved two factors lately.
   func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
     guard case .session(let caller) = actor else { return }
     let (session, user) = try session(of: caller, at: now)
-    guard user.isAdmin else { throw Refusal.forbidden }
-    guard session.methods.contains("mfa") else { throw Refusal.secondFactorRequired }
+    guard user.isAdmin else { throw MFARefusal.forbidden }
+    guard session.methods.contains("mfa") else { throw MFARefusal.secondFactorRequired }
     guard now.since(session.authenticatedAt) <= policy.freshProof else {
-      throw Refusal.freshProofRequired(maximumAge: policy.freshProof)
+      throw MFARefusal.freshProofRequired(maximumAge: policy.freshProof)
     }
   }
 
-  fileprivate func releaseBrakes(of user: User) throws {
-    try removeBrakes(onAccount: user.username.key)
+  fileprivate func releaseAttemptLimiters(of user: User) throws {
+    try removeAttemptLimiters(onAccount: user.username.key)
   }
 }

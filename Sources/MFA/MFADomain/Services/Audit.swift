@@ -18,7 +18,7 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case codeWithheld = "code.withheld"
   case codeAccepted = "code.accepted"
   case codeRefused = "code.refused"
-  case codeBraked = "code.braked"
+  case codeThrottled = "code.braked"
   case totpOffered = "totp.offered"
   case totpConfirmed = "totp.confirmed"
   case totpRemoved = "totp.removed"
@@ -133,8 +133,8 @@ extension AuditRecords {
 
   /// Begins the newest of `keys` by an entry that says so, and gives its number.
   ///
-  /// It is written in the transaction that makes the key. Its hash covers the hash of the entry before it, and with that
-  /// the whole history so far, whether that has a key or not.
+  /// It is written in the transaction that makes the key. Its hash covers the hash of the entry before it, and with
+  /// that the whole history so far, whether that has a key or not.
   func beginHistoryKey(_ keys: HistoryKeys, at now: Timestamp) throws -> Int64 {
     let last = try lastAuditEntry()
     let entry = AuditEntry(
@@ -151,7 +151,7 @@ extension AuditEvent {
   /// Whether it is a refusal: any admitted client can cause refusals as often as it likes, at any account.
   var isRefusal: Bool {
     switch self {
-    case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeBraked,
+    case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeThrottled,
       .trustRefused, .refreshRefused, .bindingRefused, .accessRefused, .pushRefused, .recoveryRefused,
       .securityKeyRefused:
       true

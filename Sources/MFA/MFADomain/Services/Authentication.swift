@@ -3,14 +3,14 @@ public import Foundation
 
 /// Signing in with the key of a device.
 public struct Authentication: Sendable {
-  let premises: Premises
-  let codes: TextedCodes
+  let context: DomainContext
+  let codes: SMSCodes
   let sessions: Sessions
 
-  public init(_ premises: Premises) {
-    self.premises = premises
-    codes = TextedCodes(premises)
-    sessions = Sessions(premises)
+  public init(_ context: DomainContext) {
+    self.context = context
+    codes = SMSCodes(context)
+    sessions = Sessions(context)
   }
 
   /// Returns a challenge for the device, and sends a code to its number if it signs in by codes.
@@ -20,14 +20,14 @@ public struct Authentication: Sendable {
   /// and one that the caller itself had enrolled and that was removed.
   public func challenge(
     _ username: Username, _ deviceID: DeviceID, for caller: Caller
-  ) async throws -> (method: MFAMethod, challenge: Challenge) {
-    let now = premises.clock.now()
-    let challenge = Challenge(
-      id: premises.entropy.uuid(), username: username.key, deviceID: deviceID, nonce: premises.entropy.bytes(32),
-      binding: caller.identity.binding, createdAt: now, expiresAt: now.advanced(by: Challenge.lifetime))
+  ) async throws -> (method: MFAMethod, challenge: DeviceChallenge) {
+    let now = context.clock.now()
+    let challenge = DeviceChallenge(
+      id: context.entropy.uuid(), username: username.key, deviceID: deviceID, nonce: context.entropy.bytes(32),
+      binding: caller.identity.binding, createdAt: now, expiresAt: now.advanced(by: DeviceChallenge.lifetime))
     let code = codes.draft(for: username, caller)
-    let outcome = try await premises.store.write {
-      [premises, codes] records -> Result<(MFAMethod, OutgoingMessage?), Refusal> in
+    let outcome = try await context.store.write {
+      [context, codes] records -> Result<(MFAMethod, OutgoingMessage?), MFARefusal> in
       let device = try records.device(deviceID)
       let owner = try device.flatMap { try records.user($0.userID) }
       if let device, device.binding != caller.identity.binding {
@@ -36,12 +36,12 @@ public struct Authentication: Sendable {
       if device?.removedAt != nil {
         try records.note(
           .challengeRefused, by: caller, account: owner?.username.key,
-          ["device=\(deviceID.text)", "reason=\(Refusal.deviceNotEnrolled.cause)"], at: now)
+          ["device=\(deviceID.text)", "reason=\(MFARefusal.deviceNotEnrolled.cause)"], at: now)
         return .failure(.deviceNotEnrolled)
       }
       try records.insert(challenge)
       guard let device, owner?.isNamed(username) == true else { return .success((.secureEnclave, nil)) }
-      guard device.method == .smsOTP, premises.policy.admits(device) else { return .success((device.method, nil)) }
+      guard device.method == .smsOTP, context.policy.admits(device) else { return .success((device.method, nil)) }
       return .success(
         (
           device.method,
@@ -50,20 +50,20 @@ public struct Authentication: Sendable {
         ))
     }
     let (method, message) = try outcome.get()
-    if let message { premises.outbox.send(message) }
+    if let message { context.outbox.send(message) }
     return (method, challenge)
   }
 
   /// A session for the right answer to a challenge, which is used up by it.
   ///
-  /// - Throws: `.authenticationFailed` alike for a wrong user, device, challenge or signature, and for a challenge that is
-  ///   too old or used.
+  /// - Throws: `.authenticationFailed` alike for a wrong user, device, challenge or signature, and for a challenge
+  ///   that is too old or used.
   public func verify(
     _ signature: [UInt8], of challengeID: UUID, _ username: Username, _ deviceID: DeviceID, trustToken: String?,
     by caller: Caller
   ) async throws -> SessionTokens {
-    let now = premises.clock.now()
-    let asked = try await premises.store.read { records in
+    let now = context.clock.now()
+    let asked = try await context.store.read { records in
       (challenge: try records.challenge(challengeID), device: try records.device(deviceID))
     }
     let key = asked.device?.publicKey
@@ -72,18 +72,18 @@ public struct Authentication: Sendable {
     let fault = Self.fault(asked.challenge, asked.device, username, deviceID, by: caller, isSigned: isSigned)
     guard fault == nil, let key else {
       let fault = fault ?? .deviceWithoutKey
-      try await premises.store.write { records in
+      try await context.store.write { records in
         try records.countFailure(ofChallenge: challengeID)
         try records.noteRefusedSignature(fault.rawValue, username, deviceID, by: caller, at: now)
       }
-      throw Refusal.authenticationFailed(fault)
+      throw MFARefusal.authenticationFailed(fault)
     }
     return try await begin(challengeID, username, deviceID, key, trustToken: trustToken, by: caller, at: now)
   }
 
   /// What is wrong with an answer, as far as it shows before the challenge is spent.
   private static func fault(
-    _ challenge: Challenge?, _ device: Device?, _ username: Username, _ deviceID: DeviceID, by caller: Caller,
+    _ challenge: DeviceChallenge?, _ device: Device?, _ username: Username, _ deviceID: DeviceID, by caller: Caller,
     isSigned: Bool
   ) -> SignInFault? {
     guard let challenge else { return .challengeUnknown }
@@ -103,10 +103,10 @@ public struct Authentication: Sendable {
     _ challengeID: UUID, _ username: Username, _ deviceID: DeviceID, _ key: DevicePublicKey, trustToken: String?,
     by caller: Caller, at now: Timestamp
   ) async throws -> SessionTokens {
-    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: premises.vault) }
-    let outcome = try await premises.store.write {
-      [sessions, policy = premises.policy] records -> Result<(Session, User), Refusal> in
-      func refuse(_ refusal: Refusal) throws -> Result<(Session, User), Refusal> {
+    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
+    let outcome = try await context.store.write {
+      [sessions, policy = context.policy] records -> Result<(LoginSession, User), MFARefusal> in
+      func refuse(_ refusal: MFARefusal) throws -> Result<(LoginSession, User), MFARefusal> {
         try records.noteRefusedSignature(refusal.cause, username, deviceID, by: caller, at: now)
         return .failure(refusal)
       }
@@ -142,7 +142,7 @@ extension AuditRecords {
   }
 }
 
-extension Challenge? {
+extension DeviceChallenge? {
   /// Why it cannot be spent at `now`.
   fileprivate func unspendable(at now: Timestamp) -> SignInFault {
     guard let challenge = self else { return .challengeUnknown }

@@ -3,9 +3,9 @@ internal import Foundation
 
 /// Setting up an authenticator app and the codes on paper, and taking them away.
 public struct Authenticator: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// What the user takes down when an authenticator is set up. None of it can be read again.
   public struct Offer: Sendable, Hashable {
@@ -20,53 +20,53 @@ public struct Authenticator: Sendable {
   ///
   /// - Throws: `.alreadyEnabled` if an authenticator is set up.
   public func offer(_ parameters: TOTPParameters, by caller: Caller) async throws -> Offer {
-    let now = premises.clock.now()
-    let secret = premises.entropy.bytes(parameters.secretLength)
-    let codes = BackupCode.makeAll(premises.entropy)
-    let username = try await premises.store.write { [premises] records in
+    let now = context.clock.now()
+    let secret = context.entropy.bytes(parameters.secretLength)
+    let codes = BackupCode.makeAll(context.entropy)
+    let username = try await context.store.write { [context] records in
       let (session, user) = try records.freshSession(
-        of: caller, scope: .setup, maximumAge: premises.policy.freshProof, at: now)
-      guard try records.totp(of: user.id)?.confirmedAt == nil else { throw Refusal.alreadyEnabled }
+        of: caller, scope: .setup, maximumAge: context.policy.freshProof, at: now)
+      guard try records.totp(of: user.id)?.confirmedAt == nil else { throw MFARefusal.alreadyEnabled }
       try records.admitToFactors(session)
       try records.save(
         TOTPFactor(
-          userID: user.id, secret: premises.vault.seal(secret, for: Self.place(user.id)), parameters: parameters,
+          userID: user.id, secret: context.vault.seal(secret, for: Self.place(user.id)), parameters: parameters,
           createdAt: now))
       try records.replaceBackupCodes(
-        of: user.id, with: codes.map { Self.hash($0, of: user.id, premises.vault) })
+        of: user.id, with: codes.map { Self.hash($0, of: user.id, context.vault) })
       try records.note(.totpOffered, by: caller, account: user.username.key, at: now)
       return user.username.text
     }
     let text = Base32.encode(secret)
     return Offer(
-      secret: text, uri: parameters.uri(secret: text, issuer: premises.policy.issuer, account: username),
+      secret: text, uri: parameters.uri(secret: text, issuer: context.policy.issuer, account: username),
       backupCodes: codes)
   }
 
   /// Sets the offered authenticator up by a code of it, which is thereby used.
   public func confirm(_ code: String, by caller: Caller) async throws {
-    let now = premises.clock.now()
+    let now = context.clock.now()
     let guess = try CodeGuess(code)
-    let outcome = try await premises.store.write { [premises] records -> Result<UUID, Refusal> in
+    let outcome = try await context.store.write { [context] records -> Result<UUID, MFARefusal> in
       var (session, user) = try records.session(of: caller, scope: .setup, at: now)
       guard var factor = try records.totp(of: user.id) else { return .failure(.notEnabled) }
       guard factor.confirmedAt == nil else { return .failure(.alreadyEnabled) }
       try records.admitToFactors(session)
-      let subject = Brake.secondFactor(of: user.id)
-      var brake = try records.brake(on: subject) ?? Brake(at: now)
-      if let refusal = brake.refusal(at: now) {
-        try records.noteRefusal(.codeBraked, refusal, of: user, by: caller, at: now)
+      let subject = AttemptLimiter.secondFactor(of: user.id)
+      var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+      if let refusal = limiter.refusal(at: now) {
+        try records.noteRefusal(.codeThrottled, refusal, of: user, by: caller, at: now)
         return .failure(refusal)
       }
-      brake.count(at: now)
-      let secret = try premises.vault.open(factor.secret, for: Self.place(user.id))
+      limiter.count(at: now)
+      let secret = try context.vault.open(factor.secret, for: Self.place(user.id))
       guard let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep) else {
-        try records.save(brake, on: subject, account: user.username.key)
+        try records.save(limiter, on: subject, account: user.username.key)
         try records.noteRefusal(.codeRefused, .codeInvalid(.wrong), of: user, by: caller, at: now)
         return .failure(.codeInvalid(.wrong))
       }
-      brake.release(at: now)
-      try records.save(brake, on: subject, account: user.username.key)
+      limiter.release(at: now)
+      try records.save(limiter, on: subject, account: user.username.key)
       factor.lastStep = step
       factor.confirmedAt = now
       try records.save(factor)
@@ -76,13 +76,13 @@ public struct Authenticator: Sendable {
       _ = try records.append(.mfaEnabled, to: user.id, concerning: nil, at: now)
       return .success(user.id)
     }
-    premises.bell.ring(for: try outcome.get())
+    context.hub.notify(for: try outcome.get())
   }
 
-  /// Takes the authenticator, the codes on paper, the address for codes by e-mail, all security keys and all trust away,
-  /// for a code.
+  /// Takes the authenticator, the codes on paper, the address for codes by e-mail, all security keys and all trust
+  /// away, for a code.
   public func disable(_ code: String, by caller: Caller) async throws {
-    let now = premises.clock.now()
+    let now = context.clock.now()
     let userID = try await withCode(code, by: caller) { user, records in
       try records.removeTOTP(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
@@ -95,14 +95,14 @@ public struct Authenticator: Sendable {
       _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 
   /// New codes on paper in place of the old, for a code.
   public func regenerateBackupCodes(_ code: String, by caller: Caller) async throws -> [String] {
-    let now = premises.clock.now()
-    let codes = BackupCode.makeAll(premises.entropy)
-    let userID = try await withCode(code, by: caller) { [vault = premises.vault] user, records in
+    let now = context.clock.now()
+    let codes = BackupCode.makeAll(context.entropy)
+    let userID = try await withCode(code, by: caller) { [vault = context.vault] user, records in
       try records.replaceBackupCodes(of: user.id, with: codes.map { Self.hash($0, of: user.id, vault) })
       // Who makes new ones may do it because the old ones are in other hands.
       _ = try records.cancelRecovery(
@@ -110,18 +110,18 @@ public struct Authenticator: Sendable {
       try records.note(.backupCodesMade, by: caller, account: user.username.key, at: now)
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
     return codes
   }
 
   private func withCode<Value: Sendable>(
     _ code: String, by caller: Caller, _ body: @escaping @Sendable (User, any Records) throws -> Value
   ) async throws -> Value {
-    let now = premises.clock.now()
+    let now = context.clock.now()
     let guess = try CodeGuess(code)
-    return try await premises.store.write { [premises] records -> Result<Value, Refusal> in
+    return try await context.store.write { [context] records -> Result<Value, MFARefusal> in
       let (_, user) = try records.session(of: caller, at: now)
-      switch try records.judgeSecondFactor(guess, method: nil, of: user, by: caller, premises.vault, at: now) {
+      switch try records.judgeSecondFactor(guess, method: nil, of: user, by: caller, context.vault, at: now) {
       case .success: return .success(try body(user, records))
       case .failure(let refusal): return .failure(refusal)
       }

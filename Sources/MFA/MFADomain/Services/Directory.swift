@@ -2,9 +2,9 @@ internal import ByteCoding
 
 /// What may be read about devices.
 public struct Directory: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// A device's state, as far as the caller may know it.
   public struct Status: Sendable, Hashable {
@@ -17,18 +17,18 @@ public struct Directory: Sendable {
 
   /// The devices of the caller's own account.
   public func devices(of username: Username, for caller: Caller) async throws -> [Device] {
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
+    let now = context.clock.now()
+    return try await context.store.read { records in
       let (_, user) = try records.session(of: caller, at: now)
-      guard user.isNamed(username) else { throw Refusal.forbidden }
+      guard user.isNamed(username) else { throw MFARefusal.forbidden }
       return try records.devices(of: user.id)
     }
   }
 
   /// `nil` for a device that is not enrolled, and for one that is none of the caller's business.
   public func status(of deviceID: DeviceID, for caller: Caller) async throws -> Status? {
-    let now = premises.clock.now()
-    let found: (device: Device, isOwner: Bool)? = try await premises.store.read { records in
+    let now = context.clock.now()
+    let found: (device: Device, isOwner: Bool)? = try await context.store.read { records in
       let owner = caller.session == nil ? nil : try records.session(of: caller, at: now).user
       guard let device = try records.device(deviceID), device.removedAt == nil else { return nil }
       let isOwner = owner?.id == device.userID
@@ -36,7 +36,7 @@ public struct Directory: Sendable {
     }
     guard let (device, isOwner) = found else { return nil }
     let number = try device.phoneNumber.map {
-      try PhoneNumber(premises.vault.openText($0, for: Enrolment.phonePlace(device.id)))
+      try PhoneNumber(context.vault.openText($0, for: Enrolment.phonePlace(device.id)))
     }
     return Status(
       method: device.method, hasPublicKey: device.publicKey != nil,

@@ -3,9 +3,9 @@ internal import Foundation
 
 /// Devices coming, changing their method, and going.
 public struct Enrolment: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   public struct Application: Sendable {
     public let username: Username
@@ -53,15 +53,15 @@ public struct Enrolment: Sendable {
   ///
   /// A repeated call is answered in the same way and changes nothing: the app may have lost the answer.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
-    let now = premises.clock.now()
-    try premises.policy.checkUnlock(application.method, application.authMethod)
+    let now = context.clock.now()
+    try context.policy.checkUnlock(application.method, application.authMethod)
     let phoneNumber = try application.phoneNumber.map {
-      try premises.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
+      try context.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
     }
-    let newID = premises.entropy.uuid()
-    let outcome = try await premises.store.write {
-      [premises] records -> Result<(device: Device, messages: [OutgoingMessage]), Refusal> in
-      let (policy, vault) = (premises.policy, premises.vault)
+    let newID = context.entropy.uuid()
+    let outcome = try await context.store.write {
+      [context] records -> Result<(device: Device, messages: [OutgoingMessage]), MFARefusal> in
+      let (policy, vault) = (context.policy, context.vault)
       let known = try records.device(application.deviceID)
       let user = try records.user(named: application.username)
       if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) {
@@ -70,7 +70,7 @@ public struct Enrolment: Sendable {
       var messages: [OutgoingMessage] = []
       if let token = application.recoveryToken {
         let completed = try AccountRecovery.complete(
-          token, application.username, replacing: known, of: user, by: caller, premises, in: records, at: now)
+          token, application.username, replacing: known, of: user, by: caller, context, in: records, at: now)
         switch completed {
         case .success(let told): messages = told
         case .failure(let refusal): return .failure(refusal)
@@ -104,17 +104,17 @@ public struct Enrolment: Sendable {
       return .success((device, messages))
     }
     let (device, messages) = try outcome.get()
-    for message in messages { premises.outbox.send(message) }
-    premises.bell.ring(for: device.userID)
+    for message in messages { context.outbox.send(message) }
+    context.hub.notify(for: device.userID)
     return device
   }
 
-  /// Why the caller may not enrol the device; `nil` if they may. A refusal leaves its line in the history, so it is to be
-  /// committed.
+  /// Why the caller may not enrol the device; `nil` if they may. A refusal leaves its line in the history, so it is
+  /// to be committed.
   private static func refusal(
     of application: Application, enrolling known: Device?, for user: User?, by caller: Caller, _ policy: Policy,
     _ vault: Vault, in records: any Records, at now: Timestamp
-  ) throws -> Refusal? {
+  ) throws -> MFARefusal? {
     if let code = application.linkCode, known == nil || user.map({ known?.isRemoved(from: $0) == true }) == true {
       let judged = try Linking.judge(
         code, for: user, named: application.username, by: caller, vault, in: records, at: now)
@@ -128,7 +128,7 @@ public struct Enrolment: Sendable {
     do {
       try admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
       return nil
-    } catch let refusal as Refusal {
+    } catch let refusal as MFARefusal {
       try records.note(
         .enrolmentRefused, by: caller, account: application.username.key,
         ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"], at: now)
@@ -141,24 +141,24 @@ public struct Enrolment: Sendable {
     at now: Timestamp
   ) throws {
     // Whatever the name: or another app instance could find out by it whose a device is.
-    if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw Refusal.deviceExists }
+    if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw MFARefusal.deviceExists }
     guard let user else { return }
     let devices = try records.devices(of: user.id)
     let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-    guard session.userID == user.id else { throw Refusal.forbidden }
+    guard session.userID == user.id else { throw MFARefusal.forbidden }
     if !devices.contains(where: { $0.id == known?.id }) { try checkRoom(for: user, policy, in: records) }
   }
 
   private static func checkRoom(for user: User, _ policy: Policy, in records: any Records) throws {
     guard try records.devices(of: user.id).count < policy.mostDevices else {
-      throw Refusal.tooManyDevices(limit: policy.mostDevices)
+      throw MFARefusal.tooManyDevices(limit: policy.mostDevices)
     }
   }
 
   /// Removes a device and everything that hangs on it: challenges, sessions, trust.
   public func unenrol(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { [policy = premises.policy] records in
+    let now = context.clock.now()
+    let userID = try await context.store.write { [policy = context.policy] records in
       let (device, user) = try Self.ownDevice(
         deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: false)
       try records.remove(device, of: user, at: now)
@@ -167,7 +167,7 @@ public struct Enrolment: Sendable {
       _ = try records.append(.deviceRemoved, to: user.id, concerning: deviceID.text, at: now)
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 
   /// Gives a device a key of its own, or another one in place of the old.
@@ -175,7 +175,7 @@ public struct Enrolment: Sendable {
     _ username: Username, _ deviceID: DeviceID, to publicKey: DevicePublicKey, authMethod: AuthMethod?,
     by caller: Caller
   ) async throws {
-    try premises.policy.checkUnlock(.secureEnclave, authMethod)
+    try context.policy.checkUnlock(.secureEnclave, authMethod)
     try await change(username, deviceID, by: caller, .deviceUpgraded) { device in
       device.method = .secureEnclave
       device.publicKey = publicKey
@@ -190,9 +190,9 @@ public struct Enrolment: Sendable {
   /// number; the user's other devices are told. What the key had proved ends with it: the device's sessions, and the
   /// trust that let it skip the second factor.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
-    guard premises.policy.deviceUnlock == .any else { throw Refusal.forbidden }
+    guard context.policy.deviceUnlock == .any else { throw MFARefusal.forbidden }
     try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
-      guard device.phoneNumber != nil else { throw Refusal.noPhoneNumber }
+      guard device.phoneNumber != nil else { throw MFARefusal.noPhoneNumber }
       device.method = .smsOTP
       // It was the key's use. The number has yet to be proved.
       device.lastUsed = nil
@@ -205,8 +205,8 @@ public struct Enrolment: Sendable {
     _ username: Username, _ deviceID: DeviceID, by caller: Caller, _ event: AuditEvent,
     _ body: @escaping @Sendable (inout Device) throws -> Void
   ) async throws {
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { [policy = premises.policy] records in
+    let now = context.clock.now()
+    let userID = try await context.store.write { [policy = context.policy] records in
       var (device, user) = try Self.ownDevice(
         deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: true,
         bindingSuffices: event == .deviceDowngraded)
@@ -221,15 +221,15 @@ public struct Enrolment: Sendable {
       }
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 
   /// The caller's right to `deviceID` of `username`.
   ///
   /// - Parameters:
   ///   - mustBeBound: whether only the app instance that the device is bound to may do it.
-  ///   - bindingSuffices: whether that instance may do it without a session. A debug build has no instance of its own, so
-  ///     it needs the session all the same.
+  ///   - bindingSuffices: whether that instance may do it without a session. A debug build has no instance of its
+  ///     own, so it needs the session all the same.
   private static func ownDevice(
     _ deviceID: DeviceID, of username: Username, by caller: Caller, policy: Policy, in records: any Records,
     at now: Timestamp, mustBeBound: Bool, bindingSuffices: Bool = false
@@ -237,17 +237,17 @@ public struct Enrolment: Sendable {
     let known = try records.device(deviceID)
     let isBound = known?.binding == caller.identity.binding
     if mustBeBound, let known, !isBound {
-      throw Refusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
+      throw MFARefusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
     }
     if bindingSuffices, isBound, caller.identity.binding != .debugBuild {
       guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.isNamed(username)
-      else { throw Refusal.deviceNotEnrolled }
-      guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
+      else { throw MFARefusal.deviceNotEnrolled }
+      guard user.lockedAt == nil else { throw MFARefusal.accountLocked(retryAfter: nil) }
       return (known, user)
     }
     let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-    guard user.isNamed(username) else { throw Refusal.forbidden }
-    guard let known, known.removedAt == nil, known.userID == user.id else { throw Refusal.deviceNotEnrolled }
+    guard user.isNamed(username) else { throw MFARefusal.forbidden }
+    guard let known, known.removedAt == nil, known.userID == user.id else { throw MFARefusal.deviceNotEnrolled }
     return (known, user)
   }
 
@@ -268,14 +268,14 @@ extension Enrolment.Application {
 }
 
 extension UserRecords where Self: AuditRecords {
-  /// Why `caller` may not create another account, which stands in the history then; `nil` if they may. Debug builds share
-  /// one identity, so they have no limit.
+  /// Why `caller` may not create another account, which stands in the history then; `nil` if they may. Debug builds
+  /// share one identity, so they have no limit.
   fileprivate func refusalOfAccount(
     named username: Username, by caller: Caller, _ policy: Policy, at now: Timestamp
-  ) throws -> Refusal? {
+  ) throws -> MFARefusal? {
     let (binding, limit) = (caller.identity.binding, policy.mostAccountsOfInstance)
     guard binding != .debugBuild, try countUsers(createdBy: binding) >= limit else { return nil }
-    let refusal = Refusal.tooManyAccounts(limit: limit)
+    let refusal = MFARefusal.tooManyAccounts(limit: limit)
     try note(.enrolmentRefused, by: caller, account: username.key, ["reason=\(refusal.cause)"], at: now)
     return refusal
   }

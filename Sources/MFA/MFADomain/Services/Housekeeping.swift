@@ -2,9 +2,9 @@ internal import ByteCoding
 
 /// Forgets what is of no use any more, and reminds of what waits.
 public struct Housekeeping: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// How long notices can be told again.
   static let noticesKept = Duration.seconds(90 * 86400)
@@ -26,8 +26,8 @@ public struct Housekeeping: Sendable {
   /// Tells the recipients of recoveries that wait a second time, once half of the time is over: the first message may
   /// have been lost with a process or with a provider that was down. Of several backends on one database, one does.
   public func remind() async throws {
-    let now = premises.clock.now()
-    let messages = try await premises.store.write { [vault = premises.vault] records in
+    let now = context.clock.now()
+    let messages = try await context.store.write { [vault = context.vault] records in
       try records.recoveriesToRemind(at: now, atMost: 500).flatMap { recovery -> [OutgoingMessage] in
         var recovery = recovery
         recovery.remindedAt = now
@@ -36,7 +36,7 @@ public struct Housekeeping: Sendable {
         return recovery.notices(to: try Recipient.all(of: user, vault, in: records), vault, at: now)
       }
     }
-    for message in messages { premises.outbox.send(message) }
+    for message in messages { context.outbox.send(message) }
   }
 
   /// How many rows one transaction removes: others that write wait for that many, and not for all.
@@ -46,12 +46,12 @@ public struct Housekeeping: Sendable {
   ///
   /// - Throws: the first fault, after all kinds had their turn, or sooner if the task is cancelled.
   public func clean() async throws {
-    let now = premises.clock.now()
+    let now = context.clock.now()
     var fault: (any Error)?
     for removal in Self.removals {
       try Task.checkCancellation()
       do {
-        while try await premises.store.write({ try removal($0, now) }) >= Self.portion { try Task.checkCancellation() }
+        while try await context.store.write({ try removal($0, now) }) >= Self.portion { try Task.checkCancellation() }
       } catch {
         fault = fault ?? error
       }
@@ -68,7 +68,7 @@ public struct Housekeeping: Sendable {
     { try $0.removeKeyChallenges(expiredBefore: $1, atMost: portion) },
     { try $0.removeSessions(expiredBefore: $1, atMost: portion) },
     { try $0.removeTrustedDevices(expiredBefore: $1, atMost: portion) },
-    { try $0.removeBrakes(idleSince: $1.advanced(by: failuresKept * -1), atMost: portion) },
+    { try $0.removeAttemptLimiters(idleSince: $1.advanced(by: failuresKept * -1), atMost: portion) },
     { try $0.removeIdentities(expiredBefore: $1.advanced(by: clockDifference * -1), atMost: portion) },
     { try $0.removeNotices(before: $1.advanced(by: noticesKept * -1), atMost: portion) },
     { try $0.removeNetworks(unseenSince: $1.advanced(by: networksKept * -1), atMost: portion) },

@@ -58,11 +58,11 @@ public struct KeyEncryptionKeys: Sendable {
 }
 
 extension Vault {
-  /// Opens the data keys of `store`, and makes those that are missing. Of two servers that start at once, both end with
-  /// the same keys. From then on `store` authenticates the history with them.
+  /// Opens the data keys of `store`, and makes those that are missing. Of two servers that start at once, both end
+  /// with the same keys. From then on `store` authenticates the history with them.
   ///
-  /// With the key of the history its first entry is made, in the same transaction: a key without an entry is a sign that
-  /// entries were taken out.
+  /// With the key of the history its first entry is made, in the same transaction: a key without an entry is a sign
+  /// that entries were taken out.
   public static func open(
     in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy, at now: Timestamp = WallClock.system.now()
   ) async throws -> Vault {

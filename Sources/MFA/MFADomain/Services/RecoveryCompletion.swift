@@ -11,16 +11,16 @@ extension AccountRecovery {
   /// - Returns: what is to be sent; or a refusal that leaves its line in the history, so it is to be committed.
   static func complete(
     _ token: String, _ username: Username, replacing known: Device?, of user: User?, by caller: Caller,
-    _ premises: Premises, in records: any Records, at now: Timestamp
-  ) throws -> Result<[OutgoingMessage], Refusal> {
-    let recovery = try RecoveryToken(token, in: premises.vault).flatMap { try records.recovery($0.recovery) }
-    let fault = fault(of: recovery, for: user, replacing: known, by: caller, premises.policy, at: now)
+    _ context: DomainContext, in records: any Records, at now: Timestamp
+  ) throws -> Result<[OutgoingMessage], MFARefusal> {
+    let recovery = try RecoveryToken(token, in: context.vault).flatMap { try records.recovery($0.recovery) }
+    let fault = fault(of: recovery, for: user, replacing: known, by: caller, context.policy, at: now)
     guard fault == nil, var recovery, let user else {
       let fault = fault ?? .refusal(.codeInvalid(.noCode))
       try records.noteRefusedRecovery("complete", fault.cause, by: caller, account: username.key, at: now)
       return .failure(fault.refusal)
     }
-    let told = try Recipient.all(of: user, premises.vault, in: records)
+    let told = try Recipient.all(of: user, context.vault, in: records)
     recovery.end(.completed, at: now)
     try records.update(recovery)
     for device in try records.devices(of: user.id) {
@@ -44,13 +44,13 @@ extension AccountRecovery {
 
   /// Why a recovery is not completed: what the outside is told, and what the history.
   private enum Fault {
-    case refusal(Refusal)
+    case refusal(MFARefusal)
     /// Another app instance than the one that began it, which is told no more than of a wrong token.
     case boundElsewhere
     /// It has ended, as this says.
     case ended(Recovery.State)
 
-    var refusal: Refusal {
+    var refusal: MFARefusal {
       switch self {
       case .refusal(let refusal): refusal
       case .boundElsewhere: .codeInvalid(.noCode)

@@ -7,13 +7,14 @@ struct RecoveryDraft: Sendable {
   let id: UUID
   let guessID: UUID
 
-  init(_ caller: Caller, _ premises: Premises) {
-    let entropy = premises.entropy
+  init(_ caller: Caller, _ context: DomainContext) {
+    let entropy = context.entropy
     self.caller = caller
     (id, guessID) = (entropy.uuid(), entropy.uuid())
   }
 
-  /// The code that stops the recovery with this id. It is made of the id and stands nowhere, so that it can be told again.
+  /// The code that stops the recovery with this id. It is made of the id and stands nowhere, so that it can be told
+  /// again.
   static func stopCode(of id: UUID, in vault: Vault) -> String {
     BackupCode.derive { vault.hash(id.uuidString.lowercased(), String($0), as: "recovery stop") }
   }
@@ -37,7 +38,7 @@ struct Recipient: Sendable {
       recipients.append(Recipient(destination: .phone(number), channel: .sms, target: target))
     }
     if let sealed = try records.email(of: user.id) {
-      let address = try EmailAddress(trusted: vault.openText(sealed, for: MailedCodes.place(user.id)))
+      let address = try EmailAddress(trusted: vault.openText(sealed, for: EmailCodes.place(user.id)))
       let target = CodeTarget(address.key, isConfirmed: true, in: vault)
       recipients.append(Recipient(destination: .email(address), channel: .email, target: target))
     }
@@ -54,7 +55,7 @@ enum RecoveryGuess {
 }
 
 extension RecoveryRecords
-where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditRecords & NoticeRecords {
+where Self: UserRecords & FactorRecords & AttemptLimiterRecords & CodeRecords & AuditRecords & NoticeRecords {
   /// Counts a guess and looks at it. What comes back refused has been counted, and is to be committed.
   ///
   /// It counts against the name as this app instance sees it, and against the name as all see it within an hour: never
@@ -62,22 +63,22 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
   /// one that is not.
   func judgeRecoveryCode(
     _ code: CodeGuess, for username: Username, _ draft: RecoveryDraft, _ vault: Vault, at now: Timestamp
-  ) throws -> Result<RecoveryGuess, Refusal> {
+  ) throws -> Result<RecoveryGuess, MFARefusal> {
     let (caller, account) = (draft.caller, username.key)
     let subject = "recovery-start:\(account):\(caller.identity.subject)"
-    var brake = try brake(on: subject) ?? Brake(at: now)
-    func refuse(_ refusal: Refusal) throws -> Result<RecoveryGuess, Refusal> {
+    var limiter = try limiter(on: subject) ?? AttemptLimiter(at: now)
+    func refuse(_ refusal: MFARefusal) throws -> Result<RecoveryGuess, MFARefusal> {
       try noteRefusedRecovery("start", refusal.cause, by: caller, account: account, at: now)
       return .failure(refusal)
     }
-    if let refusal = brake.refusal(at: now) { return try refuse(refusal) }
+    if let refusal = limiter.refusal(at: now) { return try refuse(refusal) }
     // Rows among the link codes, which are guessed at from outside as well; no guess fits them.
     let guesses = "recovery-guess:\(account)"
     let nothing = vault.hash(guesses, as: "no target")
     let end = try room(
       below: Recovery.mostGuessesInAnHour, within: .seconds(3600), for: guesses, to: nothing, .link, at: now)
     if let end { return try refuse(.rateLimited(retryAfter: end.since(now))) }
-    brake.count(at: now)
+    limiter.count(at: now)
     let user = try user(named: username)
     let id = user?.id ?? .unknownUser
     let hash = Authenticator.hash(code.text, of: id, vault)
@@ -87,7 +88,7 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     let recovery = try unendedRecovery(of: id).flatMap { $0.isOpen(at: now) ? $0 : nil }
     if let recovery, recovery.began(by: hash, from: caller) { return .success(.again(recovery)) }
     guard let user, isSetUp, isUnused else {
-      try save(brake, on: subject, account: account)
+      try save(limiter, on: subject, account: account)
       try insert(
         OneTimeCode(
           id: draft.guessID, subject: guesses, channel: .link, hash: nothing, target: nothing, createdAt: now,
@@ -96,27 +97,27 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
     }
     guard user.lockedAt == nil else { return try refuse(.accountLocked(retryAfter: nil)) }
     if let recovery { return try refuse(.recoveryWaits(retryAfter: recovery.expiresAt.since(now))) }
-    brake.release(at: now)
-    try save(brake, on: subject, account: account)
+    limiter.release(at: now)
+    try save(limiter, on: subject, account: account)
     return .success(.right(user: user, hash: hash))
   }
 
   /// Why the recipients cannot all be told; `nil` if they can.
   func refusalOfBeginning(
-    _ recipients: [Recipient], for user: User, _ draft: RecoveryDraft, _ premises: Premises, at now: Timestamp
-  ) throws -> Refusal? {
-    let tally = SendTally(draft.caller, premises)
+    _ recipients: [Recipient], for user: User, _ draft: RecoveryDraft, _ context: DomainContext, at now: Timestamp
+  ) throws -> MFARefusal? {
+    let tally = SendTally(draft.caller, context)
     var ends: [Timestamp?] = []
     for recipient in recipients {
       let count = recipients.count { $0.channel == recipient.channel }
-      ends.append(try sendRoom(tally, for: count, recipient.channel, premises.policy, at: now))
+      ends.append(try sendRoom(tally, for: count, recipient.channel, context.policy, at: now))
       ends.append(
         try room(
           below: OneTimeCode.mostInAnHour, within: .seconds(3600), for: Self.noticeSubject(user),
           to: recipient.target.hash, recipient.channel, at: now))
     }
     guard let end = ends.compactMap(\.self).max() else { return nil }
-    let refusal = Refusal.rateLimited(retryAfter: end.since(now))
+    let refusal = MFARefusal.rateLimited(retryAfter: end.since(now))
     try noteRefusedRecovery("start", refusal.cause, by: draft.caller, account: user.username.key, at: now)
     return refusal
   }
@@ -124,7 +125,7 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
   /// Uses the code with `hash` up, and begins.
   func begin(
     _ draft: RecoveryDraft, for user: User, by hash: [UInt8], wait: Duration, _ told: [Recipient],
-    _ premises: Premises, at now: Timestamp
+    _ context: DomainContext, at now: Timestamp
   ) throws -> Recovery {
     if var old = try unendedRecovery(of: user.id) {
       old.end(.expired, at: old.expiresAt)
@@ -135,9 +136,9 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
       id: draft.id, userID: user.id, binding: draft.caller.identity.binding,
       address: draft.caller.identity.clientAddress, codeHash: hash, startedAt: now, readyAt: readyAt,
       expiresAt: readyAt.advanced(by: Recovery.window))
-    guard try spendBackupCode(hash, of: user.id, at: now) else { throw Refusal.codeInvalid(.used) }
+    guard try spendBackupCode(hash, of: user.id, at: now) else { throw MFARefusal.codeInvalid(.used) }
     try insert(recovery)
-    try countNotices(to: told, for: user, by: draft.caller, premises, at: now)
+    try countNotices(to: told, for: user, by: draft.caller, context, at: now)
     let name = recovery.id.uuidString.lowercased()
     let phones = told.count { $0.channel == .sms }
     try note(
@@ -153,14 +154,14 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
   /// Counts a message to each recipient as a code: an attacker could otherwise cause more messages in this way than
   /// by asking for codes.
   private func countNotices(
-    to recipients: [Recipient], for user: User, by caller: Caller, _ premises: Premises, at now: Timestamp
+    to recipients: [Recipient], for user: User, by caller: Caller, _ context: DomainContext, at now: Timestamp
   ) throws {
     for recipient in recipients {
-      let tally = SendTally(caller, premises)
+      let tally = SendTally(caller, context)
       try countSend(tally, recipient.channel, at: now)
       try insert(
         OneTimeCode(
-          id: premises.entropy.uuid(), subject: Self.noticeSubject(user), channel: recipient.channel,
+          id: context.entropy.uuid(), subject: Self.noticeSubject(user), channel: recipient.channel,
           hash: tally.noTarget, target: recipient.target.hash, createdAt: now, expiresAt: now, isClaimed: true,
           isSpent: true))
     }
@@ -170,8 +171,8 @@ where Self: UserRecords & FactorRecords & BrakeRecords & CodeRecords & AuditReco
 }
 
 extension Recovery {
-  /// Whether the code with `hash` began it, and `caller` gave it. Debug builds share what they are told apart by, so none
-  /// is told again.
+  /// Whether the code with `hash` began it, and `caller` gave it. Debug builds share what they are told apart by, so
+  /// none is told again.
   fileprivate func began(by hash: [UInt8], from caller: Caller) -> Bool {
     hash == codeHash && binding == caller.identity.binding && binding != .debugBuild
   }

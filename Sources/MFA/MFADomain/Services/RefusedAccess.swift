@@ -5,12 +5,12 @@ internal import ByteCoding
 ///
 /// Other refusals stand in the history where they are decided, or are a matter of course.
 public struct RefusedAccess: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// - Throws: `StoreFault` if it cannot be kept.
-  public func note(_ refusal: Refusal, of operation: String, by caller: Caller) async throws {
+  public func note(_ refusal: MFARefusal, of operation: String, by caller: Caller) async throws {
     let event: AuditEvent
     let bound: String?
     switch refusal {
@@ -18,8 +18,8 @@ public struct RefusedAccess: Sendable {
     case .forbidden: (event, bound) = (.accessRefused, nil)
     default: return
     }
-    let now = premises.clock.now()
-    try await premises.store.write { records in
+    let now = context.clock.now()
+    try await context.store.write { records in
       let account = try bound ?? caller.session.flatMap { try records.user($0.userID)?.username.key }
       try records.note(event, by: caller, account: account, ["operation=\(operation)"], at: now)
     }

@@ -15,11 +15,11 @@ public struct Resealing: Sendable {
     self.clock = clock
   }
 
-  /// Makes a data key, and seals every number, address and shared secret under it. Says how many there were. Makes a key
-  /// for the history as well, which goes on under it; what stands there stays under its own.
+  /// Makes a data key, and seals every number, address and shared secret under it. Says how many there were. Makes a
+  /// key for the history as well, which goes on under it; what stands there stays under its own.
   ///
-  /// One transaction: it is done wholly or not at all. A server that runs meanwhile does not know the key, and has to be
-  /// started again before it can read what was sealed.
+  /// One transaction: it is done wholly or not at all. A server that runs meanwhile does not know the key, and has to
+  /// be started again before it can read what was sealed.
   public func run() async throws -> Int {
     // Opens what there is, and makes what is missing.
     _ = try await Vault.open(in: store, with: keys, entropy: entropy)
@@ -51,7 +51,7 @@ public struct Resealing: Sendable {
       count += 1
     }
     if let email = try records.email(of: user.id) {
-      try records.saveEmail(vault.reseal(email, for: MailedCodes.place(user.id)), of: user.id)
+      try records.saveEmail(vault.reseal(email, for: EmailCodes.place(user.id)), of: user.id)
       count += 1
     }
     if var factor = try records.totp(of: user.id) {

@@ -3,12 +3,12 @@ internal import Foundation
 
 /// Giving the second factor.
 public struct SecondFactor: Sendable {
-  let premises: Premises
+  let context: DomainContext
   let sessions: Sessions
 
-  public init(_ premises: Premises) {
-    self.premises = premises
-    sessions = Sessions(premises)
+  public init(_ context: DomainContext) {
+    self.context = context
+    sessions = Sessions(context)
   }
 
   /// How the device that wants to be trusted describes itself; shown to the user, and never decided by.
@@ -29,19 +29,19 @@ public struct SecondFactor: Sendable {
   public func verify(
     _ code: String, method: SecondFactorMethod?, trusting description: Description?, by caller: Caller
   ) async throws -> (tokens: SessionTokens, trustToken: String?) {
-    let now = premises.clock.now()
+    let now = context.clock.now()
     let guess = try CodeGuess(code)
-    let trustToken = description.map { _ in Base64URL.encode(premises.entropy.bytes(32)) }
-    let outcome = try await premises.store.write { [premises] records -> Result<(Session, User), Refusal> in
+    let trustToken = description.map { _ in Base64URL.encode(context.entropy.bytes(32)) }
+    let outcome = try await context.store.write { [context] records -> Result<(LoginSession, User), MFARefusal> in
       var (session, user) = try records.session(of: caller, scope: .pending, at: now)
-      let judged = try records.judgeSecondFactor(guess, method: method, of: user, by: caller, premises.vault, at: now)
+      let judged = try records.judgeSecondFactor(guess, method: method, of: user, by: caller, context.vault, at: now)
       guard case .success(let used) = judged else { return judged.map { _ in (session, user) } }
       session.prove(used.reference, at: now)
       try records.update(session)
       try records.remember(
-        caller.identity.clientAddress, of: user, caller.identity.binding, premises.policy, at: now)
+        caller.identity.clientAddress, of: user, caller.identity.binding, context.policy, at: now)
       if let trustToken, let description, caller.identity.binding != .debugBuild {
-        try Self.trust(description, trustToken, user, caller, premises.vault, in: records, at: now)
+        try Self.trust(description, trustToken, user, caller, context.vault, in: records, at: now)
       }
       return .success((session, user))
     }
@@ -68,39 +68,39 @@ public struct SecondFactor: Sendable {
   }
 }
 
-extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
+extension FactorRecords where Self: CodeRecords & AttemptLimiterRecords & AuditRecords {
   /// Counts a guess, compares it with what the user could give, and uses up what it was.
   ///
   /// All of it belongs in one transaction, and what comes back refused is to be committed: it has been counted.
   func judgeSecondFactor(
     _ guess: CodeGuess, method: SecondFactorMethod?, of user: User, by caller: Caller, _ vault: Vault,
     at now: Timestamp
-  ) throws -> Result<SecondFactorMethod, Refusal> {
+  ) throws -> Result<SecondFactorMethod, MFARefusal> {
     guard var factor = try totp(of: user.id), factor.confirmedAt != nil else { return .failure(.notEnabled) }
-    let subject = Brake.secondFactor(of: user.id)
-    var brake = try brake(on: subject) ?? Brake(at: now)
-    if let refusal = brake.refusal(at: now) {
-      try noteRefusal(.codeBraked, refusal, of: user, by: caller, at: now)
+    let subject = AttemptLimiter.secondFactor(of: user.id)
+    var limiter = try limiter(on: subject) ?? AttemptLimiter(at: now)
+    if let refusal = limiter.refusal(at: now) {
+      try noteRefusal(.codeThrottled, refusal, of: user, by: caller, at: now)
       return .failure(refusal)
     }
-    brake.count(at: now)
+    limiter.count(at: now)
     let judged = try compare(guess, method: method, with: &factor, of: user, vault, at: now)
     let account = user.username.key
     switch judged {
     case .success(let used):
-      brake.release(at: now)
+      limiter.release(at: now)
       try note(
         used == .backup ? .backupCodeSpent : .codeAccepted, by: caller, account: account, ["factor=\(used.rawValue)"],
         at: now)
     case .failure(let refusal): try noteRefusal(.codeRefused, refusal, of: user, by: caller, at: now)
     }
-    try save(brake, on: subject, account: account)
+    try save(limiter, on: subject, account: account)
     return judged
   }
 
   /// Notes that a guess at the second factor was not taken, or not looked at.
   func noteRefusal(
-    _ event: AuditEvent, _ refusal: Refusal, of user: User, by caller: Caller, at now: Timestamp
+    _ event: AuditEvent, _ refusal: MFARefusal, of user: User, by caller: Caller, at now: Timestamp
   ) throws {
     try note(event, by: caller, account: user.username.key, ["factor=second", "reason=\(refusal.cause)"], at: now)
   }
@@ -108,7 +108,7 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
   private func compare(
     _ guess: CodeGuess, method: SecondFactorMethod?, with factor: inout TOTPFactor, of user: User, _ vault: Vault,
     at now: Timestamp
-  ) throws -> Result<SecondFactorMethod, Refusal> {
+  ) throws -> Result<SecondFactorMethod, MFARefusal> {
     let secret = try vault.open(factor.secret, for: Authenticator.place(user.id))
     if method ?? .totp == .totp, guess.isDigits,
       let step = factor.parameters.matchingStep(guess.text, secret, at: now, after: factor.lastStep)
@@ -118,10 +118,10 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
       return .success(.totp)
     }
     if method ?? .email == .email, guess.isDigits,
-      var code = try newestCode(for: MailedCodes.subject(user.id), .email), !code.isSpent,
+      var code = try newestCode(for: EmailCodes.subject(user.id), .email), !code.isSpent,
       code.failures < code.channel.mostFailures
     {
-      let isRight = constantTimeEqual(TextedCodes.hash(guess.text, of: code.id, in: vault), code.hash)
+      let isRight = constantTimeEqual(SMSCodes.hash(guess.text, of: code.id, in: vault), code.hash)
       if now >= code.expiresAt { return .failure(isRight || method == .email ? .codeExpired : .codeInvalid(.wrong)) }
       code.failures += 1
       code.isSpent = isRight
@@ -142,16 +142,16 @@ extension FactorRecords where Self: CodeRecords & BrakeRecords & AuditRecords {
     _ guess: CodeGuess, _ factor: TOTPFactor, _ secret: [UInt8], of user: User, _ vault: Vault, at now: Timestamp
   ) throws -> Bool {
     let ofAuthenticator = factor.parameters.matchingStep(guess.text, secret, at: now, after: -1) != nil
-    let mailed = try newestCode(for: MailedCodes.subject(user.id), .email)
+    let mailed = try newestCode(for: EmailCodes.subject(user.id), .email)
     let ofMail =
-      mailed.map { $0.isSpent && constantTimeEqual(TextedCodes.hash(guess.text, of: $0.id, in: vault), $0.hash) }
+      mailed.map { $0.isSpent && constantTimeEqual(SMSCodes.hash(guess.text, of: $0.id, in: vault), $0.hash) }
       ?? false
     let ofPaper = try isSpentBackupCode(Authenticator.hash(guess.text, of: user.id, vault), of: user.id)
     return ofAuthenticator || ofMail || ofPaper
   }
 }
 
-extension Brake {
+extension AttemptLimiter {
   /// The subject against which guesses at a user's second factor are counted.
   static func secondFactor(of userID: UUID) -> String { "mfa:\(userID.uuidString.lowercased())" }
 }

@@ -12,9 +12,9 @@ extension FactorRecords where Self: SecurityKeyRecords {
   /// spared it the second factor does not do.
   ///
   /// - Throws: `.secondFactorRequired`
-  func admitToFactors(_ session: Session) throws {
+  func admitToFactors(_ session: LoginSession) throws {
     guard try session.methods.contains("mfa") || secondFactorSince(of: session.userID) == nil else {
-      throw Refusal.secondFactorRequired
+      throw MFARefusal.secondFactorRequired
     }
   }
 }

@@ -3,12 +3,12 @@ internal import Foundation
 
 /// Giving the second factor by a security key; by a full session, a fresh proof.
 public struct SecurityKeyProof: Sendable {
-  let premises: Premises
+  let context: DomainContext
   let sessions: Sessions
 
-  public init(_ premises: Premises) {
-    self.premises = premises
-    sessions = Sessions(premises)
+  public init(_ context: DomainContext) {
+    self.context = context
+    sessions = Sessions(context)
   }
 
   /// What a client has a key sign.
@@ -23,13 +23,13 @@ public struct SecurityKeyProof: Sendable {
   ///
   /// - Throws: `.notEnabled` for a user without security keys.
   public func request(by caller: Caller) async throws -> Request {
-    let party = try premises.relyingParty()
-    let now = premises.clock.now()
-    let nonce = premises.entropy.bytes(32)
-    return try await premises.store.write { records in
+    let party = try context.relyingParty()
+    let now = context.clock.now()
+    let nonce = context.entropy.bytes(32)
+    return try await context.store.write { records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
       let keys = try records.securityKeys(of: user.id)
-      guard !keys.isEmpty else { throw Refusal.notEnabled }
+      guard !keys.isEmpty else { throw MFARefusal.notEnabled }
       try records.save(
         KeyChallenge(
           sessionID: session.id, ceremony: .authentication, nonce: nonce,
@@ -46,12 +46,12 @@ public struct SecurityKeyProof: Sendable {
   public func verify(
     _ response: AuthenticationResponse, trusting description: SecondFactor.Description?, by caller: Caller
   ) async throws -> (tokens: SessionTokens, trustToken: String?) {
-    let party = try premises.relyingParty()
-    let now = premises.clock.now()
+    let party = try context.relyingParty()
+    let now = context.clock.now()
     let trustToken =
       caller.identity.binding == .debugBuild
-      ? nil : description.map { _ in Base64URL.encode(premises.entropy.bytes(32)) }
-    let asked = try await premises.store.read { records in
+      ? nil : description.map { _ in Base64URL.encode(context.entropy.bytes(32)) }
+    let asked = try await context.store.read { records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
       return (
         challenge: try records.keyChallenge(.authentication, of: session.id), user: user,
@@ -63,8 +63,8 @@ public struct SecurityKeyProof: Sendable {
       guard let key = asked.key else { throw .credentialUnknown }
       return try party.verify(response, by: key, userHandle: asked.user.handle, challenge: challenge.nonce)
     }
-    let outcome = try await premises.store.write {
-      [vault = premises.vault, policy = premises.policy] records -> Result<(Session, User), Refusal> in
+    let outcome = try await context.store.write {
+      [vault = context.vault, policy = context.policy] records -> Result<(LoginSession, User), MFARefusal> in
       var (session, user) = try records.session(of: caller, scope: .pending, at: now)
       let judged = try records.judge(
         verdict, of: asked.key, answering: asked.challenge, in: session, of: user, by: caller, at: now)
@@ -78,32 +78,32 @@ public struct SecurityKeyProof: Sendable {
       }
       return .success((session, user))
     }
-    if case .failure(.securityKeyRefused(.signatureCount)) = outcome { premises.bell.ring(for: asked.user.id) }
+    if case .failure(.securityKeyRefused(.signatureCount)) = outcome { context.hub.notify(for: asked.user.id) }
     let (session, user) = try outcome.get()
     return (try await sessions.tokens(for: session, of: user), trustToken)
   }
 }
 
-extension SecurityKeyRecords where Self: BrakeRecords & AuditRecords & NoticeRecords {
+extension SecurityKeyRecords where Self: AttemptLimiterRecords & AuditRecords & NoticeRecords {
   /// Counts the attempt, uses the challenge up, and only then looks at what the verification found.
   ///
   /// All of it belongs in one transaction, and what comes back refused is to be committed: it has been counted.
   fileprivate func judge(
     _ verdict: Result<VerifiedUse, WebAuthnFault>, of key: SecurityKey?, answering challenge: KeyChallenge?,
-    in session: Session, of user: User, by caller: Caller, at now: Timestamp
-  ) throws -> Result<SecurityKey, Refusal> {
+    in session: LoginSession, of user: User, by caller: Caller, at now: Timestamp
+  ) throws -> Result<SecurityKey, MFARefusal> {
     let keys = try securityKeys(of: user.id)
     guard !keys.isEmpty else { return .failure(.notEnabled) }
-    let subject = Brake.secondFactor(of: user.id)
-    var brake = try brake(on: subject) ?? Brake(at: now)
-    if let refusal = brake.refusal(at: now) {
+    let subject = AttemptLimiter.secondFactor(of: user.id)
+    var limiter = try limiter(on: subject) ?? AttemptLimiter(at: now)
+    if let refusal = limiter.refusal(at: now) {
       try noteRefused(refusal, .authentication, of: user, by: caller, at: now)
       return .failure(refusal)
     }
-    brake.count(at: now)
-    func refuse(_ fault: WebAuthnFault) throws -> Result<SecurityKey, Refusal> {
-      try save(brake, on: subject, account: user.username.key)
-      let refusal = Refusal.securityKeyRefused(fault)
+    limiter.count(at: now)
+    func refuse(_ fault: WebAuthnFault) throws -> Result<SecurityKey, MFARefusal> {
+      try save(limiter, on: subject, account: user.username.key)
+      let refusal = MFARefusal.securityKeyRefused(fault)
       try noteRefused(refusal, .authentication, of: user, by: caller, key.map { [$0.detail] } ?? [], at: now)
       return .failure(refusal)
     }
@@ -123,8 +123,8 @@ extension SecurityKeyRecords where Self: BrakeRecords & AuditRecords & NoticeRec
     }
     current.lastUsedAt = now
     try update(current)
-    brake.release(at: now)
-    try save(brake, on: subject, account: user.username.key)
+    limiter.release(at: now)
+    try save(limiter, on: subject, account: user.username.key)
     return .success(current)
   }
 }

@@ -3,9 +3,9 @@ public import Foundation
 
 /// Security keys coming, being listed, named and going.
 public struct SecurityKeys: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// What a client makes a credential for.
   public struct Offer: Sendable, Hashable {
@@ -24,10 +24,10 @@ public struct SecurityKeys: Sendable {
   /// - Throws: `.freshProofRequired`; `.secondFactorRequired` if there is a second factor and the session has not given
   ///   it; `.tooManySecurityKeys`.
   public func offer(by caller: Caller) async throws -> Offer {
-    let party = try premises.relyingParty()
-    let now = premises.clock.now()
-    let nonce = premises.entropy.bytes(32)
-    return try await premises.store.write { [policy = premises.policy] records in
+    let party = try context.relyingParty()
+    let now = context.clock.now()
+    let nonce = context.entropy.bytes(32)
+    return try await context.store.write { [policy = context.policy] records in
       let (session, user) = try Self.admit(caller, policy, in: records, at: now)
       let known = try Self.checkRoom(for: user, in: records)
       try records.save(
@@ -40,8 +40,8 @@ public struct SecurityKeys: Sendable {
     }
   }
 
-  /// Registers the credential that a client made, under a name for people. The challenge is used up by it, whatever comes
-  /// of it. A session that must set a second factor up is full from then on.
+  /// Registers the credential that a client made, under a name for people. The challenge is used up by it, whatever
+  /// comes of it. A session that must set a second factor up is full from then on.
   ///
   /// Nothing is guessed here, so it is the challenge alone that a wrong response costs, and no brake.
   ///
@@ -50,19 +50,20 @@ public struct SecurityKeys: Sendable {
   public func register(
     _ response: RegistrationResponse, name: DeviceModel, by caller: Caller
   ) async throws -> SecurityKey {
-    let party = try premises.relyingParty()
-    let now = premises.clock.now()
-    let id = premises.entropy.uuid()
-    let asked = try await premises.store.read { [policy = premises.policy] records in
+    let party = try context.relyingParty()
+    let now = context.clock.now()
+    let id = context.entropy.uuid()
+    let asked = try await context.store.read { [policy = context.policy] records in
       try records.keyChallenge(.registration, of: Self.admit(caller, policy, in: records, at: now).session.id)
     }
     let verdict = Result { () throws(WebAuthnFault) in
       guard let asked else { throw .challengeUnknown }
       return try party.verify(response, challenge: asked.nonce)
     }
-    let outcome = try await premises.store.write { [policy = premises.policy] records -> Result<SecurityKey, Refusal> in
+    let outcome = try await context.store.write {
+      [policy = context.policy] records -> Result<SecurityKey, MFARefusal> in
       var (session, user) = try Self.admit(caller, policy, in: records, at: now)
-      func refuse(_ refusal: Refusal) throws -> Result<SecurityKey, Refusal> {
+      func refuse(_ refusal: MFARefusal) throws -> Result<SecurityKey, MFARefusal> {
         try records.noteRefused(refusal, .registration, of: user, by: caller, at: now)
         return .failure(refusal)
       }
@@ -90,27 +91,27 @@ public struct SecurityKeys: Sendable {
       return .success(key)
     }
     let key = try outcome.get()
-    premises.bell.ring(for: key.userID)
+    context.hub.notify(for: key.userID)
     return key
   }
 
   /// The caller's own, by age.
   public func list(for caller: Caller) async throws -> [SecurityKey] {
-    _ = try premises.relyingParty()
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
+    _ = try context.relyingParty()
+    let now = context.clock.now()
+    return try await context.store.read { records in
       try records.securityKeys(of: records.session(of: caller, at: now).user.id)
     }
   }
 
   /// - Throws: `.notFound` for another user's key as for none.
   public func rename(_ id: UUID, to name: DeviceModel, by caller: Caller) async throws -> SecurityKey {
-    _ = try premises.relyingParty()
-    let now = premises.clock.now()
-    return try await premises.store.write { records in
+    _ = try context.relyingParty()
+    let now = context.clock.now()
+    return try await context.store.write { records in
       let (_, user) = try records.session(of: caller, at: now)
       guard var key = try records.securityKeys(of: user.id).first(where: { $0.id == id }) else {
-        throw Refusal.notFound
+        throw MFARefusal.notFound
       }
       key.name = name
       try records.update(key)
@@ -119,16 +120,17 @@ public struct SecurityKeys: Sendable {
     }
   }
 
-  /// Takes a key away, for a session that has given the second factor lately. With the last second factor trust goes too.
+  /// Takes a key away, for a session that has given the second factor lately. With the last second factor trust goes
+  /// too.
   ///
   /// - Throws: `.notFound` for another user's key as for none.
   public func remove(_ id: UUID, by caller: Caller) async throws {
-    _ = try premises.relyingParty()
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { [policy = premises.policy] records in
+    _ = try context.relyingParty()
+    let now = context.clock.now()
+    let userID = try await context.store.write { [policy = context.policy] records in
       let (session, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
       try records.admitToFactors(session)
-      guard try records.removeSecurityKey(id, of: user.id) else { throw Refusal.notFound }
+      guard try records.removeSecurityKey(id, of: user.id) else { throw MFARefusal.notFound }
       try records.note(.securityKeyRemoved, by: caller, account: user.username.key, ["key=\(id.text)"], at: now)
       _ = try records.append(.securityKeyRemoved, to: user.id, concerning: id.text, at: now)
       if try records.secondFactorSince(of: user.id) == nil {
@@ -137,12 +139,12 @@ public struct SecurityKeys: Sendable {
       }
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 
   private static func admit(
     _ caller: Caller, _ policy: Policy, in records: any Records, at now: Timestamp
-  ) throws -> (session: Session, user: User) {
+  ) throws -> (session: LoginSession, user: User) {
     let found = try records.freshSession(of: caller, scope: .setup, maximumAge: policy.freshProof, at: now)
     try records.admitToFactors(found.session)
     return found
@@ -151,15 +153,15 @@ public struct SecurityKeys: Sendable {
   /// The user's keys, if another one has room beside them.
   private static func checkRoom(for user: User, in records: any Records) throws -> [SecurityKey] {
     let keys = try records.securityKeys(of: user.id)
-    guard keys.count < SecurityKey.most else { throw Refusal.tooManySecurityKeys(limit: SecurityKey.most) }
+    guard keys.count < SecurityKey.most else { throw MFARefusal.tooManySecurityKeys(limit: SecurityKey.most) }
     return keys
   }
 }
 
-extension Premises {
+extension DomainContext {
   /// - Throws: `.securityKeysOff` where the operator has named none.
   func relyingParty() throws -> RelyingParty {
-    guard let party = policy.relyingParty else { throw Refusal.securityKeysOff }
+    guard let party = policy.relyingParty else { throw MFARefusal.securityKeysOff }
     return party
   }
 }
@@ -181,7 +183,7 @@ extension SecurityKey {
 extension SecurityKeyRecords {
   /// Uses up `challenge`, which the response was verified against, and says why that cannot be.
   func spend(
-    _ challenge: KeyChallenge?, _ ceremony: KeyChallenge.Ceremony, of session: Session, at now: Timestamp
+    _ challenge: KeyChallenge?, _ ceremony: KeyChallenge.Ceremony, of session: LoginSession, at now: Timestamp
   ) throws -> WebAuthnFault? {
     guard let challenge else { return .challengeUnknown }
     if try spend(challenge, at: now) { return nil }
@@ -195,7 +197,7 @@ extension SecurityKeyRecords {
 extension AuditRecords {
   /// Notes a security key's response that is not taken, or not looked at.
   func noteRefused(
-    _ refusal: Refusal, _ ceremony: KeyChallenge.Ceremony, of user: User, by caller: Caller, _ detail: [String] = [],
+    _ refusal: MFARefusal, _ ceremony: KeyChallenge.Ceremony, of user: User, by caller: Caller, _ detail: [String] = [],
     at now: Timestamp
   ) throws {
     let event: AuditEvent =

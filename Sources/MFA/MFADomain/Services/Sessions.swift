@@ -8,29 +8,31 @@ public struct SessionTokens: Sendable, Hashable {
   /// How long the access token is good.
   public let lifetime: Duration
   public let userID: UUID
-  public let scope: Session.Scope
+  public let scope: LoginSession.Scope
 }
 
 /// The beginning, prolonging and end of sessions.
 public struct Sessions: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   /// A session that has just been proved, to be inserted by the caller's transaction.
-  func begin(for user: User, device: Device?, caller: Caller, scope: Session.Scope, methods: [String]) -> Session {
-    let now = premises.clock.now()
-    return Session(
-      id: premises.entropy.uuid(), userID: user.id, deviceID: device?.id, binding: caller.identity.binding,
+  func begin(for user: User, device: Device?, caller: Caller, scope: LoginSession.Scope, methods: [String])
+    -> LoginSession
+  {
+    let now = context.clock.now()
+    return LoginSession(
+      id: context.entropy.uuid(), userID: user.id, deviceID: device?.id, binding: caller.identity.binding,
       scope: scope, methods: methods, authenticatedAt: now, createdAt: now,
-      expiresAt: now.advanced(by: Session.lifetime), rotatedAt: now)
+      expiresAt: now.advanced(by: LoginSession.lifetime), rotatedAt: now)
   }
 
-  func tokens(for session: Session, of user: User) async throws -> SessionTokens {
+  func tokens(for session: LoginSession, of user: User) async throws -> SessionTokens {
     SessionTokens(
-      access: try await premises.tokens.issue(for: session, of: user, at: premises.clock.now()),
-      refresh: RefreshToken(session: session.id, generation: session.generation).text(in: premises.vault),
-      lifetime: premises.tokens.lifetime, userID: user.id, scope: session.scope)
+      access: try await context.tokens.issue(for: session, of: user, at: context.clock.now()),
+      refresh: RefreshToken(session: session.id, generation: session.generation).text(in: context.vault),
+      lifetime: context.tokens.lifetime, userID: user.id, scope: session.scope)
   }
 }
 
@@ -66,29 +68,29 @@ struct RefreshToken: Sendable, Hashable {
 extension SessionRecords where Self: UserRecords {
   /// The live session that the caller's token names, with its user.
   ///
-  /// - Throws: `.sessionRequired` without one; `.boundElsewhere` if another app instance began it; `.accountLocked` if an
-  ///   operator has locked the user; `.secondFactorRequired` if it has not come as far as `scope`.
-  func session(of caller: Caller, scope: Session.Scope = .full, at now: Timestamp) throws -> (
-    session: Session, user: User
+  /// - Throws: `.sessionRequired` without one; `.boundElsewhere` if another app instance began it; `.accountLocked`
+  ///   if an operator has locked the user; `.secondFactorRequired` if it has not come as far as `scope`.
+  func session(of caller: Caller, scope: LoginSession.Scope = .full, at now: Timestamp) throws -> (
+    session: LoginSession, user: User
   ) {
     guard let proof = caller.session, let session = try self.session(proof.sessionID), session.isLive(at: now),
       session.userID == proof.userID, let user = try self.user(session.userID)
-    else { throw Refusal.sessionRequired }
+    else { throw MFARefusal.sessionRequired }
     guard session.binding == caller.identity.binding else {
-      throw Refusal.boundElsewhere(account: user.username.key)
+      throw MFARefusal.boundElsewhere(account: user.username.key)
     }
-    guard user.lockedAt == nil else { throw Refusal.accountLocked(retryAfter: nil) }
-    guard session.scope.reaches(scope) else { throw Refusal.secondFactorRequired }
+    guard user.lockedAt == nil else { throw MFARefusal.accountLocked(retryAfter: nil) }
+    guard session.scope.reaches(scope) else { throw MFARefusal.secondFactorRequired }
     return (session, user)
   }
 
   /// The same, proved no longer ago than `maximumAge`.
   func freshSession(
-    of caller: Caller, scope: Session.Scope = .full, maximumAge: Duration, at now: Timestamp
-  ) throws -> (session: Session, user: User) {
+    of caller: Caller, scope: LoginSession.Scope = .full, maximumAge: Duration, at now: Timestamp
+  ) throws -> (session: LoginSession, user: User) {
     let (session, user) = try self.session(of: caller, scope: scope, at: now)
     guard now.since(session.authenticatedAt) <= maximumAge else {
-      throw Refusal.freshProofRequired(maximumAge: maximumAge)
+      throw MFARefusal.freshProofRequired(maximumAge: maximumAge)
     }
     return (session, user)
   }
@@ -102,15 +104,15 @@ extension Sessions {
   /// same app instance. A token that is used later was copied: the session ends, since it is unknown which client is
   /// the thief.
   public func refresh(_ text: String, by caller: Caller) async throws -> SessionTokens {
-    let now = premises.clock.now()
-    guard let token = RefreshToken(text, in: premises.vault) else { throw Refusal.sessionRequired }
-    let outcome = try await premises.store.write {
-      [policy = premises.policy] records -> Result<(Session, User), Refusal> in
+    let now = context.clock.now()
+    guard let token = RefreshToken(text, in: context.vault) else { throw MFARefusal.sessionRequired }
+    let outcome = try await context.store.write {
+      [policy = context.policy] records -> Result<(LoginSession, User), MFARefusal> in
       guard var session = try records.session(token.session), let user = try records.user(session.userID) else {
         return .failure(.sessionRequired)
       }
       let account = user.username.key
-      func refuse(_ reason: String, _ refusal: Refusal) throws -> Result<(Session, User), Refusal> {
+      func refuse(_ reason: String, _ refusal: MFARefusal) throws -> Result<(LoginSession, User), MFARefusal> {
         try records.note(
           .refreshRefused, by: caller, account: account, ["session=\(session.id)", "reason=\(reason)"], at: now)
         return .failure(refusal)
@@ -133,37 +135,37 @@ extension Sessions {
       try records.note(.refreshReused, by: caller, account: account, ["session=\(session.id)"], at: now)
       return .failure(.sessionRequired)
     }
-    if case .failure = outcome { await ring(for: token.session) }
+    if case .failure = outcome { await notify(for: token.session) }
     let (session, user) = try outcome.get()
     return try await tokens(for: session, of: user)
   }
 
   /// Ends the caller's session, or the one that a refresh token belongs to. Ending one that has ended is no error.
   public func end(_ text: String?, by caller: Caller) async throws {
-    let now = premises.clock.now()
-    let id = text.flatMap { RefreshToken($0, in: premises.vault)?.session } ?? caller.session?.sessionID
-    guard let id else { throw Refusal.sessionRequired }
-    try await premises.store.write { records in
+    let now = context.clock.now()
+    let id = text.flatMap { RefreshToken($0, in: context.vault)?.session } ?? caller.session?.sessionID
+    guard let id else { throw MFARefusal.sessionRequired }
+    try await context.store.write { records in
       guard var session = try records.session(id), session.isLive(at: now) else { return }
       let account = try records.user(session.userID)?.username.key
       guard session.binding == caller.identity.binding else {
-        throw Refusal.boundElsewhere(account: account ?? "")
+        throw MFARefusal.boundElsewhere(account: account ?? "")
       }
       try records.revoke(&session, at: now)
       try records.note(.sessionRevoked, by: caller, account: account, ["session=\(session.id)"], at: now)
     }
-    await ring(for: id)
+    await notify(for: id)
   }
 
-  private func ring(for id: UUID) async {
-    let session = try? await premises.store.read { try $0.session(id) }
-    if let session { premises.bell.ring(for: session.userID) }
+  private func notify(for id: UUID) async {
+    let session = try? await context.store.read { try $0.session(id) }
+    if let session { context.hub.notify(for: session.userID) }
   }
 }
 
 extension SessionRecords where Self: FactorRecords & SecurityKeyRecords {
   /// Gives `session` its next refresh token. The user's time of grace may have run out since the sign-in.
-  fileprivate func renew(_ session: inout Session, of user: User, _ policy: Policy, at now: Timestamp) throws {
+  fileprivate func renew(_ session: inout LoginSession, of user: User, _ policy: Policy, at now: Timestamp) throws {
     session.generation += 1
     session.rotatedAt = now
     // It may have begun under an older version, or before the operator stopped vouching.
@@ -179,8 +181,8 @@ extension SessionRecords where Self: FactorRecords & SecurityKeyRecords {
 
 extension SessionRecords where Self: AuditRecords {
   /// Inserts the session of a sign-in, and ends the oldest of its device that are too many by it.
-  func begin(_ session: Session, of user: User, by caller: Caller, at now: Timestamp) throws {
-    let ended = try revokeSessions(of: user.id, on: session.deviceID, sparing: Session.mostOfDevice - 1, at: now)
+  func begin(_ session: LoginSession, of user: User, by caller: Caller, at now: Timestamp) throws {
+    let ended = try revokeSessions(of: user.id, on: session.deviceID, sparing: LoginSession.mostOfDevice - 1, at: now)
     try insert(session)
     guard ended > 0 else { return }
     try note(.sessionRevoked, by: caller, account: user.username.key, ["count=\(ended)", "reason=too_many"], at: now)
@@ -195,7 +197,7 @@ extension SessionRecords where Self: NoticeRecords {
   }
 
   /// Ends `session` and tells its user's devices.
-  func revoke(_ session: inout Session, at now: Timestamp) throws {
+  func revoke(_ session: inout LoginSession, at now: Timestamp) throws {
     session.revokedAt = now
     try update(session)
     _ = try append(.sessionRevoked, to: session.userID, concerning: session.id.uuidString.lowercased(), at: now)

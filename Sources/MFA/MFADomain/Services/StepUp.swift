@@ -54,6 +54,6 @@ extension Policy {
 extension AuditEvent {
   /// The refusals that an attacker's sign-ins leave at an account.
   fileprivate static let ofSignIns: [AuditEvent] = [
-    .signatureRefused, .codeRefused, .codeBraked, .trustRefused, .recoveryRefused, .securityKeyRefused,
+    .signatureRefused, .codeRefused, .codeThrottled, .trustRefused, .recoveryRefused, .securityKeyRefused,
   ]
 }

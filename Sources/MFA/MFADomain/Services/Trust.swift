@@ -2,9 +2,9 @@ public import ByteCoding
 
 /// The state of a user's second factor, and the devices that are spared it.
 public struct Trust: Sendable {
-  let premises: Premises
+  let context: DomainContext
 
-  public init(_ premises: Premises) { self.premises = premises }
+  public init(_ context: DomainContext) { self.context = context }
 
   public struct Status: Sendable, Hashable {
     public let enabledAt: Timestamp?
@@ -22,8 +22,8 @@ public struct Trust: Sendable {
   }
 
   public func status(for caller: Caller) async throws -> Status {
-    let now = premises.clock.now()
-    return try await premises.store.read { [policy = premises.policy] records in
+    let now = context.clock.now()
+    return try await context.store.read { [policy = context.policy] records in
       let (session, user) = try records.session(of: caller, scope: .pending, at: now)
       let hasAuthenticator = try records.totp(of: user.id)?.confirmedAt != nil
       let keys = try records.securityKeys(of: user.id)
@@ -44,22 +44,22 @@ public struct Trust: Sendable {
   }
 
   public func devices(for caller: Caller) async throws -> [TrustedDevice] {
-    let now = premises.clock.now()
-    return try await premises.store.read { records in
+    let now = context.clock.now()
+    return try await context.store.read { records in
       try records.trustedDevices(of: records.session(of: caller, at: now).user.id, at: now)
     }
   }
 
   /// - Throws: `.notFound` for another user's device as for none.
   public func revoke(_ id: Int64, by caller: Caller) async throws {
-    let now = premises.clock.now()
-    let userID = try await premises.store.write { [policy = premises.policy] records in
+    let now = context.clock.now()
+    let userID = try await context.store.write { [policy = context.policy] records in
       let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-      guard try records.removeTrustedDevice(id, of: user.id) else { throw Refusal.notFound }
+      guard try records.removeTrustedDevice(id, of: user.id) else { throw MFARefusal.notFound }
       try records.note(.trustRevoked, by: caller, account: user.username.key, ["trusted=\(id)"], at: now)
       _ = try records.append(.trustRevoked, to: user.id, concerning: String(id), at: now)
       return user.id
     }
-    premises.bell.ring(for: userID)
+    context.hub.notify(for: userID)
   }
 }

@@ -19,7 +19,7 @@ extension FactorRecords where Self: SecurityKeyRecords & TrustRecords & AuditRec
   func scope(
     after proof: TrustProof?, for user: User, on device: Device? = nil, _ policy: Policy, by caller: Caller,
     at now: Timestamp
-  ) throws -> Session.Scope {
+  ) throws -> LoginSession.Scope {
     let scope = try scopeOfProof(proof, for: user, on: device, policy, by: caller, at: now)
     if scope == .full {
       try remember(caller.identity.clientAddress, of: user, caller.identity.binding, policy, at: now)
@@ -29,7 +29,7 @@ extension FactorRecords where Self: SecurityKeyRecords & TrustRecords & AuditRec
 
   private func scopeOfProof(
     _ proof: TrustProof?, for user: User, on device: Device?, _ policy: Policy, by caller: Caller, at now: Timestamp
-  ) throws -> Session.Scope {
+  ) throws -> LoginSession.Scope {
     guard try secondFactorSince(of: user.id) != nil else { return policy.blocks(user, at: now) ? .setup : .full }
     guard let proof else { return .pending }
     guard proof.binding != .debugBuild,

@@ -6,7 +6,7 @@ internal import MFAWire
 /// Signing in.
 struct AuthenticationController {
   let authentication: Authentication
-  let codes: TextedCodes
+  let codes: SMSCodes
 
   var operations: [Operation] { [initiate, verifySignature, requestOTP, verifyOTP] }
 
@@ -19,7 +19,7 @@ struct AuthenticationController {
         Username(request.username), DeviceID(request.deviceId), for: caller)
       return ChallengeResponse(
         method: method.rawValue, challenge: Base64.encode(challenge.nonce),
-        challengeId: challenge.id.uuidString.lowercased(), expiresIn: Int(Challenge.lifetime.components.seconds))
+        challengeId: challenge.id.uuidString.lowercased(), expiresIn: Int(DeviceChallenge.lifetime.components.seconds))
     }
   }
 
@@ -44,7 +44,7 @@ struct AuthenticationController {
   private var requestOTP: Operation {
     Operation(
       "auth.request-otp", .post, "/auth/request-otp", "Sends a code to the number that the device enrolled.",
-      access: .attested, pace: .slow, refusals: [.invalidRequest, .rateLimited]
+      access: .attested, rateClass: .sensitive, refusals: [.invalidRequest, .rateLimited]
     ) { (request: RequestOTPRequest, caller) in
       let named = try PhoneNumber(request.phoneNumber)
       try await codes.request(for: Username(request.username), by: caller)
@@ -56,7 +56,7 @@ struct AuthenticationController {
   private var verifyOTP: Operation {
     Operation(
       "auth.verify-otp", .post, "/auth/verify-otp", "Gives a code that was sent, for a session.", access: .attested,
-      pace: .slow, refusals: [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .accountLocked]
+      rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .accountLocked]
     ) { (request: VerifyOTPRequest, caller) in
       guard (1...32).contains(request.otp.utf8.count) else {
         throw InvalidValue(field: "otp", rule: "has 1 to 32 characters")

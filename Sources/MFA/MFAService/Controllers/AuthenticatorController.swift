@@ -4,7 +4,7 @@ internal import MFAWire
 /// Setting up and taking away what the second factor is given by.
 struct AuthenticatorController {
   let authenticator: Authenticator
-  let codes: MailedCodes
+  let codes: EmailCodes
 
   var operations: [Operation] { [enroll, verifyEnrollment, disable, regenerate, offerEmail, verifyEmail] }
 
@@ -26,7 +26,7 @@ struct AuthenticatorController {
   private var verifyEnrollment: Operation {
     Operation(
       "mfa.verify-enrollment", .post, "/auth/mfa/verify-enrollment", "Sets the offered authenticator up by a code.",
-      access: .session, pace: .slow, refusals: Self.ofGuesses + [.alreadyEnabled]
+      access: .session, rateClass: .sensitive, refusals: Self.ofGuesses + [.alreadyEnabled]
     ) { (request: CodeRequest, caller) in
       try await authenticator.confirm(request.code, by: caller)
       return MessageResponse(message: "MFA enabled successfully")
@@ -36,7 +36,7 @@ struct AuthenticatorController {
   private var disable: Operation {
     Operation(
       "mfa.disable", .post, "/auth/mfa/disable", "Takes the authenticator and all trust away, for a code.",
-      access: .session, pace: .slow, refusals: Self.ofGuesses
+      access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
     ) { (request: CodeRequest, caller) in
       try await authenticator.disable(request.code, by: caller)
       return MessageResponse(message: "MFA disabled successfully")
@@ -46,7 +46,8 @@ struct AuthenticatorController {
   private var regenerate: Operation {
     Operation(
       "mfa.regenerate-backup-codes", .post, "/auth/mfa/regenerate-backup-codes",
-      "New codes on paper in place of the old, for a code.", access: .session, pace: .slow, refusals: Self.ofGuesses
+      "New codes on paper in place of the old, for a code.", access: .session, rateClass: .sensitive,
+      refusals: Self.ofGuesses
     ) { (request: CodeRequest, caller) in
       BackupCodes(backupCodes: try await authenticator.regenerateBackupCodes(request.code, by: caller))
     }
@@ -55,7 +56,7 @@ struct AuthenticatorController {
   private var offerEmail: Operation {
     Operation(
       "mfa.offer-email", .post, "/auth/mfa/email", "Sends a code to an address that is to get codes.",
-      access: .session, pace: .slow, refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
+      access: .session, rateClass: .sensitive, refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
     ) { (request: EmailRequest, caller) in
       try await codes.offer(try EmailAddress(request.email), by: caller)
       return MessageResponse(message: "Verification code sent")
@@ -65,7 +66,7 @@ struct AuthenticatorController {
   private var verifyEmail: Operation {
     Operation(
       "mfa.verify-email", .post, "/auth/mfa/email/verify", "Takes the address for the user's own, for the code.",
-      access: .session, pace: .slow, refusals: Self.ofGuesses
+      access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
     ) { (request: EmailCodeRequest, caller) in
       try await codes.confirm(try EmailAddress(request.email), request.code, by: caller)
       return MessageResponse(message: "E-mail address verified")

@@ -10,7 +10,8 @@ struct EnrolmentController {
 
   private var link: Operation {
     Operation(
-      "mfa.link", .post, "/mfa/link", "A code that another device enrols with.", access: .session, pace: .slow,
+      "mfa.link", .post, "/mfa/link", "A code that another device enrols with.", access: .session,
+      rateClass: .sensitive,
       refusals: Self.ofOwners
     ) { (_: EmptyRequest, caller) in
       LinkResponse(
@@ -21,7 +22,7 @@ struct EnrolmentController {
   private var enroll: Operation {
     Operation(
       "mfa.enroll", .post, "/mfa/enroll", "Enrols a device, and its user if the name is new.", access: .attested,
-      pace: .slow,
+      rateClass: .sensitive,
       refusals: [
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
         .tooManyDevices, .tooManyAccounts, .accountLocked, .secondFactorRequired, .codeInvalid, .codeExpired,

@@ -14,7 +14,7 @@ struct PushController {
   private var start: Operation {
     Operation(
       "push.start", .post, "/auth/push/start", "Asks the user's other devices to approve this sign-in.",
-      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.secondFactorRequired, .rateLimited]
+      access: .pendingSession, rateClass: .sensitive, refusals: Self.ofBearers + [.secondFactorRequired, .rateLimited]
     ) { (_: EmptyRequest, caller) in
       let push = try await approval.start(by: caller)
       return PushStarted(
@@ -35,7 +35,7 @@ struct PushController {
   private var answer: Operation {
     Operation(
       "push.answer", .post, "/auth/push/answer", "Approves or denies a sign-in, signed by the device's key.",
-      access: .session, pace: .slow,
+      access: .session, rateClass: .sensitive,
       refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .notFound, .authenticationFailed]
     ) { (request: PushAnswerRequest, caller) in
       let id = try UUID(wire: request.pushId)

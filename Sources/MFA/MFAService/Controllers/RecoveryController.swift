@@ -17,7 +17,7 @@ struct RecoveryController {
     Operation(
       "recovery.start", .post, "/mfa/recovery",
       "Begins to recover an account by a code on paper. A device can be enrolled once the waiting is over.",
-      access: .attested, pace: .slow,
+      access: .attested, rateClass: .sensitive,
       refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked, .recoveryPending]
     ) { (request: RecoveryCodeRequest, caller) in
       let start = try await recovery.start(Username(request.username), CodeGuess(request.code), by: caller)
@@ -41,7 +41,7 @@ struct RecoveryController {
     Operation(
       "recovery.stop", .post, "/mfa/recovery/stop",
       "Stops the recovery of an account by the code that its numbers and its mailbox were told.", access: .attested,
-      pace: .slow, refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked]
+      rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked]
     ) { (request: RecoveryCodeRequest, caller) in
       try await recovery.stop(Username(request.username), CodeGuess(request.code), by: caller)
       return RevokeResponse(message: "Recovery stopped")

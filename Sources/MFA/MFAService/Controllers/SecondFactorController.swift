@@ -5,7 +5,7 @@ internal import MFAWire
 /// The second factor of a sign-in, and the devices that are spared it.
 struct SecondFactorController {
   let secondFactor: SecondFactor
-  let codes: MailedCodes
+  let codes: EmailCodes
   let trust: Trust
 
   var operations: [Operation] { [status, verifyLogin, resendEmail, trustedDevices, revokeTrust] }
@@ -24,7 +24,7 @@ struct SecondFactorController {
   private var verifyLogin: Operation {
     Operation(
       "mfa.verify-login", .post, "/auth/mfa/verify-login", "Gives the second factor.", access: .pendingSession,
-      pace: .slow,
+      rateClass: .sensitive,
       refusals: Self.ofBearers + [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .notEnabled]
     ) { (request: VerifyMFARequest, caller) in
       let method = try request.method.map { text throws(InvalidValue) in
@@ -44,7 +44,7 @@ struct SecondFactorController {
   private var resendEmail: Operation {
     Operation(
       "mfa.resend-email-otp", .post, "/auth/mfa/resend-email-otp", "Sends a code to the user's address.",
-      access: .pendingSession, pace: .slow, refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
+      access: .pendingSession, rateClass: .sensitive, refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
     ) { (_: EmptyRequest, caller) in
       try await codes.send(by: caller)
       return MessageResponse(message: "Verification code sent")

@@ -30,7 +30,7 @@ struct SecurityKeyController {
   private var register: Operation {
     Operation(
       "webauthn.register", .post, "/auth/webauthn/registration",
-      "Registers a security key: RegistrationResponseJSON, and a name.", access: .session, pace: .slow,
+      "Registers a security key: RegistrationResponseJSON, and a name.", access: .session, rateClass: .sensitive,
       refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys, .securityKeyExists]
     ) { (request: RegistrationRequest, caller) in
       SecurityKeyEntry(
@@ -82,7 +82,8 @@ struct SecurityKeyController {
   private var verifyLogin: Operation {
     Operation(
       "webauthn.verify-login", .post, "/auth/webauthn/authentication",
-      "Gives the second factor by a security key: AuthenticationResponseJSON.", access: .pendingSession, pace: .slow,
+      "Gives the second factor by a security key: AuthenticationResponseJSON.", access: .pendingSession,
+      rateClass: .sensitive,
       refusals: Self.ofBearers + [.authenticationFailed, .rateLimited, .notEnabled]
     ) { (request: AuthenticationRequest, caller) in
       let name = try DeviceModel(request.device_name ?? "", field: "device_name").text

@@ -21,11 +21,11 @@ public struct Operation: Sendable {
   }
 
   /// How often one app instance may ask, in all operations of the same pace together.
-  public enum Pace: Sendable, Hashable {
+  public enum RateClass: Sendable, Hashable {
     /// Reads and sign-ins.
-    case brisk
+    case standard
     /// What sends messages, or guesses.
-    case slow
+    case sensitive
   }
 
   /// The name that sockets and documents use.
@@ -35,7 +35,7 @@ public struct Operation: Sendable {
   public let path: String
   public let summary: String
   public let access: Access
-  public let pace: Pace
+  public let rateClass: RateClass
   public let requestSchema: JSONSchema
   public let responseSchema: JSONSchema
   /// The codes of the refusals that are its own.
@@ -43,7 +43,8 @@ public struct Operation: Sendable {
   let perform: @Sendable (OperationInput, Caller) async throws -> [UInt8]
 
   init<Request: WireValue, Response: WireValue>(
-    _ name: String, _ method: Method, _ path: String, _ summary: String, access: Access, pace: Pace = .brisk,
+    _ name: String, _ method: Method, _ path: String, _ summary: String, access: Access,
+    rateClass: RateClass = .standard,
     refusals: [RefusalCode] = [],
     _ body: @escaping @Sendable (Request, Caller) async throws -> Response
   ) {
@@ -52,7 +53,7 @@ public struct Operation: Sendable {
     self.path = path
     self.summary = summary
     self.access = access
-    self.pace = pace
+    self.rateClass = rateClass
     self.refusals = refusals
     requestSchema = Request.schema
     responseSchema = Response.schema

@@ -4,26 +4,26 @@ public import MFADomain
 extension OperationRegistry {
   /// Every operation that the backend has.
   public init(
-    _ premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits(), patience: Duration = Self.patience
+    _ context: DomainContext, logger: Logger, paces: RateLimits = RateLimits(), patience: Duration = Self.patience
   ) {
     self.init(
-      EnrolmentController(enrolment: Enrolment(premises), linking: Linking(premises)).operations
+      EnrolmentController(enrolment: Enrolment(context), linking: Linking(context)).operations
         + AuthenticationController(
-          authentication: Authentication(premises), codes: TextedCodes(premises)
+          authentication: Authentication(context), codes: SMSCodes(context)
         ).operations
-        + DirectoryController(directory: Directory(premises)).operations
+        + DirectoryController(directory: Directory(context)).operations
         + SecondFactorController(
-          secondFactor: SecondFactor(premises), codes: MailedCodes(premises), trust: Trust(premises)
+          secondFactor: SecondFactor(context), codes: EmailCodes(context), trust: Trust(context)
         ).operations
-        + AuthenticatorController(authenticator: Authenticator(premises), codes: MailedCodes(premises)).operations
-        + SecurityKeyController(keys: SecurityKeys(premises), proof: SecurityKeyProof(premises)).operations
-        + SessionController(sessions: Sessions(premises)).operations
-        + PushController(approval: PushApproval(premises)).operations
-        + NoticeController(notices: Notices(premises)).operations
+        + AuthenticatorController(authenticator: Authenticator(context), codes: EmailCodes(context)).operations
+        + SecurityKeyController(keys: SecurityKeys(context), proof: SecurityKeyProof(context)).operations
+        + SessionController(sessions: Sessions(context)).operations
+        + PushController(approval: PushApproval(context)).operations
+        + NoticeController(notices: Notices(context)).operations
         + RecoveryController(
-          recovery: AccountRecovery(premises), administration: Administration(premises)
+          recovery: AccountRecovery(context), administration: Administration(context)
         ).operations
-        + AdministrationController(administration: Administration(premises)).operations,
-      premises: premises, logger: logger, paces: paces, patience: patience)
+        + AdministrationController(administration: Administration(context)).operations,
+      context: context, logger: logger, paces: paces, patience: patience)
   }
 }

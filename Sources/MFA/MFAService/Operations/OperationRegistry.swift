@@ -8,32 +8,32 @@ internal import Metrics
 public struct OperationRegistry: Sendable {
   public let operations: [Operation]
   private let byName: [String: Operation]
-  private let paces: PaceKeeper
+  private let paces: RateLimiter
   private let clock: WallClock
   private let refusals: RefusedAccess
   private let patience: Duration
   private let logger: Logger
 
-  /// How long a request without effects waits for the store before it is answered 503. Writes of all backends take turns:
-  /// one that stops in the middle of its own holds the others up for seconds.
+  /// How long a request without effects waits for the store before it is answered 503. Writes of all backends take
+  /// turns: one that stops in the middle of its own holds the others up for seconds.
   public static let patience = Duration.milliseconds(500)
 
   public init(
-    _ operations: [Operation], premises: Premises, logger: Logger, paces: PaceLimits = PaceLimits(),
+    _ operations: [Operation], context: DomainContext, logger: Logger, paces: RateLimits = RateLimits(),
     patience: Duration = Self.patience
   ) {
     self.operations = operations
     byName = Dictionary(operations.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    clock = premises.clock
-    self.paces = PaceKeeper(limits: paces, clock: premises.clock)
-    refusals = RefusedAccess(premises)
+    clock = context.clock
+    self.paces = RateLimiter(limits: paces, clock: context.clock)
+    refusals = RefusedAccess(context)
     self.patience = patience
     self.logger = logger
   }
 
   public func operation(named name: String) -> Operation? { byName[name] }
 
-  /// Runs `operation` and gives its answer as JSON. Before a session, answers come when `AnswerGrid` says.
+  /// Runs `operation` and gives its answer as JSON. Before a session, answers come when `ResponseTimeQuantizer` says.
   ///
   /// A token that has expired is as none, however it came: one that a socket carries may have been good when it was
   /// attached.
@@ -41,7 +41,7 @@ public struct OperationRegistry: Sendable {
     let start = ContinuousClock.now
     let isExpired = caller.session?.isExpired(at: clock.now()) ?? false
     let outcome = await outcome(of: operation, input, for: isExpired ? caller.with(nil) : caller, since: start)
-    if operation.access == .attested { await AnswerGrid.wait(since: start) }
+    if operation.access == .attested { await ResponseTimeQuantizer.wait(since: start) }
     return try outcome.get()
   }
 
@@ -78,7 +78,7 @@ public struct OperationRegistry: Sendable {
 
   /// `error`, once the history has what it is to have of it; else why it has not.
   func kept(_ error: any Error, of operation: String, by caller: Caller) async -> any Error {
-    guard let refusal = error as? Refusal else { return error }
+    guard let refusal = error as? MFARefusal else { return error }
     do {
       try await refusals.note(refusal, of: operation, by: caller)
       return refusal
@@ -97,9 +97,9 @@ public struct OperationRegistry: Sendable {
   private func admit(_ caller: Caller, to operation: Operation) throws {
     switch operation.access {
     case .attested: break
-    case .pendingSession, .session, .admin: if caller.session == nil { throw Refusal.sessionRequired }
+    case .pendingSession, .session, .admin: if caller.session == nil { throw MFARefusal.sessionRequired }
     }
-    if let wait = paces.take(operation.pace, for: caller.identity) { throw RequestFault.tooFast(retryAfter: wait) }
+    if let wait = paces.take(operation.rateClass, for: caller.identity) { throw RequestFault.tooFast(retryAfter: wait) }
   }
 
   /// Tells the log of a request that came to no operation.
@@ -118,11 +118,11 @@ public struct OperationRegistry: Sendable {
   ) {
     let code = (error as? RPCError)?.refusal.code ?? PublicRefusal(error).code
     // That an operator has turned something off is no fault.
-    let isFault = (code == .internalError || code == .unavailable) && error as? Refusal != .securityKeysOff
+    let isFault = (code == .internalError || code == .unavailable) && error as? MFARefusal != .securityKeysOff
     let reason: String? =
       switch error {
-      case let refusal as Refusal: refusal.cause
-      case let value as InvalidValue: Refusal.invalid(value).cause
+      case let refusal as MFARefusal: refusal.cause
+      case let value as InvalidValue: MFARefusal.invalid(value).cause
       case let fault as RequestFault: fault.cause
       case let error as RPCError: error.cause
       default: isFault ? "\(error)" : nil

@@ -110,8 +110,8 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   /// What `error` is to the outside. What is not foreseen is a fault of ours, of which the outside learns nothing.
   init(_ error: any Error) {
     switch error {
-    case let refusal as Refusal: self.init(refusal)
-    case let value as InvalidValue: self.init(Refusal.invalid(value))
+    case let refusal as MFARefusal: self.init(refusal)
+    case let value as InvalidValue: self.init(MFARefusal.invalid(value))
     case let fault as RequestFault: self.init(fault)
     case let refusal as PublicRefusal: self = refusal
     // Who is told this by a service that ends asks the one that follows it.
@@ -121,7 +121,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     }
   }
 
-  init(_ refusal: Refusal) {
+  init(_ refusal: MFARefusal) {
     switch refusal {
     case .invalid(let value): self.init(.invalidRequest, "\(value.field) \(value.rule)")
     case .authenticationFailed, .securityKeyRefused: self.init(.authenticationFailed, "Authentication failed")

@@ -3,7 +3,8 @@ internal import NIOHTTP1
 
 /// Closes a connection on which something came that is no HTTP, once its client had time to read the refusal.
 ///
-/// Nothing that follows can be read, so an open connection would only hold a descriptor until it has been idle for long.
+/// Nothing that follows can be read, so an open connection would only hold a descriptor until it has been idle for
+/// long.
 final class MalformedHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = Never
 

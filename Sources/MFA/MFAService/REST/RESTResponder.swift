@@ -14,7 +14,7 @@ struct RESTResponder: HTTPResponder {
   static let largestBody = 1 << 16
 
   let registry: OperationRegistry
-  let routes: RouteTable
+  let routes: RESTRouteTable
   let callers: CallerReader
   let documents: PublicDocuments
 

@@ -24,7 +24,7 @@ final class SocketConversation: Sendable {
   private let notices: Notices
   private let limits: SocketLimits
   private let clock: WallClock
-  private let state: Guarded<State>
+  private let state: LockedValue<State>
   private let send: @Sendable ([UInt8]) throws -> Void
   private let sessionDidChange: @Sendable (SessionProof) -> Void
 
@@ -44,7 +44,7 @@ final class SocketConversation: Sendable {
     self.clock = clock
     self.send = send
     self.sessionDidChange = sessionDidChange
-    state = Guarded(State(session: caller.session, tokens: limits.messages.size, countedAt: clock.now()))
+    state = LockedValue(State(session: caller.session, tokens: limits.messages.size, countedAt: clock.now()))
   }
 
   var session: SessionProof? { state.withLock { $0.session } }
@@ -128,7 +128,7 @@ final class SocketConversation: Sendable {
   /// Lets the requests that follow be made, and the notices be told, for the session of an access token.
   private func attach(_ input: OperationInput) async throws -> [UInt8] {
     let request = try input.decode(as: AttachRequest.self)
-    guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw Refusal.sessionRequired }
+    guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw MFARefusal.sessionRequired }
     do {
       try await notices.admit(caller.with(proof))
     } catch {
@@ -144,7 +144,8 @@ final class SocketConversation: Sendable {
     return Array("{\"success\":true}".utf8)
   }
 
-  /// Tells what is new to the session that is attached, and says whether that session still lives and its token is good.
+  /// Tells what is new to the session that is attached, and says whether that session still lives and its token is
+  /// good.
   func tellNotices() async throws -> Bool {
     let (attached, toldUpTo, attachments) = state.withLock { ($0.session, $0.toldUpTo, $0.attachments) }
     guard let proof = attached else { return true }

@@ -5,7 +5,7 @@ public struct SocketLimits: Sendable, Hashable {
   /// Requests that are not answered yet; further ones are refused.
   public var mostInFlight = 16
   /// Messages, of whatever kind; a socket that sends more is closed.
-  public var messages = PaceLimits.Bucket(size: 200, perSecond: 50)
+  public var messages = RateLimits.Bucket(size: 200, perSecond: 50)
   /// Bytes that may wait for a client to read them; a socket with more is closed.
   public var largestBacklog = 1 << 19
   /// How long a socket that is over may take to write the rest and its close frame, before it is cut off.

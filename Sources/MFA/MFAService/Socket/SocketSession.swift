@@ -13,7 +13,7 @@ struct SocketSession {
   func run() async {
     do {
       try await channel.executeThenClose { inbound, outbound in
-        let backlog = SocketBacklog(limit: service.limits.largestBacklog)
+        let backlog = OutboundQueue(limit: service.limits.largestBacklog)
         try await withThrowingTaskGroup(of: Void.self) { group in
           group.addTask { try await backlog.write(to: outbound) }
           let (close, deadline) = await converse(inbound, backlog)
@@ -26,10 +26,10 @@ struct SocketSession {
     }
   }
 
-  /// Writes what waits, and why the server closes. It is over when the client's machine has it all, or when the deadline
-  /// closes the channel. A client that has let too much wait is not waited for again.
+  /// Writes what waits, and why the server closes. It is over when the client's machine has it all, or when the
+  /// deadline closes the channel. A client that has let too much wait is not waited for again.
   private func say(
-    _ close: SocketClose?, _ backlog: SocketBacklog, in writing: inout ThrowingTaskGroup<Void, any Error>
+    _ close: SocketClose?, _ backlog: OutboundQueue, in writing: inout ThrowingTaskGroup<Void, any Error>
   ) async throws {
     if close == .tooSlow {
       service.logger.notice(
@@ -53,13 +53,13 @@ struct SocketSession {
 
   /// Talks until one side ends it. From then on the time runs for what is left to be written.
   private func converse(
-    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: SocketBacklog
+    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: OutboundQueue
   ) async -> (SocketClose?, deadline: Scheduled<Void>) {
     let (changes, changed) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    let listening = Listening(bell: service.premises.bell) { changed.yield() }
+    let listening = NoticeSubscription(hub: service.context.hub) { changed.yield() }
     let conversation = SocketConversation(
-      caller: caller, registry: service.registry, tokens: service.tokens, notices: Notices(service.premises),
-      limits: service.limits, clock: service.premises.clock,
+      caller: caller, registry: service.registry, tokens: service.tokens, notices: Notices(service.context),
+      limits: service.limits, clock: service.context.clock,
       send: { try backlog.add(Self.frame(text: $0)) },
       sessionDidChange: { listening.listen(to: $0.userID) })
     if let session = caller.session { listening.listen(to: session.userID) }
@@ -95,7 +95,7 @@ struct SocketSession {
     for await _ in changes {
       do {
         guard try await conversation.tellNotices() else { return .sessionEnded }
-      } catch is SocketBacklog.Full {
+      } catch is OutboundQueue.Full {
         return .tooSlow
       } catch is StoreFault {
         // The next change, or the next interval, tries again.
@@ -107,7 +107,7 @@ struct SocketSession {
   }
 
   private func read(
-    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: SocketBacklog,
+    _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: OutboundQueue,
     _ conversation: SocketConversation
   ) async -> SocketClose? {
     // Discarding: the other kind keeps what is done until it is asked for, on a socket that may be open for days.
@@ -136,7 +136,7 @@ struct SocketSession {
           }
         }
         return nil
-      } catch is SocketBacklog.Full {
+      } catch is OutboundQueue.Full {
         return .tooSlow
       } catch {
         return SocketClose(faultOfFrames: error)

@@ -14,7 +14,7 @@ internal import ServiceLifecycle
 
 /// What sockets are served with.
 struct SocketService: Sendable {
-  let premises: Premises
+  let context: DomainContext
   let registry: OperationRegistry
   let callers: CallerReader
   let tokens: AccessTokens
@@ -85,7 +85,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   }
 
   private func upgrader() -> NIOTypedWebSocketServerUpgrader<Outcome> {
-    let admitted = Guarded<Caller?>(nil)
+    let admitted = LockedValue<Caller?>(nil)
     return NIOTypedWebSocketServerUpgrader(
       // Faults of the frames end a session with our own codes.
       maxFrameSize: service.limits.largestMessage, enableAutomaticErrorHandling: false,
@@ -141,7 +141,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
 
   private func admit(_ caller: Caller) async throws {
     do {
-      try await Notices(service.premises).admit(caller)
+      try await Notices(service.context).admit(caller)
     } catch {
       throw await service.registry.kept(error, of: AttachRequest.method, by: caller)
     }

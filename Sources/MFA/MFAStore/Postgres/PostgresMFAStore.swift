@@ -5,10 +5,10 @@ internal import Postgres
 
 /// The backend's memory in a PostgreSQL database, for several machines.
 ///
-/// One writer at a time among all of them, by an advisory lock that each transaction takes: the services rely on it, and
-/// the history is one chain. Writes that wait in one process share a transaction.
+/// One writer at a time among all of them, by an advisory lock that each transaction takes: the services rely on it,
+/// and the history is one chain. Writes that wait in one process share a transaction.
 public final class PostgresMFAStore: Store {
-  private let lane: WriteLane
+  private let queue: WriteQueue
   private let reader: PostgresDatabase
   private let historyKeys = HistoryKeyPlace(nil)
 
@@ -26,7 +26,7 @@ public final class PostgresMFAStore: Store {
     } catch {
       throw StoreFault(error)
     }
-    lane = WriteLane(writer: database, mostWaiting: mostWaiting, historyKeys: historyKeys)
+    queue = WriteQueue(writer: database, mostWaiting: mostWaiting, historyKeys: historyKeys)
     reader = PostgresDatabase(url: url, trace: trace)
   }
 
@@ -54,7 +54,7 @@ public final class PostgresMFAStore: Store {
   public func write<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    try await lane.run(body)
+    try await queue.run(body)
   }
 
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
@@ -100,7 +100,7 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
       try sql.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", [])
       let found = try sql.rows("SELECT MAX(version) AS version FROM schema_version", [])
       let current = try found.first.flatMap { try $0.optional("version", $0.int) } ?? 0
-      let versions = Schema.postgres.versions
+      let versions = MFASchema.postgres.versions
       guard current <= versions.count else { throw StoreFault(reason: "the database was written by a newer version") }
       for (index, step) in versions.enumerated().dropFirst(current) {
         try step.take(in: sql)

@@ -8,14 +8,14 @@ extension PostgresError: DatabaseFault {}
 final class StoreConnection {
   private let connection: PostgresConnection
 
-  /// How long a transaction may rest between two statements. It holds the lock of all writers: if its process was stopped
-  /// in the middle, the server closes the connection.
+  /// How long a transaction may rest between two statements. It holds the lock of all writers: if its process was
+  /// stopped in the middle, the server closes the connection.
   static let longestIdleness = Duration.seconds(5)
 
   /// Connects to `url`.
   ///
-  /// - Parameter patience: how long the server may take for one statement. The server itself cancels the statement a second
-  ///   earlier.
+  /// - Parameter patience: how long the server may take for one statement. The server itself cancels the statement a
+  ///   second earlier.
   /// - Throws: `ConnectionParameters.Malformed`, or `PostgresError`.
   init(url: String, patience: Duration = .seconds(10)) throws {
     let parameters = try ConnectionParameters(url: url, applicationName: "mfa-backend")
@@ -64,9 +64,9 @@ final class StoreConnection {
 }
 
 extension ServerError {
-  /// Whether to replace the connection. The server has become read-only (`25006`), as a demoted primary is, or shuts down
-  /// (`57P01` to `57P05`): the next connection finds the new primary. Or the tables have changed under prepared statements
-  /// (`0A000`): the next connection prepares them again.
+  /// Whether to replace the connection. The server has become read-only (`25006`), as a demoted primary is, or shuts
+  /// down (`57P01` to `57P05`): the next connection finds the new primary. Or the tables have changed under prepared
+  /// statements (`0A000`): the next connection prepares them again.
   fileprivate var endsConnection: Bool { ["25006", "0A000"].contains(code) || code.hasPrefix("57P") }
 }
 

@@ -3,7 +3,7 @@ internal import Foundation
 internal import MFADomain
 
 extension SQLRecords: ChallengeRecords {
-  func insert(_ challenge: Challenge) throws {
+  func insert(_ challenge: DeviceChallenge) throws {
     try sql.run(
       """
       INSERT INTO challenges (id, username, device_id, nonce, binding, created_at, expires_at, failures, used)
@@ -16,9 +16,9 @@ extension SQLRecords: ChallengeRecords {
       ])
   }
 
-  func challenge(_ id: UUID) throws -> Challenge? {
+  func challenge(_ id: UUID) throws -> DeviceChallenge? {
     try sql.rows("SELECT * FROM challenges WHERE id = ?", [.uuid(id)]).first.map { row in
-      Challenge(
+      DeviceChallenge(
         id: id, username: try row.text("username"), deviceID: try DeviceID(row.text("device_id")),
         nonce: try row.blob("nonce"), binding: try row.binding("binding"), createdAt: try row.time("created_at"),
         expiresAt: try row.time("expires_at"), failures: try row.int("failures"), isUsed: try row.truth("used"))
@@ -28,7 +28,7 @@ extension SQLRecords: ChallengeRecords {
   func spend(challenge id: UUID, at now: Timestamp) throws -> Bool {
     try sql.run(
       "UPDATE challenges SET used = 1 WHERE id = ? AND used = 0 AND failures < ? AND expires_at > ?",
-      [.uuid(id), .integer(Challenge.mostFailures), .time(now)]) == 1
+      [.uuid(id), .integer(DeviceChallenge.mostFailures), .time(now)]) == 1
   }
 
   func countFailure(ofChallenge id: UUID) throws {

@@ -60,17 +60,17 @@ extension SQLRecords: CodeRecords {
   }
 }
 
-extension SQLRecords: BrakeRecords {
-  func brake(on subject: String) throws -> Brake? {
+extension SQLRecords: AttemptLimiterRecords {
+  func limiter(on subject: String) throws -> AttemptLimiter? {
     try sql.rows("SELECT * FROM brakes WHERE subject = ?", [.text(subject)]).first.map { row in
-      Brake(
+      AttemptLimiter(
         failuresInARow: try row.int("failures_in_a_row"), windowStart: try row.time("window_start"),
         failuresInWindow: try row.int("failures_in_window"), lockedUntil: try row.optional("locked_until", row.time),
         lastUse: try row.time("last_use"))
     }
   }
 
-  func save(_ brake: Brake, on subject: String, account: String) throws {
+  func save(_ limiter: AttemptLimiter, on subject: String, account: String) throws {
     try sql.run(
       """
       INSERT INTO brakes (subject, account, failures_in_a_row, window_start, failures_in_window, locked_until, last_use)
@@ -80,19 +80,19 @@ extension SQLRecords: BrakeRecords {
         locked_until = excluded.locked_until, last_use = excluded.last_use
       """,
       [
-        .text(subject), .text(account), .integer(brake.failuresInARow), .time(brake.windowStart),
-        .integer(brake.failuresInWindow),
-        .time(brake.lockedUntil), .time(brake.lastUse),
+        .text(subject), .text(account), .integer(limiter.failuresInARow), .time(limiter.windowStart),
+        .integer(limiter.failuresInWindow),
+        .time(limiter.lockedUntil), .time(limiter.lastUse),
       ])
   }
 
-  func removeBrakes(onAccount account: String) throws {
+  func removeAttemptLimiters(onAccount account: String) throws {
     try sql.run("DELETE FROM brakes WHERE account = ?", [.text(account)])
   }
 
-  func removeBrakes(idleSince instant: Timestamp, atMost count: Int) throws -> Int {
+  func removeAttemptLimiters(idleSince instant: Timestamp, atMost count: Int) throws -> Int {
     try remove(
       count, of: "brakes", by: "subject", where: "last_use < ? AND failures_in_a_row < ?",
-      [.time(instant), .integer(Brake.mostInARow)])
+      [.time(instant), .integer(AttemptLimiter.mostInARow)])
   }
 }

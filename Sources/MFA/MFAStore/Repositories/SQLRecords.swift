@@ -8,7 +8,7 @@ struct SQLRecords {
 }
 
 /// What all transactions of a store authenticate the history with, once its vault is open.
-typealias HistoryKeyPlace = Guarded<HistoryKeys?>
+typealias HistoryKeyPlace = LockedValue<HistoryKeys?>
 
 extension SQLRecords {
   /// Deletes rows of `table` that are as `condition` says, `count` at most, and gives how many.

@@ -3,16 +3,16 @@ internal import Foundation
 internal import MFADomain
 
 extension SQLRecords: SessionRecords {
-  func session(_ id: UUID) throws -> Session? {
+  func session(_ id: UUID) throws -> LoginSession? {
     try sql.rows("SELECT * FROM sessions WHERE id = ?", [.uuid(id)]).first.map(Self.session)
   }
 
-  func sessions(of userID: UUID) throws -> [Session] {
+  func sessions(of userID: UUID) throws -> [LoginSession] {
     try sql.rows("SELECT * FROM sessions WHERE user_id = ? ORDER BY created_at, id", [.uuid(userID)])
       .map(Self.session)
   }
 
-  func insert(_ session: Session) throws {
+  func insert(_ session: LoginSession) throws {
     try sql.run(
       """
       INSERT INTO sessions (id, user_id, device_id, binding, scope, methods, authenticated_at, created_at, expires_at,
@@ -27,7 +27,7 @@ extension SQLRecords: SessionRecords {
       ])
   }
 
-  func update(_ session: Session) throws {
+  func update(_ session: LoginSession) throws {
     try sql.run(
       """
       UPDATE sessions SET scope = ?, methods = ?, authenticated_at = ?, generation = ?, rotated_at = ?, revoked_at = ?
@@ -54,8 +54,8 @@ extension SQLRecords: SessionRecords {
     try remove(count, of: "sessions", by: "id", where: "expires_at < ?", [.time(instant)])
   }
 
-  private static func session(_ row: SQLRow) throws -> Session {
-    Session(
+  private static func session(_ row: SQLRow) throws -> LoginSession {
+    LoginSession(
       id: try row.uuid("id"), userID: try row.uuid("user_id"),
       deviceID: try row.optional("device_id") { try DeviceID(row.text($0)) }, binding: try row.binding("binding"),
       scope: try row.word("scope"), methods: try row.text("methods").split(separator: " ").map(String.init),

@@ -40,7 +40,7 @@ extension SQLRecords: UserRecords {
       .map { (try $0.text("name_key"), try Self.user($0)) }
   }
 
-  func dateObligation(_ word: String?, at now: Timestamp) throws -> Timestamp? {
+  func datePolicy(_ word: String?, at now: Timestamp) throws -> Timestamp? {
     try sql.run("DELETE FROM obligations WHERE word <> ?", [.text(word ?? "")])
     guard let word else { return nil }
     try sql.run(
@@ -53,9 +53,10 @@ extension SQLRecords: UserRecords {
     return try sql.rows("SELECT since FROM obligations WHERE word = ?", [.text(word)]).first?.time("since")
   }
 
-  /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one that has
-  /// the key already keeps it, or else the one that comes first; the other keeps its old key, by which `user(named:)` still
-  /// finds it. A key that is too long for an index stays as well. Attempt limits follow their account.
+  /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one
+  /// that has the key already keeps it, or else the one that comes first; the other keeps its old key, by which
+  /// `user(named:)` still finds it. A key that is too long for an index stays as well. Attempt limits follow their
+  /// account.
   func renewNameKeys() throws {
     var last = ""
     while true {

@@ -8,7 +8,7 @@ public import MFADomain
 /// A commit is on the disk (`synchronous = FULL`) before a call returns.
 public final class SQLiteMFAStore: Store {
   private let writer: any DatabaseWriter
-  private let lane: WriteLane
+  private let queue: WriteQueue
   private let trace: StatementTrace?
   private let historyKeys = HistoryKeyPlace(nil)
 
@@ -47,7 +47,7 @@ public final class SQLiteMFAStore: Store {
 
   private init(writer: any DatabaseWriter, makesTables: Bool, mostWaiting: Int, trace: StatementTrace?) throws {
     var migrator = DatabaseMigrator()
-    for (index, step) in Schema.sqlite.versions.enumerated() {
+    for (index, step) in MFASchema.sqlite.versions.enumerated() {
       migrator.registerMigration("\(index + 1)") { try step.take(in: SQLiteSession(db: $0)) }
     }
     guard try writer.read({ try !migrator.hasBeenSuperseded($0) }) else {
@@ -59,7 +59,7 @@ public final class SQLiteMFAStore: Store {
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
-    lane = WriteLane(
+    queue = WriteQueue(
       writer: SQLiteWriter(writer: writer, trace: trace), mostWaiting: mostWaiting, historyKeys: historyKeys)
   }
 
@@ -81,7 +81,7 @@ public final class SQLiteMFAStore: Store {
   public func write<Value: Sendable>(
     _ body: @escaping @Sendable (any Records) throws -> Value
   ) async throws -> Value {
-    try await lane.run(body)
+    try await queue.run(body)
   }
 
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }

@@ -112,7 +112,7 @@ struct Unexpected: Error, CustomStringConvertible {
 }
 
 private final class SecretBag: Sendable {
-  private let content = Guarded<[String]>([])
+  private let content = LockedValue<[String]>([])
 
   var all: [String] { content.withLock { $0 } }
   func add(_ secret: String) { content.withLock { $0.append(secret) } }

@@ -7,7 +7,7 @@ extension FuzzTarget {
 
 /// Under DER a value has one spelling; under BER its frame may have several, and its bytes are all accounted for.
 enum ASN1Laws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     _ = try walk(ASN1Reader(input, rules: .ber), rules: .ber, bytes: input, depth: 0)
     return try walk(ASN1Reader(input), rules: .der, bytes: input, depth: 0)
   }
@@ -15,7 +15,7 @@ enum ASN1Laws {
   /// Whether the elements fill `bytes`, and those inside of constructed ones fill these.
   private static func walk(
     _ reader: ASN1Reader, rules: ASN1Reader.Rules, bytes: [UInt8], depth: Int
-  ) throws(BrokenLaw) -> Bool {
+  ) throws(InvariantViolation) -> Bool {
     var reader = reader
     var joined: [UInt8] = []
     var isWhole = true
@@ -39,7 +39,7 @@ enum ASN1Laws {
   }
 
   /// What an element says as a value is written again as it was.
-  private static func values(in encoding: [UInt8]) throws(BrokenLaw) {
+  private static func values(in encoding: [UInt8]) throws(InvariantViolation) {
     var integer = ASN1Reader(encoding)
     if encoding.first == ASN1Tag.integer.octet, let number = try? integer.unsignedInteger() {
       try require(DER.integer(UInt64(number)) == encoding, "an integer has one spelling")
@@ -57,7 +57,7 @@ enum ASN1Laws {
   }
 
   static func seeds() throws -> [[UInt8]] {
-    try CertificateLaws.seeds().filter { $0.first == ASN1Tag.sequence.octet } + Specimens.shared.receipts + [
+    try CertificateLaws.seeds().filter { $0.first == ASN1Tag.sequence.octet } + Fixtures.shared.receipts + [
       DER.integer(0), DER.integer(UInt64.max >> 1), DER.boolean(true), DER.null, DER.bitString([1, 2]),
       DER.indefinite(.sequence, DER.octetString([1, 2, 3]), DER.null),
     ]

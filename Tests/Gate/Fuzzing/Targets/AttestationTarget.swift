@@ -6,26 +6,26 @@ import SimulatedDevice
 extension FuzzTarget {
   static let attestation = FuzzTarget(
     name: "attestation", longest: 8192, words: ["fmt", "attStmt", "authData", "x5c", "receipt", "apple-appattest"],
-    seeds: { Specimens.shared.attestations }, accepts: AttestationLaws.check)
+    seeds: { Fixtures.shared.attestations }, accepts: AttestationLaws.check)
 }
 
 /// Nobody but the authority makes attestations: one that verifies says what the specimens say.
 enum AttestationLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
-    let explanation = verifier.explain(input, keyID: keyID, clientDataHash: hash, at: Specimens.instant)
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
+    let explanation = verifier.explain(input, keyID: keyID, clientDataHash: hash, at: Fixtures.instant)
     guard let object = try? AttestationObject(input) else {
       try require(!explanation.holds, "what cannot be read does not hold")
       return false
     }
     try require(object.bytes == input, "an object keeps its bytes")
-    let verified = try? verifier.verify(object, keyID: keyID, clientDataHash: hash, at: Specimens.instant)
+    let verified = try? verifier.verify(object, keyID: keyID, clientDataHash: hash, at: Fixtures.instant)
     try require(explanation.holds == (verified != nil), "the explanation says what the verifier does")
     guard let verified else { return false }
     try require(originals.contains { isSame($0, object) }, "what verifies is what the authority vouched for")
-    try require(verified.key.publicKey == Specimens.shared.key.publicKey.x963, "and proves the device's key")
+    try require(verified.key.publicKey == Fixtures.shared.key.publicKey.x963, "and proves the device's key")
     let other = ClientDataHash(bytes: SHA256.hash(hash.bytes))
     try require(
-      (try? verifier.verify(object, keyID: keyID, clientDataHash: other, at: Specimens.instant)) == nil,
+      (try? verifier.verify(object, keyID: keyID, clientDataHash: other, at: Fixtures.instant)) == nil,
       "it verifies for no other challenge")
     return true
   }
@@ -36,16 +36,16 @@ enum AttestationLaws {
       && first.authenticatorData == second.authenticatorData && ReceiptLaws.isSame(first.receipt, second.receipt)
   }
 
-  private static let originals = Specimens.shared.attestations.compactMap { try? AttestationObject($0) }
-  private static let hash = ClientDataHash(bytes: Specimens.clientDataHash)
+  private static let originals = Fixtures.shared.attestations.compactMap { try? AttestationObject($0) }
+  private static let hash = ClientDataHash(bytes: Fixtures.clientDataHash)
   static let keyID: KeyID = {
-    guard let keyID = KeyID(bytes: SHA256.hash(Specimens.shared.key.publicKey.x963)) else {
+    guard let keyID = KeyID(bytes: SHA256.hash(Fixtures.shared.key.publicKey.x963)) else {
       preconditionFailure("SHA-256 has 32 bytes, and so has a key identifier")
     }
     return keyID
   }()
   static let verifier = AttestationVerifier(
-    apps: AppID(Specimens.app.appID).map { [$0: [.development]] } ?? [:],
-    attestationRoots: [Specimens.shared.authority.attestationRoot.certificate],
-    receiptRoots: [Specimens.shared.authority.receiptRoot.certificate])
+    apps: AppID(Fixtures.app.appID).map { [$0: [.development]] } ?? [:],
+    attestationRoots: [Fixtures.shared.authority.attestationRoot.certificate],
+    receiptRoots: [Fixtures.shared.authority.receiptRoot.certificate])
 }

@@ -12,7 +12,7 @@ extension FuzzTarget {
 
 /// Every byte of authenticator data is in one of its parts.
 enum AuthenticatorDataLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let head = try? AuthenticatorDataHead(input[...]) else {
       try require(input.count < AuthenticatorDataHead.size, "37 bytes are a head")
       return false
@@ -27,7 +27,7 @@ enum AuthenticatorDataLaws {
   }
 
   /// Whether `bytes` are nothing, or extensions.
-  private static func extensions(in bytes: ArraySlice<UInt8>) throws(BrokenLaw) -> Bool {
+  private static func extensions(in bytes: ArraySlice<UInt8>) throws(InvariantViolation) -> Bool {
     guard !bytes.isEmpty else { return true }
     guard let extensions = try? AuthenticatorExtensions.read(bytes) else { return false }
     let map = CBORValue.map(extensions.all)
@@ -40,11 +40,11 @@ enum AuthenticatorDataLaws {
 
   private static func encoded(_ credential: AttestedCredential) -> [UInt8] {
     credential.aaguid + [0, 32] + credential.credentialID
-      + AuthenticatorData.Credential.coseKey(x963: credential.publicKey)
+      + SimulatedAuthenticatorData.Credential.coseKey(x963: credential.publicKey)
   }
 
   static func seeds() throws -> [[UInt8]] {
-    try Specimens.shared.attestations.map { try AttestationObject($0).authenticatorData }
-      + (try Specimens.shared.assertions.map { try Assertion($0).authenticatorData })
+    try Fixtures.shared.attestations.map { try AttestationObject($0).authenticatorData }
+      + (try Fixtures.shared.assertions.map { try Assertion($0).authenticatorData })
   }
 }

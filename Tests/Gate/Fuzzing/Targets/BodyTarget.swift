@@ -13,7 +13,7 @@ extension FuzzTarget {
 enum BodyLaws {
   private static let limit = 1000
 
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard input.count >= 2 else { return false }
     let (framing, stream) = (framing(input[0]), Array(input.dropFirst(2)))
     let extras: ChunkedBody.Extras = input[0] & 3 == 2 ? .dropped : .refused
@@ -58,7 +58,7 @@ enum BodyLaws {
   /// What is read where nothing may stand beside the data is the same where it is dropped.
   private static func checkExtras(
     _ stream: [UInt8], _ extras: ChunkedBody.Extras, against reading: Reading
-  ) throws(BrokenLaw) {
+  ) throws(InvariantViolation) {
     guard extras == .refused else { return }
     try require(read([stream], .chunked, .dropped) == .success(reading), "what is strict is lenient")
   }
@@ -66,15 +66,15 @@ enum BodyLaws {
   /// What is piped on, read again, is the body, with nothing beside it.
   private static func checkPipe(
     _ stream: [UInt8], _ framing: BodyFraming, _ extras: ChunkedBody.Extras, pattern: UInt8, against reading: Reading
-  ) throws(BrokenLaw) {
+  ) throws(InvariantViolation) {
     guard let output = try? piped(stream, framing, extras, pattern: pattern) else {
-      throw BrokenLaw(law: "what can be read can be piped", detail: "")
+      throw InvariantViolation(law: "what can be read can be piped", detail: "")
     }
     guard framing == .chunked || framing == .untilClose else {
       return try require(output == reading.body, "a plain body is piped as it is")
     }
     guard case .success(let again) = read([output], .chunked, .refused) else {
-      throw BrokenLaw(law: "what is piped can be read", detail: "")
+      throw InvariantViolation(law: "what is piped can be read", detail: "")
     }
     try require(again.body == reading.body, "what is piped is the body")
     try require(again.isComplete == (reading.isComplete || framing == .untilClose), "and it ends where the body ends")

@@ -7,7 +7,7 @@ extension FuzzTarget {
 
 /// What is taken has one spelling, but for the order of a map's pairs.
 enum CBORLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let loose = try? CBORValue(decoding: input, floats: .any)
     guard let value = try? CBORValue(decoding: input) else {
       try require(loose.map(holdsFloat) ?? true, "what is taken besides has a float")

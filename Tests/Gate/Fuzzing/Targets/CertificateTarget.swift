@@ -10,7 +10,7 @@ extension FuzzTarget {
 
 /// Certificates as DER and as PEM: one that leads to the root is one that the authority issued.
 enum CertificateLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     if input.starts(with: Array("-----".utf8)) { return try checkPEM(String(decoding: input, as: UTF8.self)) }
     guard let certificate = try? Certificate(der: input) else { return false }
     try require(certificate.der == input, "a certificate keeps its bytes")
@@ -19,15 +19,15 @@ enum CertificateLaws {
     // Read for what they might do, not for what they say.
     _ = (certificate.subject, certificate.p256PublicKey, certificate.extensionValue(oid: "2.5.29.19"))
     let chain = try? validator.validate(
-      leaf: certificate, intermediates: [Specimens.shared.authority.attestationIntermediate.certificate],
-      at: Specimens.instant)
+      leaf: certificate, intermediates: [Fixtures.shared.authority.attestationIntermediate.certificate],
+      at: Fixtures.instant)
     guard let chain else { return true }
     try require(chain.first == certificate && chain.count == 3, "the chain begins with the certificate")
     try require(leaves.contains(certificate), "what leads to the root was issued")
     return true
   }
 
-  private static func checkPEM(_ text: String) throws(BrokenLaw) -> Bool {
+  private static func checkPEM(_ text: String) throws(InvariantViolation) -> Bool {
     guard let certificates = try? Certificate.certificates(pem: text) else { return false }
     try require(!certificates.isEmpty, "a file of certificates holds one")
     for certificate in certificates {
@@ -37,12 +37,12 @@ enum CertificateLaws {
     return true
   }
 
-  private static let leaves = Specimens.shared.attestations.compactMap { try? AttestationObject($0).leaf }
+  private static let leaves = Fixtures.shared.attestations.compactMap { try? AttestationObject($0).leaf }
   private static let validator = ChainValidator(
-    roots: [Specimens.shared.authority.attestationRoot.certificate], remembering: .issuers)
+    roots: [Fixtures.shared.authority.attestationRoot.certificate], remembering: .issuers)
 
   static func seeds() throws -> [[UInt8]] {
-    let authority = Specimens.shared.authority
+    let authority = Fixtures.shared.authority
     let all =
       leaves
       + [

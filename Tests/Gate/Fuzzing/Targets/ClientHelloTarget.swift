@@ -14,16 +14,17 @@ extension FuzzTarget {
     seeds: { try ClientHelloLaws.seeds() }, accepts: ClientHelloLaws.check)
 }
 
-/// A server's TLS connection, up to where a client would have to know keys, comes to the same however the bytes are cut,
-/// costs a bounded room, completes no handshake, and leaves nothing behind that the next connection could trip over.
+/// A server's TLS connection, up to where a client would have to know keys, comes to the same however the bytes are
+/// cut, costs a bounded room, completes no handshake, and leaves nothing behind that the next connection could trip
+/// over.
 enum ClientHelloLaws {
-  /// Bytes that OpenSSL may hold for a connection before it has answered: buffers of a record each way, one of a message,
-  /// and its own state.
+  /// Bytes that OpenSSL may hold for a connection before it has answered: buffers of a record each way, one of a
+  /// message, and its own state.
   private static let room = 96 << 10
   /// What it may keep for all connections together, beside what it held at first.
   private static let commonRoom = 1 << 20
 
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let pattern = input.first, input.count > 1 else { return false }
     let bytes = Array(input.dropFirst())
     let whole = try greet([bytes])
@@ -41,7 +42,7 @@ enum ClientHelloLaws {
     var answer: [UInt8] = []
   }
 
-  private static func greet(_ pieces: [[UInt8]]) throws(BrokenLaw) -> Greeting {
+  private static func greet(_ pieces: [[UInt8]]) throws(InvariantViolation) -> Greeting {
     _ = (server, first)
     let before = OpenSSLMemory.count
     var connection = Connection { server.makeStream(in: $0) }
@@ -100,7 +101,7 @@ enum ClientHelloLaws {
 
   // Written by one input at a time, on one thread.
   nonisolated(unsafe) private static let plain = PlainBuffer()
-  private static let authority = Specimens.shared.authorityFolder
+  private static let authority = Fixtures.shared.authorityFolder
 
   /// It asks for client certificates, which TLS 1.2 sends in the clear.
   private static let server: ServerTLS = {

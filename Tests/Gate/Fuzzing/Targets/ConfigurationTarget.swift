@@ -10,10 +10,10 @@ extension FuzzTarget {
     seeds: { ConfigurationLaws.seeds.map { Array($0.utf8) } }, accepts: ConfigurationLaws.check)
 }
 
-/// A configuration is taken or every fault of it told, each on one line with its place; one that is taken means the same
-/// when it is written out and read again.
+/// A configuration is taken or every fault of it told, each on one line with its place; one that is taken means the
+/// same when it is written out and read again.
 enum ConfigurationLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let examination = examine(input, as: "gate.yaml")
     try require(examination.settings == nil || examination.faults.isEmpty, "nothing at fault is taken")
     try require(examination.settings != nil || !examination.faults.isEmpty, "what is not taken has a fault")
@@ -31,11 +31,11 @@ enum ConfigurationLaws {
     return true
   }
 
-  private static func checkWrittenOut(_ settings: GateSettings) throws(BrokenLaw) {
+  private static func checkWrittenOut(_ settings: GateSettings) throws(InvariantViolation) {
     let text = settings.effectiveYAML
     let again = examine(Array(text.utf8), as: "effective.yaml")
     guard let again = again.settings else {
-      throw BrokenLaw(law: "what is written out is taken", detail: "\(again.faults)\n\(text)")
+      throw InvariantViolation(law: "what is written out is taken", detail: "\(again.faults)\n\(text)")
     }
     // A password is masked, and its mask is another one.
     if text.contains("…") { return }
@@ -48,7 +48,7 @@ enum ConfigurationLaws {
     return settings
   }
 
-  private static func examine(_ bytes: [UInt8], as name: String) -> Examination {
+  private static func examine(_ bytes: [UInt8], as name: String) -> ConfigurationDiagnostics {
     do {
       try Data(bytes).write(to: folder.appendingPathComponent(name))
     } catch {
@@ -64,8 +64,8 @@ enum ConfigurationLaws {
   /// With a certificate and a key, in which a gate could be started; each process has its own.
   private static let folder: URL = {
     do {
-      let folder = try Specimens.folder("configuration-\(ProcessInfo.processInfo.processIdentifier)")
-      let certificate = Specimens.shared.authority.server
+      let folder = try Fixtures.folder("configuration-\(ProcessInfo.processInfo.processIdentifier)")
+      let certificate = Fixtures.shared.authority.server
       try Data(certificate.certificate.pem.utf8).write(to: folder.appendingPathComponent("cert.pem"))
       let key = folder.appendingPathComponent("key.pem")
       try Data(certificate.key.pkcs8PEM.utf8).write(to: key)

@@ -8,7 +8,7 @@ extension FuzzTarget {
 
 /// What a `.env` file says is said again by any other spelling of it.
 enum DotEnvLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let file = DotEnv(text: String(decoding: input, as: UTF8.self))
     let values = file.variables.mapValues(\.value)
     for name in values.keys {

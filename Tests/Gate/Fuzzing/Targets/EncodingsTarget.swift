@@ -10,7 +10,7 @@ extension FuzzTarget {
 
 /// Texts that stand for bytes, instants and names: base64, base64url, hex, RFC 3339, app and key identifiers.
 enum EncodingsLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     try require(Base64.decode(Base64.encode(input)) == input, "base64 is undone")
     try require(Base64URL.decode(Base64URL.encode(input)) == input, "base64url is undone")
     try require(Hex.decode(Hex.encode(input)) == input, "hex is undone")
@@ -22,7 +22,7 @@ enum EncodingsLaws {
     return isBytes || isName
   }
 
-  private static func checkBytes(_ text: String) throws(BrokenLaw) -> Bool {
+  private static func checkBytes(_ text: String) throws(InvariantViolation) -> Bool {
     let (base64, url, hex) = (Base64.decode(text), Base64URL.decode(text), Hex.decode(text))
     if let base64 {
       try require(Base64.encode(base64) == text, "base64 has one spelling")
@@ -33,7 +33,7 @@ enum EncodingsLaws {
     return base64 != nil || url != nil || hex != nil
   }
 
-  private static func checkNames(_ text: String) throws(BrokenLaw) -> Bool {
+  private static func checkNames(_ text: String) throws(InvariantViolation) -> Bool {
     let (instant, appID, keyID) = (Timestamp(rfc3339: text), AppID(text), KeyID(base64: text))
     if let instant {
       try require(Timestamp(rfc3339: instant.description) == instant, "an instant reads as it is written")

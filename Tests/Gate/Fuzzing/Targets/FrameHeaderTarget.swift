@@ -8,7 +8,7 @@ extension FuzzTarget {
 
 /// A frame header has one spelling, and the two readers of headers agree.
 enum FrameHeaderLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let first = input.first else { return false }
     let allowed = ReservedBits(rawValue: first & ReservedBits.all.rawValue)
     let bytes = Array(input.dropFirst())
@@ -33,7 +33,7 @@ enum FrameHeaderLaws {
     bytes.withUnsafeBytes { FrameHeader.decode($0, allowing: allowed) }
   }
 
-  private static func checkEncoding(of header: FrameHeader, in bytes: [UInt8]) throws(BrokenLaw) {
+  private static func checkEncoding(of header: FrameHeader, in bytes: [UInt8]) throws(InvariantViolation) {
     var encoded: [UInt8] = []
     header.append(to: &encoded)
     try require(encoded[...] == bytes.prefix(header.length), "a header has one spelling")
@@ -43,9 +43,9 @@ enum FrameHeaderLaws {
     }
   }
 
-  private static func checkOutline(of header: FrameHeader, in bytes: [UInt8]) throws(BrokenLaw) {
+  private static func checkOutline(of header: FrameHeader, in bytes: [UInt8]) throws(InvariantViolation) {
     guard let outline = bytes.withUnsafeBytes({ FrameOutline($0) }) else {
-      throw BrokenLaw(law: "what is a header has an outline", detail: "")
+      throw InvariantViolation(law: "what is a header has an outline", detail: "")
     }
     let isSame =
       outline.length == header.length && outline.payloadLength == UInt64(header.payloadLength)
@@ -57,7 +57,7 @@ enum FrameHeaderLaws {
   /// Byte by byte, the reader of frames comes to the same header or fault.
   private static func checkReader(
     _ bytes: [UInt8], _ allowed: ReservedBits, against outcome: FrameDecode
-  ) throws(BrokenLaw) {
+  ) throws(InvariantViolation) {
     var reader = FrameReader(allowing: allowed)
     for (index, byte) in bytes.enumerated() {
       switch next(&reader, [byte]) {

@@ -8,7 +8,7 @@ extension FuzzTarget {
 
 /// What is let through, and what the gate learns of it, does not depend on how the bytes are cut.
 enum FrameTrackerLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard input.count >= 2 else { return false }
     let bytes = Array(input.dropFirst(2))
     let limit: UInt64 = [.max, 64, 1000, 100_000][Int(input[0] & 3)]

@@ -8,7 +8,7 @@ extension FuzzTarget {
 
 /// A nonce has one spelling, and is taken only with the right code and in its time.
 enum NonceLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let text = String(decoding: input, as: UTF8.self)
     guard let nonce = Nonce(text: text) ?? Nonce(bytes: input) else { return false }
     try require(Nonce(text: nonce.text) == nonce, "the text of a nonce is its text")

@@ -12,7 +12,7 @@ extension FuzzTarget {
 
 /// A PROXY header is a matter of its own bytes, and what follows it belongs to the client.
 enum ProxyHeaderLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let first = input.first else { return false }
     let version = ProxyProtocol.Version.allCases[Int(first) % ProxyProtocol.Version.allCases.count]
     let bytes = Array(input.dropFirst())
@@ -26,7 +26,9 @@ enum ProxyHeaderLaws {
         try require(found == expected, "a header ends where it ends", "\(count)")
       // A later byte may break another rule first: that it is refused is what counts.
       case .fault:
-        if case .header = found { throw BrokenLaw(law: "no prefix of a fault is a header", detail: "\(count)") }
+        if case .header = found {
+          throw InvariantViolation(law: "no prefix of a fault is a header", detail: "\(count)")
+        }
       }
     }
     if version != .any { try checkVersion(bytes, version, outcome) }
@@ -42,20 +44,20 @@ enum ProxyHeaderLaws {
   /// What one version takes, the choice of both takes as well.
   private static func checkVersion(
     _ bytes: [UInt8], _ version: ProxyProtocol.Version, _ outcome: ProxyHeader.Outcome
-  ) throws(BrokenLaw) {
+  ) throws(InvariantViolation) {
     guard case .header = outcome else { return }
     try require(ProxyHeader.parse(bytes, .any) == outcome, "both versions take what one takes")
     try require(ProxyHeader.parse(bytes, version == .v1 ? .v2 : .v1) != outcome, "no header is of both versions")
   }
 
-  private static func checkSource(_ source: SocketAddress?) throws(BrokenLaw) {
+  private static func checkSource(_ source: SocketAddress?) throws(InvariantViolation) {
     guard let source else { return }
     switch source {
     case .ipv4(let bytes, _): try require(bytes.count == 4, "four bytes")
     case .ipv6(let bytes, _):
       try require(bytes.count == 16, "sixteen bytes")
       try require(bytes.prefix(12) != [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], "an IPv4 address is one")
-    case .unix: throw BrokenLaw(law: "a client has an address", detail: "")
+    case .unix: throw InvariantViolation(law: "a client has an address", detail: "")
     }
     try require(SocketAddress(literal: source.host, port: source.port) == source, "an address reads as it is written")
   }

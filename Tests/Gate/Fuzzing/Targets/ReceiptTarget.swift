@@ -6,15 +6,15 @@ import SimulatedDevice
 extension FuzzTarget {
   static let receipt = FuzzTarget(
     name: "receipt", longest: 8192, words: ["ATTEST", "RECEIPT", "sandbox", "production", "0\u{0}", "\u{0}\u{0}"],
-    seeds: { Specimens.shared.receipts }, accepts: ReceiptLaws.check)
+    seeds: { Fixtures.shared.receipts }, accepts: ReceiptLaws.check)
 }
 
 /// Nobody but the authority makes receipts: one that verifies says what the specimens say.
 enum ReceiptLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let receipt = try? Receipt(input) else { return false }
     try require(receipt.bytes == input, "a receipt keeps its bytes")
-    guard let expectation, (try? verifier.verify(receipt, for: expectation, at: Specimens.instant)) != nil else {
+    guard let expectation, (try? verifier.verify(receipt, for: expectation, at: Fixtures.instant)) != nil else {
       return false
     }
     try require(originals.contains { isSame($0, receipt) }, "what verifies is what the authority signed")
@@ -30,12 +30,12 @@ enum ReceiptLaws {
   }
 
   private static let originals =
-    Specimens.shared.receipts.compactMap { try? Receipt($0) }
-    + Specimens.shared.attestations.compactMap { try? AttestationObject($0).receipt }
-  private static let verifier = ReceiptVerifier(roots: [Specimens.shared.authority.receiptRoot.certificate])
-  private static let expectation = AppID(Specimens.app.appID).map {
+    Fixtures.shared.receipts.compactMap { try? Receipt($0) }
+    + Fixtures.shared.attestations.compactMap { try? AttestationObject($0).receipt }
+  private static let verifier = ReceiptVerifier(roots: [Fixtures.shared.authority.receiptRoot.certificate])
+  private static let expectation = AppID(Fixtures.app.appID).map {
     ReceiptExpectation(
-      appID: $0, publicKey: Specimens.shared.key.publicKey.x963,
-      clientDataHash: ClientDataHash(bytes: Specimens.clientDataHash), environment: .development)
+      appID: $0, publicKey: Fixtures.shared.key.publicKey.x963,
+      clientDataHash: ClientDataHash(bytes: Fixtures.clientDataHash), environment: .development)
   }
 }

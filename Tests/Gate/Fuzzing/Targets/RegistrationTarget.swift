@@ -12,7 +12,7 @@ extension FuzzTarget {
 
 /// A registration's JSON is three strings or nothing.
 enum RegistrationLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let claim = claim(input) else { return false }
     let written = JSONText.object(["keyId": claim.keyID, "attestation": claim.attestation, "nonce": claim.nonce])
     try require(self.claim(Array(written.utf8)) == claim, "what is written is read as it was", written)

@@ -11,14 +11,14 @@ extension FuzzTarget {
 
 /// A head means the same to every reader, however it arrives and whatever stands behind it.
 enum RequestHeadLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)
     try checkPrefixes(of: input, outcome)
     guard case .head(let head, let length) = outcome else { return false }
     try HeadFrame.check(input, length: length, fields: head.headers)
     try checkMeaning(head)
     try checkPath(head)
-    guard let written = written(head) else { throw BrokenLaw(law: "what is read can be written", detail: "") }
+    guard let written = written(head) else { throw InvariantViolation(law: "what is read can be written", detail: "") }
     try require(parse(written) == .head(head, length: written.count), "what is written is read as it was")
     return true
   }
@@ -33,7 +33,7 @@ enum RequestHeadLaws {
   }
 
   /// A prefix is incomplete until the outcome is certain, and then the outcome stays.
-  private static func checkPrefixes(of input: [UInt8], _ outcome: HeadParse) throws(BrokenLaw) {
+  private static func checkPrefixes(of input: [UInt8], _ outcome: HeadParse) throws(InvariantViolation) {
     for count in input.prefixLengths {
       let found = parse(Array(input.prefix(count)))
       switch outcome {
@@ -49,7 +49,7 @@ enum RequestHeadLaws {
     }
   }
 
-  private static func checkMeaning(_ head: RequestHead) throws(BrokenLaw) {
+  private static func checkMeaning(_ head: RequestHead) throws(InvariantViolation) {
     func count(_ name: String) -> Int { head.headers.fields.count { $0.name.lowercased() == name } }
     try require(count("host") == 1, "one host")
     try require(count("content-length") + count("transfer-encoding") <= 1, "one thing frames the body")
@@ -62,7 +62,7 @@ enum RequestHeadLaws {
     try require(head.connectionOptions.contains("upgrade"), "an upgrade is meant for this hop")
   }
 
-  private static func checkPath(_ head: RequestHead) throws(BrokenLaw) {
+  private static func checkPath(_ head: RequestHead) throws(InvariantViolation) {
     let path = head.path
     try require(path.utf8.first == UInt8(ascii: "/"), "a path begins with a slash")
     let segments = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
@@ -73,7 +73,7 @@ enum RequestHeadLaws {
       try require(low.occurrences(of: hidden) == 0, "nothing hides in a path", hidden)
     }
     guard case .head(let again, _) = parse(Array("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8)) else {
-      throw BrokenLaw(law: "a normal form is a path", detail: path)
+      throw InvariantViolation(law: "a normal form is a path", detail: path)
     }
     try require(again.path == path, "a normal form is its own normal form")
   }
@@ -95,7 +95,7 @@ enum RequestHeadLaws {
 
 /// What holds of the bytes of any head.
 enum HeadFrame {
-  static func check(_ input: [UInt8], length: Int, fields: HeaderFields) throws(BrokenLaw) {
+  static func check(_ input: [UInt8], length: Int, fields: HeaderFields) throws(InvariantViolation) {
     try require((1...input.count).contains(length), "a head lies in what has come")
     let head = Array(input.prefix(length))
     let hasEnd = head.suffix(4) == Array("\r\n\r\n".utf8)[...]

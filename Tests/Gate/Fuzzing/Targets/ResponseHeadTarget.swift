@@ -10,7 +10,7 @@ extension FuzzTarget {
 
 /// As for requests: the head of an upstream's answer is a matter of its bytes alone.
 enum ResponseHeadLaws {
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)
     try checkPrefixes(of: input, outcome)
     guard case .head(let head, let length) = outcome else { return false }
@@ -27,7 +27,7 @@ enum ResponseHeadLaws {
 
   static func parse(_ bytes: [UInt8]) -> ResponseParse { bytes.withUnsafeBufferPointer { ResponseHead.parse($0) } }
 
-  private static func checkPrefixes(of input: [UInt8], _ outcome: ResponseParse) throws(BrokenLaw) {
+  private static func checkPrefixes(of input: [UInt8], _ outcome: ResponseParse) throws(InvariantViolation) {
     for count in input.prefixLengths {
       let found = parse(Array(input.prefix(count)))
       switch outcome {

@@ -15,7 +15,7 @@ enum UpgradeAnswerLaws {
   private static let subprotocols = ["chat", "v2.chat"]
   private static let extensions = ["permessage-deflate"]
 
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard case .head(let head, _) = ResponseHeadLaws.parse(input), let answer = answer(head) else { return false }
     func values(_ name: String) -> [String] { head.headers.fields.filter { $0.name.lowercased() == name }.map(\.value) }
     try require(head.status == 101 && !head.isVersion10, "the status is 101")
@@ -29,7 +29,7 @@ enum UpgradeAnswerLaws {
       accept: answer.accept, subprotocol: answer.subprotocol,
       extensions: head.headers.values(of: "Sec-WebSocket-Extensions"))
     guard let written, case .head(let again, written.count) = ResponseHeadLaws.parse(written) else {
-      throw BrokenLaw(law: "what is handed on is a head", detail: "")
+      throw InvariantViolation(law: "what is handed on is a head", detail: "")
     }
     try require(self.answer(again) == answer, "what is handed on says the same")
     return true

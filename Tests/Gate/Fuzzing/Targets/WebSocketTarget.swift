@@ -11,7 +11,7 @@ extension FuzzTarget {
 enum WebSocketLaws {
   private static let limit = 1000
 
-  static func check(_ input: [UInt8]) throws(BrokenLaw) -> Bool {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard input.count >= 2 else { return false }
     let bytes = Array(input.dropFirst(2))
     let isServer = input[0] & 1 == 0
@@ -44,7 +44,7 @@ enum WebSocketLaws {
     return run
   }
 
-  private static func checkActions(_ actions: [WebSocketEndpoint.Action], isServer: Bool) throws(BrokenLaw) {
+  private static func checkActions(_ actions: [WebSocketEndpoint.Action], isServer: Bool) throws(InvariantViolation) {
     for (index, action) in actions.enumerated() {
       switch action {
       case .message(.text(let text)): try require(text.utf8.count <= limit, "messages are bounded")
@@ -57,9 +57,9 @@ enum WebSocketLaws {
     }
   }
 
-  private static func checkFrame(_ frame: [UInt8], isServer: Bool) throws(BrokenLaw) {
+  private static func checkFrame(_ frame: [UInt8], isServer: Bool) throws(InvariantViolation) {
     guard case .header(let header) = frame.withUnsafeBytes({ FrameHeader.decode($0) }) else {
-      throw BrokenLaw(law: "what is written is a frame", detail: "\(frame)")
+      throw InvariantViolation(law: "what is written is a frame", detail: "\(frame)")
     }
     try require(header.length + header.payloadLength == frame.count, "and a whole one")
     try require((header.mask == nil) == isServer, "masked by clients alone")

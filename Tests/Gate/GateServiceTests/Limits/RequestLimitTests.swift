@@ -10,8 +10,8 @@ import Transport
 
 @Suite("Limits on requests")
 struct RequestLimitTests {
-  private let clock = Guarded(ContinuousClock.now)
-  private let gates = LiveGateCount()
+  private let clock = LockedValue(ContinuousClock.now)
+  private let gates = NodeCount()
 
   private func service(
     trustedProxies: [AddressRange] = [], _ set: (inout RequestLimits) -> Void

@@ -110,7 +110,7 @@ extension EngineTests {
       var failures = failures.stream.makeAsyncIterator()
       let failure = try #require(await failures.next())
       #expect(failure.reason.contains("certificate verify failed: ") && failure.commonName == "somebody")
-      let stranger = try RawSocket(connectingTo: engine.address.port)
+      let stranger = try ScriptedSocket(connectingTo: engine.address.port)
       try stranger.send("GET / HTTP/1.1\r\n\r\n")
       let other = try #require(await failures.next())
       #expect(other.commonName == nil)

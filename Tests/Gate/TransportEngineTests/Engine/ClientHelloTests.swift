@@ -14,9 +14,9 @@ private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] 
   if let groups { _ = client.withContext { sallyport_SSL_CTX_set1_groups_list($0, groups) } }
   let bio = WindowBIO()
   defer { bio.deallocate() }
-  var link = Link()
+  var link = SocketState()
   defer { link.close() }
-  let socket = try RawSocket(connectingTo: listener.port)
+  let socket = try ScriptedSocket(connectingTo: listener.port)
   link.fd = dup(socket.fd)
   link.tls = client.makeStream(in: bio, verifying: "localhost")
   link.startHandshake(through: bio.window)
@@ -34,9 +34,9 @@ extension EngineTests {
 
     private final class Gate: Sendable {
       let gate: TestGate
-      let reasons: Guarded<[String]>
+      let reasons: LockedValue<[String]>
       init(_ files: TLSFolder) throws {
-        let reasons = Guarded<[String]>([])
+        let reasons = LockedValue<[String]>([])
         self.reasons = reasons
         gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1), tls: files.server()) { event in
           if case .handshakeFailed(_, let reason, _) = event { reasons.withLock { $0.append(reason) } }

@@ -133,7 +133,7 @@ extension EngineTests {
   }
 }
 
-extension RawSocket {
+extension ScriptedSocket {
   /// Reads the head of an opening handshake and answers it with 101.
   func acceptUpgrade() throws {
     let head = try readHead()

@@ -135,8 +135,8 @@ extension EngineTests {
       _ = try client.read("GET / 0".utf8.count)
       gate.engine.stop()
       #expect(try client.readToEnd() == [])  // The loop has ended its connections.
-      #expect(throws: RawSocket.Failure.self) {
-        for _ in 0..<2 { try RawSocket(connectingTo: port).send("GET / HTTP/1.1\r\n\r\n") }
+      #expect(throws: ScriptedSocket.Failure.self) {
+        for _ in 0..<2 { try ScriptedSocket(connectingTo: port).send("GET / HTTP/1.1\r\n\r\n") }
       }
     }
 
@@ -146,7 +146,7 @@ extension EngineTests {
       var limits = EngineLimits()
       limits.closeTimeout = .seconds(20)
       let gate = try gate(listener, engineLimits: limits)
-      var sockets: [RawSocket] = []
+      var sockets: [ScriptedSocket] = []
       for _ in 0..<20 {
         let (client, backend) = try gate.open(through: listener)
         sockets += [client, backend]

@@ -11,7 +11,7 @@ extension EngineTests {
     }
 
     /// The answer to one request on a connection that stays open: status line and body.
-    private func answer(_ socket: RawSocket) throws -> (head: String, body: String) {
+    private func answer(_ socket: ScriptedSocket) throws -> (head: String, body: String) {
       let head = try socket.readHead()
       let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }?.dropFirst(16)
       let body = try socket.read(Int(length ?? "0") ?? 0)

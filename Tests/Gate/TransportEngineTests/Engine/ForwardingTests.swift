@@ -11,8 +11,8 @@ import Transport
 private struct ForwardResponder: RequestResponder {
   let upstream: Upstream
   var limits = ForwardLimits()
-  let summaries = Guarded<[ForwardSummary]>([])
-  let isWithdrawn = Guarded(false)
+  let summaries = LockedValue<[ForwardSummary]>([])
+  let isWithdrawn = LockedValue(false)
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     .forward(
@@ -27,8 +27,8 @@ private struct ForwardResponder: RequestResponder {
 private struct PlainOrder: ForwardOrder {
   let upstream: Upstream
   let limits: ForwardLimits
-  let summaries: Guarded<[ForwardSummary]>
-  let isWithdrawn: Guarded<Bool>
+  let summaries: LockedValue<[ForwardSummary]>
+  let isWithdrawn: LockedValue<Bool>
 
   func refusal() -> Response? { isWithdrawn.withLock { $0 } ? Response(status: 403) : nil }
   func opened(_ control: SessionControl) {}
@@ -52,7 +52,7 @@ extension EngineTests {
 
     deinit { engine.stop() }
 
-    private func client() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
+    private func client() throws -> ScriptedSocket { try ScriptedSocket(connectingTo: engine.address.port) }
 
     /// The most bytes that wait for a client or an upstream.
     private func outbox() async -> Int {
@@ -67,7 +67,7 @@ extension EngineTests {
     }
 
     /// Writes until the other end has taken nothing for a second; how much was taken.
-    private func flood(_ socket: RawSocket, most: Int) -> Int {
+    private func flood(_ socket: ScriptedSocket, most: Int) -> Int {
       let block = [UInt8](repeating: 7, count: 1 << 20)
       var sent = 0
       while sent < most {
@@ -126,7 +126,7 @@ extension EngineTests {
       let engine = try Engine(
         listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder, limits: limits)
       defer { engine.stop() }
-      let client = try RawSocket(connectingTo: engine.address.port)
+      let client = try ScriptedSocket(connectingTo: engine.address.port)
       var small: Int32 = 32 << 10
       setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &small, socklen_t(MemoryLayout<Int32>.size))
       let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -279,7 +279,7 @@ extension EngineTests {
       let files = try TLSFolder()
       let engine = try Engine(
         listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: files.server(), responder: responder)
-      let client = try RawTLS(try RawSocket(connectingTo: engine.address.port), try files.client())
+      let client = try RawTLS(try ScriptedSocket(connectingTo: engine.address.port), try files.client())
       try client.handshake()
       return (engine, client)
     }
@@ -290,7 +290,7 @@ extension EngineTests {
       defer { engine.stop() }
       client.holds = isOneFlight
       client.send(Array("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n".utf8))
-      var backend: RawSocket?
+      var backend: ScriptedSocket?
       if !isOneFlight {
         backend = try listener.accept()
         _ = try backend?.readHead()
@@ -355,7 +355,7 @@ extension EngineTests {
         upstream: .secureWebSocket(host: "127.0.0.1", port: inner.engine.address.port, tls: tls))
       let outer = try Engine(listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 1, tls: nil, responder: responder)
       defer { outer.stop() }
-      let client = try RawSocket(connectingTo: outer.address.port)
+      let client = try ScriptedSocket(connectingTo: outer.address.port)
       try client.send("GET \(Pause.path) HTTP/1.1\r\nHost: x\r\n\r\n")
       inner.record.pause.begin()
       if isBusy == true { try await outer.replace(responder: responder, tls: nil) }

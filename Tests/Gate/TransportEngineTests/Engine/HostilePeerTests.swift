@@ -37,7 +37,7 @@ extension EngineTests {
 
     /// Sends `block` again and again until the gate has taken nothing for `patience` milliseconds or `most` bytes; says
     /// how many.
-    private func flood(_ socket: RawSocket, with block: [UInt8], most: Int, patience: Int32 = 1000) -> Int {
+    private func flood(_ socket: ScriptedSocket, with block: [UInt8], most: Int, patience: Int32 = 1000) -> Int {
       var sent = 0
       while sent < most {
         var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
@@ -86,7 +86,7 @@ extension EngineTests {
       let client = try gate.connect()
       let request = Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
       let block = Array(repeatElement(request, count: 2400).joined())
-      let sent = Guarded(0)
+      let sent = LockedValue(0)
       let sender = Aside {
         while sent.withLock({ $0 }) < 256 << 20 {
           try client.send(block)
@@ -172,7 +172,7 @@ extension EngineTests {
       _ = (client, service)
     }
 
-    private func bridge(of gate: TestGate, through listener: RawListener) throws -> (RawSocket, RawSocket) {
+    private func bridge(of gate: TestGate, through listener: RawListener) throws -> (ScriptedSocket, ScriptedSocket) {
       let client = try gate.connect()
       try client.send(TestGate.upgrade())
       _ = try client.readHead()

@@ -361,7 +361,7 @@ extension EngineTests {
       #expect(try idle.readToEnd() == [])
       idle.sendEnd()
       #expect(await draining.value == 0)
-      #expect(throws: RawSocket.Failure.self) { _ = try gate.connect() }
+      #expect(throws: ScriptedSocket.Failure.self) { _ = try gate.connect() }
     }
 
     @Test("a reader that stalls stops the writer, and gets every byte in the end")

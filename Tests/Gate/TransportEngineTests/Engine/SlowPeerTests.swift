@@ -24,7 +24,7 @@ extension EngineTests {
 
     private func open(
       isBridge: Bool, limits: SessionLimits = SessionLimits(), engineLimits: EngineLimits = EngineLimits()
-    ) throws -> (gate: TestGate, client: RawSocket, service: RawSocket) {
+    ) throws -> (gate: TestGate, client: ScriptedSocket, service: ScriptedSocket) {
       let listener = try RawListener()
       Self.narrow(listener.fd)
       let gate = try TestGate(

@@ -18,7 +18,7 @@ final class TLSFolder {
 
   init() throws {
     var template = Array("/tmp/sallyport-tls-XXXXXX".utf8CString)
-    guard let made = mkdtemp(&template) else { throw RawSocket.Failure(description: "mkdtemp: \(errno)") }
+    guard let made = mkdtemp(&template) else { throw ScriptedSocket.Failure(description: "mkdtemp: \(errno)") }
     path = String(cString: made)
     folder = AuthorityFolder(path: path)
     _ = try folder.loadOrMake(appID: "AAABBBCCC1.com.example.app", at: .now())
@@ -51,13 +51,13 @@ final class TLSFolder {
 
 /// A TLS client that decides by itself when its bytes leave.
 final class RawTLS {
-  let socket: RawSocket
-  private var link = Link()
+  let socket: ScriptedSocket
+  private var link = SocketState()
   private let bio = WindowBIO()
   private let plain = PlainBuffer()
   private let tls: ClientTLS
 
-  init(_ socket: RawSocket, _ tls: ClientTLS) throws {
+  init(_ socket: ScriptedSocket, _ tls: ClientTLS) throws {
     self.socket = socket
     self.tls = tls
     link.fd = dup(socket.fd)
@@ -81,7 +81,7 @@ final class RawTLS {
     holds = holdingFlight
     while !link.isHandshakeDone {
       let reception = link.receive(into: plain.start, through: bio.window)
-      if reception.ended { throw RawSocket.Failure(description: link.failure ?? "ended") }
+      if reception.ended { throw ScriptedSocket.Failure(description: link.failure ?? "ended") }
     }
   }
 
@@ -99,7 +99,7 @@ final class RawTLS {
 
   func read() throws -> [UInt8]? {
     let reception = link.receive(into: plain.start, through: bio.window)
-    if let failure = link.failure { throw RawSocket.Failure(description: failure) }
+    if let failure = link.failure { throw ScriptedSocket.Failure(description: failure) }
     if reception.count == 0 && reception.ended { return nil }
     return Array(UnsafeRawBufferPointer(start: plain.start, count: reception.count))
   }
@@ -158,7 +158,7 @@ extension EngineTests {
     @Test("a client that says all in the flight that ends its handshake is answered")
     func oneFlight() throws {
       let files = try TLSFolder()
-      let failures = Guarded<[EngineEvent]>([])
+      let failures = LockedValue<[EngineEvent]>([])
       let gate = try gate(files, try RawListener()) { event in
         if case .handshakeCompleted = event { return }
         failures.withLock { $0.append(event) }

@@ -28,7 +28,7 @@ final class TestGate: Sendable {
     try await engine.replace(responder: responder, tls: nil, limits: limits)
   }
 
-  func connect() throws -> RawSocket { try RawSocket(connectingTo: engine.address.port) }
+  func connect() throws -> ScriptedSocket { try ScriptedSocket(connectingTo: engine.address.port) }
 
   /// The most bytes that a session holds of what came from its client, and of what is to go there.
   func held() async -> (inbox: Int, outbox: Int) {
@@ -61,14 +61,14 @@ final class TestGate: Sendable {
     + "Sec-WebSocket-Accept: \(accept)\r\n\r\n"
 
   /// A client and a backend with an open session between them.
-  func open(through listener: RawListener) throws -> (client: RawSocket, backend: RawSocket) {
+  func open(through listener: RawListener) throws -> (client: ScriptedSocket, backend: ScriptedSocket) {
     let client = try connect()
     try client.send(Self.upgrade())
     let backend = try listener.accept()
     _ = try backend.readHead()
     try backend.send(Self.switching)
     let head = try client.readHead()
-    guard head.hasPrefix("HTTP/1.1 101 ") else { throw RawSocket.Failure(description: head) }
+    guard head.hasPrefix("HTTP/1.1 101 ") else { throw ScriptedSocket.Failure(description: head) }
     return (client, backend)
   }
 }
@@ -80,11 +80,11 @@ final class SessionRecord: Sendable {
     var controls: [SessionControl] = []
     var waiting: [CheckedContinuation<SessionSummary, Never>] = []
   }
-  private let state = Guarded(State())
+  private let state = LockedValue(State())
   let pause = Pause()
   /// What orders answer when they are asked whether they stand.
-  let refusal = Guarded<Response?>(nil)
-  private let freed = Guarded<(@Sendable () -> Void)?>(nil)
+  let refusal = LockedValue<Response?>(nil)
+  private let freed = LockedValue<(@Sendable () -> Void)?>(nil)
 
   deinit { freed.withLock { $0 }?() }
 
@@ -166,7 +166,7 @@ final class EchoConversation: WebSocketSession {
   static let path = "/echo"
   let subprotocol: String? = nil
   let maxMessage = 1 << 20
-  private let channel = Guarded<WebSocketChannel?>(nil)
+  private let channel = LockedValue<WebSocketChannel?>(nil)
 
   func opened(_ socket: WebSocketChannel) { channel.withLock { $0 = socket } }
   func received(_ message: WebSocketMessage) { channel.withLock { $0 }?.send(message) }
@@ -198,7 +198,7 @@ private struct OpenResponder: RequestResponder {
   }
 }
 
-private struct OpenOrder: RelayOrder {
+private struct OpenOrder: RelayPlan {
   let upstream: Upstream
   let limits: SessionLimits
   let record: SessionRecord

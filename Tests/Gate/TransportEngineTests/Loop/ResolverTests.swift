@@ -12,10 +12,10 @@ struct ResolverTests {
 
   /// A name server that answers when the test has it answer, and a clock that moves when the test moves it.
   private final class Script: Sendable {
-    let time = Guarded<Milliseconds>(1000)
+    let time = LockedValue<Milliseconds>(1000)
     /// How many lookups have begun.
     let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-    private let answers = Guarded<[Resolver.Answer]>([])
+    private let answers = LockedValue<[Resolver.Answer]>([])
     private let ready = DispatchSemaphore(value: 0)
 
     func makeResolver() -> Resolver {

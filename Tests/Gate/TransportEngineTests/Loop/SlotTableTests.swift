@@ -9,7 +9,7 @@ struct SlotTableTests {
     var table = SlotTable()
     defer { table.deallocate() }
     let session = SessionRef.allocate(capacity: 1)
-    session.initialize(to: Session())
+    session.initialize(to: RelaySession())
     defer {
       session.pointee.deallocate()
       session.deinitialize(count: 1)
@@ -31,7 +31,7 @@ struct SlotTableTests {
     var table = SlotTable()
     defer { table.deallocate() }
     let session = SessionRef.allocate(capacity: 1)
-    session.initialize(to: Session())
+    session.initialize(to: RelaySession())
     defer {
       session.pointee.deallocate()
       session.deinitialize(count: 1)

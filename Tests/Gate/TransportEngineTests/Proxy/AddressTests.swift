@@ -12,7 +12,7 @@ struct AddressTests {
   private static func range(_ text: String, _ length: Int) throws -> AddressRange {
     switch try address(text) {
     case .ipv4(let bytes, _), .ipv6(let bytes, _): try #require(AddressRange(bytes: bytes, length: length))
-    case .unix: throw RawSocket.Failure(description: text)
+    case .unix: throw ScriptedSocket.Failure(description: text)
     }
   }
 

@@ -243,7 +243,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
 
 /// Counts up.
 private final class KeySequence: Sendable {
-  private let state = Guarded(UInt32(0))
+  private let state = LockedValue(UInt32(0))
 
   func next() -> UInt32 {
     state.withLock {

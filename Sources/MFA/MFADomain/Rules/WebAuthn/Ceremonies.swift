@@ -60,7 +60,7 @@ extension RelyingParty {
   ) throws(WebAuthnFault) -> VerifiedCredential {
     let clientData = try CollectedClientData(json: response.clientDataJSON)
     try clientData.check(.registration, challenge, for: self)
-    let attestation = try AttestationObject(response.attestationObject)
+    let attestation = try WebAuthnAttestationObject(response.attestationObject)
     let data = attestation.authenticatorData
     try data.check(for: self)
     // A key that is read is of an algorithm that was asked for.
@@ -82,7 +82,7 @@ extension RelyingParty {
     if let handle = response.userHandle, handle != userHandle { throw .userHandle }
     let clientData = try CollectedClientData(json: response.clientDataJSON)
     try clientData.check(.authentication, challenge, for: self)
-    let data = try AuthenticatorData(response.authenticatorData)
+    let data = try WebAuthnAuthenticatorData(response.authenticatorData)
     try data.check(for: self)
     // No authenticator makes a credential here (section 6.3.3).
     guard data.credential == nil else { throw .attestedCredential }

@@ -82,8 +82,8 @@ public struct CredentialPublicKey: Sendable, Hashable {
     return .modulus(n, exponent: e)
   }
 
-  /// Whether `signature` was made over `message` by this key's other half, in the form that section 6.5.5 wants: DER for
-  /// ES256, 64 bytes for EdDSA, as long as the modulus for RS256.
+  /// Whether `signature` was made over `message` by this key's other half, in the form that section 6.5.5 wants: DER
+  /// for ES256, 64 bytes for EdDSA, as long as the modulus for RS256.
   public func verifies(_ signature: [UInt8], of message: [UInt8]) -> Bool {
     switch material {
     case .point(let point):

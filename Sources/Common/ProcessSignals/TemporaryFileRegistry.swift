@@ -1,0 +1,41 @@
+internal import CSignals
+internal import Glibc
+internal import Locking
+
+/// Registry of temporary files next to their destinations, to be removed if they are not completed.
+public enum TemporaryFileRegistry {
+  private static let paths = LockedValue(Set<String>())
+
+  /// From now on the file at `path` is unfinished; before it is made, so that there is no moment at which it is
+  /// forgotten.
+  static func begin(_ path: String) { paths.withLock { _ = $0.insert(path) } }
+
+  /// Forgets the file at `path`, which is gone.
+  static func forget(_ path: String) { paths.withLock { _ = $0.remove(path) } }
+
+  /// Calls `body`, which gives the file at `path` its place: a signal that comes meanwhile waits for it, and finds
+  /// the file either unfinished or complete.
+  static func finish<Failure: Error>(_ path: String, _ body: () throws(Failure) -> Void) throws(Failure) {
+    try paths.withLock { paths throws(Failure) in
+      try body()
+      paths.remove(path)
+    }
+  }
+
+  /// From now on a signal that asks for the end of the process removes unfinished files and then ends it as it would
+  /// have without. Signals that the process ignores, as below nohup(1), stay so.
+  public static func endWithSignals() {
+    let numbers = [SIGINT, SIGTERM, SIGHUP].filter { !isIgnored($0) }
+    ProcessSignals.hear(numbers) { number in
+      paths.withLock { paths in
+        for path in paths { unlink(path) }
+        // Nothing is finished from here on: the lock is held until the end.
+        ProcessSignals.obey([number])
+        kill(getpid(), number)
+        while true { pause() }
+      }
+    }
+  }
+
+  private static func isIgnored(_ number: Int32) -> Bool { signals_is_ignored(number) == 1 }
+}

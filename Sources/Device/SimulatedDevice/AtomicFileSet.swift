@@ -1,0 +1,48 @@
+internal import AttestClient
+internal import Foundation
+
+/// Files of a folder that are written together: a process that ends in the middle leaves either none of them, or what
+/// `settle` completes.
+///
+/// They are written to a folder within, which gets another name when all are there, and then moved out of it. To be
+/// used under the folder's lock.
+struct AtomicFileSet {
+  struct File {
+    let name: String
+    let bytes: [UInt8]
+    let mode: UInt32
+  }
+
+  let folder: String
+
+  /// Writes `files`. A reader without the lock may meanwhile see some of them earlier than others, the last one last.
+  func write(_ files: [File]) throws(PrivateFile.Fault) {
+    try settle()
+    try PrivateFile.makeFolder(begun)
+    for file in files { try PrivateFile.write(file.bytes, to: "\(begun)/\(file.name)", mode: file.mode) }
+    try PrivateFile.move(begun, to: written)
+    try move(files.map(\.name))
+  }
+
+  /// Ends what a process has left in the middle: what was not all written is forgotten, what was is moved to its place.
+  func settle() throws(PrivateFile.Fault) {
+    for name in Self.names(in: begun) { try PrivateFile.remove("\(begun)/\(name)") }
+    try PrivateFile.removeFolder(begun)
+    try move(Self.names(in: written))
+  }
+
+  /// Whether files that belong together are being moved to their places, or were when a process ended.
+  var isHalfDone: Bool { FileManager.default.fileExists(atPath: written) }
+
+  private var begun: String { "\(folder)/.begun" }
+  private var written: String { "\(folder)/.written" }
+
+  private func move(_ names: [String]) throws(PrivateFile.Fault) {
+    for name in names { try PrivateFile.move("\(written)/\(name)", to: "\(folder)/\(name)") }
+    try PrivateFile.removeFolder(written)
+  }
+
+  private static func names(in folder: String) -> [String] {
+    (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+  }
+}

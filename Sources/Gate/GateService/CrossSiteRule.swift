@@ -1,0 +1,28 @@
+internal import Transport
+
+/// The rule against cross-site WebSockets: a browser says from which site a page opens one, and pages of other sites
+/// may not. Apps say nothing.
+enum CrossSiteRule {
+  /// Whether the request comes from a page of another host than the one that it asks, or from one that will not say.
+  static func isForeign(in headers: HeaderFields) -> Bool {
+    switch headers.only("Origin") {
+    case .absent: return false
+    case .repeated: return true
+    case .once(let origin):
+      guard let asked = headers.first("Host").flatMap(hostname), let end = origin.firstRange(of: "://")?.upperBound,
+        let asking = hostname(String(origin[end...]))
+      else { return true }
+      return !HeaderFields.isSame(asked, asking)
+    }
+  }
+
+  /// `authority` without its port; `nil` if it is none.
+  private static func hostname(_ authority: String) -> String? {
+    let end =
+      authority.hasPrefix("[")
+      ? authority.firstIndex(of: "]").map { authority.index(after: $0) } : authority.firstIndex(of: ":")
+    let (host, port) = (authority[..<(end ?? authority.endIndex)], authority[(end ?? authority.endIndex)...])
+    guard !host.isEmpty, !host.contains("/"), port.isEmpty || port.hasPrefix(":") else { return nil }
+    return port.dropFirst().allSatisfy { $0.isASCII && $0.isNumber } ? String(host) : nil
+  }
+}

@@ -1,0 +1,158 @@
+internal import AttestGate
+internal import Postgres
+
+/// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
+///
+/// Times are milliseconds since the epoch. The tables stand in the first schema of `search_path`.
+enum PostgresSchema {
+  /// What it brings, and its statements.
+  typealias Migration = (title: String, statements: [String])
+
+  static let migrations: [Migration] = [
+    ("keys, nonces, challenge keys, changes", keys + nonces + challengeKeys + changes),
+    ("identity keys", identityKeys),
+    ("age of challenge keys, live gates", gates),
+  ]
+
+  /// Any number, the same in every version: with the schema it names the lock that migrations are made under.
+  private static let lock = "SELECT pg_advisory_xact_lock(1935763568, hashtext(current_schema()))"
+
+  /// Brings the tables to this version. Of several processes that start at once one migrates and the others wait.
+  ///
+  /// - Throws: `.unreachable` if a newer version has been here.
+  static func migrate(_ connection: PostgresConnection) throws(StoreError) {
+    if try version(connection) == migrations.count { return }
+    _ = try connection.transaction { connection throws(StoreError) in
+      // The process with the lock may be building an index over millions of rows: only this side's patience ends the
+      // wait.
+      _ = try connection.ask([
+        Call("SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"), Call(lock),
+      ])
+      _ = try connection.ask(
+        Call("CREATE TABLE IF NOT EXISTS sallyport_migrations (version INTEGER NOT NULL PRIMARY KEY)"))
+      for (index, migration) in migrations.enumerated().dropFirst(try version(connection)) {
+        for statement in migration.statements { _ = try connection.ask(Call(statement)) }
+        _ = try connection.ask(
+          Call("INSERT INTO sallyport_migrations (version) VALUES ($1)", Parameter(Int64(index + 1))))
+      }
+      return true
+    }
+  }
+
+  static func state(_ connection: PostgresConnection) throws(StoreError) -> SchemaState {
+    SchemaState(version: try version(connection), newest: migrations.count)
+  }
+
+  /// How many migrations the tables have seen.
+  static func version(_ connection: PostgresConnection) throws(StoreError) -> Int {
+    // Between `to_regclass` and the table itself nothing can be asked in one statement: the table may not be there.
+    let table = try connection.ask(Call("SELECT to_regclass('sallyport_migrations') IS NOT NULL AS present"))
+    do throws(MalformedColumn) {
+      guard try table.rows.first?.read("present", { $0 as Bool }) == true else { return 0 }
+    } catch { throw .corrupt(reason: "to_regclass") }
+    let answer = try connection.ask(
+      Call("SELECT COALESCE(MAX(version), 0)::bigint AS version FROM sallyport_migrations"))
+    let version: Int
+    do throws(MalformedColumn) {
+      version = try answer.rows.first?.read("version") { Int($0 as Int64) } ?? 0
+    } catch { throw .corrupt(reason: "sallyport_migrations.\(error.name) is malformed") }
+    guard version <= migrations.count else { throw .unreachable(reason: "the store was written by a newer version") }
+    return version
+  }
+
+  // An admission updates columns that no index has, in a page with room: PostgreSQL then writes no index entry (a
+  // heap-only tuple). Receipts stand apart to keep the row short.
+  private static let keys = [
+    """
+    CREATE TABLE attested_keys (
+      key_id BYTEA NOT NULL PRIMARY KEY CHECK (length(key_id) = 32),
+      key_hash TEXT COLLATE "C" NOT NULL UNIQUE,
+      public_key BYTEA NOT NULL CHECK (length(public_key) = 65),
+      app_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      category BIGINT,
+      bundle_version TEXT,
+      counter BIGINT NOT NULL CHECK (counter BETWEEN 0 AND 4294967295),
+      used_counters BIGINT NOT NULL,
+      registration_nonce BYTEA NOT NULL CHECK (length(registration_nonce) = 32),
+      attestation_digest BYTEA NOT NULL CHECK (length(attestation_digest) = 32),
+      registered_at BIGINT NOT NULL,
+      last_seen_at BIGINT,
+      revoked_at BIGINT
+    ) WITH (fillfactor = 85)
+    """,
+    """
+    CREATE TABLE receipts (
+      key_id BYTEA NOT NULL PRIMARY KEY REFERENCES attested_keys (key_id) ON DELETE CASCADE,
+      receipt BYTEA NOT NULL
+    )
+    """,
+  ]
+
+  private static let nonces = [
+    """
+    CREATE TABLE spent_nonces (
+      nonce BYTEA NOT NULL PRIMARY KEY CHECK (length(nonce) = 32),
+      issued_at BIGINT NOT NULL
+    ) WITH (autovacuum_vacuum_scale_factor = 0.02)
+    """,
+    "CREATE INDEX spent_nonces_by_issue ON spent_nonces (issued_at)",
+    """
+    CREATE TABLE nonce_watermark (
+      id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+      issued_at BIGINT NOT NULL
+    )
+    """,
+    "INSERT INTO nonce_watermark (id, issued_at) VALUES (1, -1)",
+  ]
+
+  private static let challengeKeys = [
+    """
+    CREATE TABLE challenge_keys (
+      position INTEGER NOT NULL PRIMARY KEY,
+      number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
+      secret BYTEA NOT NULL CHECK (length(secret) = 32),
+      retires_at BIGINT
+    )
+    """
+  ]
+
+  private static let identityKeys = [
+    """
+    CREATE TABLE identity_keys (
+      position INTEGER NOT NULL PRIMARY KEY,
+      private_key BYTEA NOT NULL,
+      signs_from BIGINT NOT NULL,
+      retires_at BIGINT
+    )
+    """
+  ]
+
+  private static let gates = [
+    "ALTER TABLE challenge_keys ADD COLUMN made_at BIGINT",
+    """
+    CREATE TABLE live_gates (
+      gate BYTEA NOT NULL PRIMARY KEY CHECK (length(gate) = 16),
+      seen_at TIMESTAMPTZ NOT NULL
+    ) WITH (fillfactor = 50)
+    """,
+  ]
+
+  // The position is taken from a row that is locked until the commit, so positions become visible in their order: who
+  // has read up to one has missed none before it.
+  private static let changes = [
+    """
+    CREATE TABLE change_position (
+      id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+      position BIGINT NOT NULL
+    )
+    """,
+    "INSERT INTO change_position (id, position) VALUES (1, 0)",
+    """
+    CREATE TABLE changes (
+      position BIGINT NOT NULL PRIMARY KEY,
+      key_id BYTEA CHECK (length(key_id) = 32)
+    )
+    """,
+  ]
+}

@@ -1,0 +1,137 @@
+internal import AppAttest
+internal import AttestGate
+internal import Foundation
+internal import GRDB
+
+/// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
+///
+/// Times are milliseconds since the epoch. The statements elsewhere keep to a dialect that PostgreSQL speaks too; types
+/// and storage options here are SQLite's.
+enum SQLiteSchema {
+  static var migrator: DatabaseMigrator {
+    var migrator = DatabaseMigrator()
+    migrator.registerMigration("1 keys, nonces, challenge keys") { db in
+      try createKeys(in: db)
+      try createNonces(in: db)
+      try createChallengeKeys(in: db)
+    }
+    migrator.registerMigration("2 hashes of keys, changes") { db in
+      try addHashes(in: db)
+      try createChanges(in: db)
+    }
+    migrator.registerMigration("3 identity keys") { db in try createIdentityKeys(in: db) }
+    migrator.registerMigration("4 age of challenge keys") { db in
+      try db.execute(sql: "ALTER TABLE challenge_keys ADD COLUMN made_at BIGINT")
+    }
+    return migrator
+  }
+
+  /// How far the tables of `db` have come.
+  ///
+  /// - Throws: `.unreachable` if a newer version has been here.
+  static func state(of db: Database) throws -> SchemaState {
+    // Begins the transaction that this is called in: all that follows is of one instant. Else a table that another
+    // process makes meanwhile would be missing to the first question and there for the second, which GRDB takes for a
+    // fault.
+    _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master")
+    let migrator = SQLiteSchema.migrator
+    guard try !migrator.hasBeenSuperseded(db) else {
+      throw StoreError.unreachable(reason: "the store was written by a newer version")
+    }
+    return SchemaState(version: try migrator.completedMigrations(db).count, newest: migrator.migrations.count)
+  }
+
+  // Receipts have a table of their own: SQLite writes whole rows, and the counter's row is written at each admission.
+  private static func createKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE attested_keys (
+          key_id BLOB NOT NULL PRIMARY KEY CHECK (length(key_id) = 32),
+          public_key BLOB NOT NULL CHECK (length(public_key) = 65),
+          app_id TEXT NOT NULL,
+          environment TEXT NOT NULL,
+          category BIGINT,
+          bundle_version TEXT,
+          counter BIGINT NOT NULL CHECK (counter BETWEEN 0 AND 4294967295),
+          used_counters BIGINT NOT NULL,
+          registration_nonce BLOB NOT NULL CHECK (length(registration_nonce) = 32),
+          attestation_digest BLOB NOT NULL CHECK (length(attestation_digest) = 32),
+          registered_at BIGINT NOT NULL,
+          last_seen_at BIGINT,
+          revoked_at BIGINT
+        );
+        CREATE TABLE receipts (
+          key_id BLOB NOT NULL PRIMARY KEY REFERENCES attested_keys (key_id) ON DELETE CASCADE,
+          receipt BLOB NOT NULL
+        );
+        """)
+  }
+
+  private static func createNonces(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE spent_nonces (
+          nonce BLOB NOT NULL PRIMARY KEY CHECK (length(nonce) = 32),
+          issued_at BIGINT NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX spent_nonces_by_issue ON spent_nonces (issued_at);
+        CREATE TABLE nonce_watermark (
+          id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+          issued_at BIGINT NOT NULL
+        );
+        INSERT INTO nonce_watermark (id, issued_at) VALUES (1, -1);
+        """)
+  }
+
+  private static func createChallengeKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE challenge_keys (
+          position INTEGER NOT NULL PRIMARY KEY,
+          number INTEGER NOT NULL UNIQUE CHECK (number BETWEEN 0 AND 255),
+          secret BLOB NOT NULL CHECK (length(secret) = 32),
+          retires_at BIGINT
+        );
+        """)
+  }
+
+  private static func createIdentityKeys(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE identity_keys (
+          position INTEGER NOT NULL PRIMARY KEY,
+          private_key BLOB NOT NULL,
+          signs_from BIGINT NOT NULL,
+          retires_at BIGINT
+        );
+        """)
+  }
+
+  /// By its hash operators find a key that a log line names.
+  private static func addHashes(in db: Database) throws {
+    try db.execute(sql: "ALTER TABLE attested_keys ADD COLUMN key_hash TEXT")
+    let ids = try Data.fetchCursor(db, sql: "SELECT key_id FROM attested_keys WHERE key_hash IS NULL")
+    while let id = try ids.next() {
+      guard let keyID = KeyID(bytes: Array(id)) else { continue }
+      try db.execute(
+        sql: "UPDATE attested_keys SET key_hash = ? WHERE key_id = ?", arguments: [KeyHash(of: keyID).text, id])
+    }
+    try db.execute(sql: "CREATE UNIQUE INDEX attested_keys_by_hash ON attested_keys (key_hash)")
+  }
+
+  // One writer at a time: positions become visible in their order.
+  private static func createChanges(in db: Database) throws {
+    try db.execute(
+      sql: """
+        CREATE TABLE change_position (
+          id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+          position BIGINT NOT NULL
+        );
+        INSERT INTO change_position (id, position) VALUES (1, 0);
+        CREATE TABLE changes (
+          position INTEGER NOT NULL PRIMARY KEY,
+          key_id BLOB CHECK (length(key_id) = 32)
+        );
+        """)
+  }
+}

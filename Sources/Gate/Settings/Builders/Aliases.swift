@@ -1,0 +1,118 @@
+/// The variables that the guide for app developers names. Each stands for a key; where both are given they must agree.
+struct Aliases {
+  private let variables: Variables
+  private let workingDirectory: String
+  private var entries: Entries
+  private var warnings: [Warning] = []
+
+  /// `entries` with what the guide's variables say.
+  static func resolve(
+    _ variables: Variables, in workingDirectory: String, over entries: Entries
+  ) -> (entries: Entries, warnings: [Warning]) {
+    var aliases = Aliases(variables: variables, workingDirectory: workingDirectory, entries: entries)
+    aliases.takeEnforcement()
+    aliases.takeClientCA()
+    aliases.takeApp()
+    return (aliases.entries, aliases.warnings)
+  }
+
+  private init(variables: Variables, workingDirectory: String, entries: Entries) {
+    self.variables = variables
+    self.workingDirectory = workingDirectory
+    self.entries = entries
+  }
+
+  private mutating func takeEnforcement() {
+    let name = "REQUIRE_APP_AUTH"
+    guard let variable = variables.given(name) else { return }
+    let words = ["true": "enforce", "false": "off"]
+    guard let word = words[variable.value] else {
+      let lowered = variable.value.lowercased()
+      return refuse(
+        variable, name, "\(InvalidSetting.quoted(variable.value)) is neither true nor false",
+        suggestion: words[lowered] == nil ? nil : lowered)
+    }
+    take(word, of: variable, named: name, for: .root["app_attest"]["enforcement"], Keys.enforcement.definition)
+  }
+
+  private mutating func takeClientCA() {
+    let name = "MTLS_CLIENT_CA_PATH"
+    guard let variable = variables.given(name) else { return }
+    take(
+      variable.value, of: variable, named: name, for: .root["debug_mtls"]["client_ca_file"], Keys.clientCA.definition)
+  }
+
+  /// Takes `text` for the key, unless the key was given another value.
+  private mutating func take(
+    _ text: String, of variable: Variables.Variable, named name: String, for path: SettingPath, _ key: KeyDefinition
+  ) {
+    if let misfit = key.misfit(text) {
+      return refuse(variable, name, misfit.reason, suggestion: misfit.suggestion)
+    }
+    let meant = key.isPath ? FilePath.absolute(text, in: workingDirectory) : text
+    if let given = entries.values[path] {
+      guard given.text != meant else { return }
+      return refuse(variable, name, disagreement(meant, path, given))
+    }
+    if !entries.isFaulty(path) {
+      entries.take(text, for: path, key, from: variable.origin, in: workingDirectory)
+    }
+  }
+
+  private func disagreement(_ meant: String, _ path: SettingPath, _ given: Entry) -> String {
+    "means \(path.text): \(meant), and \(given.origin) says \(given.text)"
+  }
+
+  /// `APPATTEST_TEAM_ID` and `APPATTEST_BUNDLE_ID`: one app with environment production.
+  private mutating func takeApp() {
+    let team = appVariable("APPATTEST_TEAM_ID", Keys.teamID.definition)
+    let bundle = appVariable("APPATTEST_BUNDLE_ID", Keys.bundleID.definition)
+    let apps = SettingPath.root["app_attest"]["apps"]
+    guard entries.containers[apps] == nil else { return compare(team: team, bundle: bundle) }
+    switch (team, bundle) {
+    case (let team?, let bundle?):
+      let app = apps[0]
+      entries.take(team.value, for: app["team_id"], Keys.teamID.definition, from: team.origin, in: "/")
+      entries.take(bundle.value, for: app["bundle_id"], Keys.bundleID.definition, from: bundle.origin, in: "/")
+    case (let team?, nil):
+      warnings.append(Warning(team.origin, "APPATTEST_TEAM_ID", "APPATTEST_BUNDLE_ID is not set beside it"))
+    case (nil, let bundle?):
+      warnings.append(Warning(bundle.origin, "APPATTEST_BUNDLE_ID", "APPATTEST_TEAM_ID is not set beside it"))
+    case (nil, nil): break
+    }
+  }
+
+  private mutating func appVariable(_ name: String, _ key: KeyDefinition) -> Variables.Variable? {
+    guard let variable = variables.given(name) else { return nil }
+    guard let misfit = key.misfit(variable.value) else { return variable }
+    refuse(variable, name, misfit.reason, suggestion: misfit.suggestion)
+    return nil
+  }
+
+  /// Where apps are given by their keys, one of them must be the app of the guide's variables.
+  private mutating func compare(team: Variables.Variable?, bundle: Variables.Variable?) {
+    guard let named = team ?? bundle else { return }
+    let apps = SettingPath.root["app_attest"]["apps"]
+    let agrees = entries.indices(of: apps).contains { index in
+      let app = apps[index]
+      let environments = entries.indices(of: app["environments"]).map { entries.values[app["environments"][$0]]?.text }
+      return (team == nil || entries.values[app["team_id"]]?.text == team?.value)
+        && (bundle == nil || entries.values[app["bundle_id"]]?.text == bundle?.value)
+        && (environments.isEmpty || environments.contains("production"))
+    }
+    guard !agrees else { return }
+    let app = "\(team?.value ?? "*").\(bundle?.value ?? "*")"
+    let place = entries.containers[apps].map { " (\($0))" } ?? ""
+    refuse(
+      named, team == nil ? "APPATTEST_BUNDLE_ID" : "APPATTEST_TEAM_ID",
+      "means the app \(app) with environment production, which is not among app_attest.apps\(place)")
+  }
+
+  private mutating func refuse(
+    _ variable: Variables.Variable, _ name: String, _ reason: String, suggestion: String? = nil
+  ) {
+    // The variable's name is the place already, unless it stands in a file.
+    let key = variable.origin == .environment(name) ? nil : name
+    entries.refuse(Fault(variable.origin, key, reason, suggestion: suggestion))
+  }
+}

@@ -1,0 +1,75 @@
+extension SettingsBuilder {
+  mutating func apps() -> [GateSettings.App] {
+    var apps: [GateSettings.App] = []
+    for index in elementIndices(of: .root["app_attest"]["apps"]) {
+      guard let app = app(index) else { continue }
+      if apps.contains(where: { $0.teamID == app.teamID && $0.bundleID == app.bundleID }) {
+        refuse(path(Keys.bundleID, index), "the app \(app.teamID).\(app.bundleID) is given twice")
+      }
+      apps.append(app)
+    }
+    return apps
+  }
+
+  private mutating func app(_ index: Int) -> GateSettings.App? {
+    let team = required(Keys.teamID, index)
+    let bundle = required(Keys.bundleID, index)
+    let environments = elements(Keys.environments, index)
+    let list = path(Keys.environments, index, 0).parent
+    if environments.isEmpty, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
+      refuse(list, "names no environment", suggestion: "[production]")
+    }
+    let categories = elements(Keys.allowedCategories, index)
+    let categoryList = path(Keys.allowedCategories, index, 0).parent
+    if categories.isEmpty, entries.containers[categoryList] != nil, entries.indices(of: categoryList).isEmpty,
+      !entries.isFaulty(categoryList)
+    {
+      refuse(categoryList, "an empty list admits no device; without the key every category is admitted")
+    }
+    guard let team, let bundle, let missing = value(Keys.missingCategory, index) else { return nil }
+    return GateSettings.App(
+      teamID: team, bundleID: bundle, environments: Set(environments),
+      allowedCategories: categories.isEmpty ? nil : Set(categories), missingCategory: missing)
+  }
+
+  mutating func appAttest(apps: [GateSettings.App]) -> GateSettings.AppAttest? {
+    let trust = trust(apps: apps)
+    checkSecretKeys(.anything, Keys.challengeKeys)
+    guard let enforcement = value(Keys.enforcement), let challengeTTL = value(Keys.challengeTTL),
+      let rotation = value(Keys.challengeKeyRotation), let counterWindow = value(Keys.counterWindow)
+    else { return nil }
+    switch enforcement {
+    case .off: warn(path(Keys.enforcement), "authentication is OFF: everyone is let through")
+    case .enforce, .monitor:
+      if enforcement == .monitor {
+        warn(path(Keys.enforcement), "monitor mode: a client that would be refused is admitted anonymously")
+      }
+      if apps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
+        warn(.root["app_attest"]["apps"], "no app is configured: registration answers 503")
+      }
+    }
+    return GateSettings.AppAttest(
+      enforcement: enforcement, apps: apps, trust: trust, challengeTTL: challengeTTL,
+      challengeKeysFile: value(Keys.challengeKeys), challengeKeyRotation: rotation, counterWindow: counterWindow)
+  }
+
+  private mutating func trust(apps: [GateSettings.App]) -> GateSettings.Trust {
+    let trust = GateSettings.Trust(
+      attestationRootFile: value(Keys.attestationRoot), receiptRootFile: value(Keys.receiptRoot))
+    let real = apps.first { $0.environments.contains(.production) }
+    for (key, file) in [(Keys.attestationRoot, trust.attestationRootFile), (Keys.receiptRoot, trust.receiptRootFile)] {
+      guard file != nil else { continue }
+      check(.certificates, key)
+      if let real {
+        refuse(
+          path(key), "a root for simulated devices beside \(real.teamID).\(real.bundleID) with environment production",
+          hint: "simulated devices are for apps with environments: [development] alone")
+      }
+    }
+    if (trust.attestationRootFile == nil) != (trust.receiptRootFile == nil) {
+      let given = trust.attestationRootFile == nil ? Keys.receiptRoot : Keys.attestationRoot
+      warn(path(given), "the other of attestation_root_file and receipt_root_file is Apple's: no device has both")
+    }
+    return trust
+  }
+}

@@ -1,0 +1,45 @@
+/// Adds to what was given what follows from elsewhere: credentials, and defaults that depend on where the gate runs.
+enum DefaultResolution {
+  /// The upstream of a gate whose configuration names no route.
+  static let standardUpstream = "ws://127.0.0.1:8080"
+
+  /// Uses files of `$CREDENTIALS_DIRECTORY` for files that are not configured.
+  static func addCredentials(to entries: inout Entries, environment: [String: String]) {
+    guard let folder = environment["CREDENTIALS_DIRECTORY"], folder.hasPrefix("/") else { return }
+    for key in SettingsTable.keys {
+      guard let credential = key.credential else { continue }
+      let path = SettingPath(pattern: key.pattern, indices: [])
+      let file = FilePath.absolute(credential, in: folder)
+      if entries.values[path] == nil, !entries.isFaulty(path), FileContent.permissions(of: file) != nil {
+        entries.take(file, for: path, key, from: .credential(file), in: folder)
+      }
+    }
+  }
+
+  /// A route from `/` to a backend on this machine, where no routes were given. An empty list stays empty.
+  static func addRoute(to entries: inout Entries) -> Warning? {
+    let routes = SettingPath.root["routes"]
+    guard entries.containers[routes] == nil, !entries.isFaulty(routes) else { return nil }
+    entries.take(
+      standardUpstream, for: routes[0]["upstream"], Keys.upstream.definition, from: .standard, in: "/")
+    return Warning(.standard, "routes", "none given: / leads to \(standardUpstream)")
+  }
+
+  /// `state.db` in the folder for state: systemd's `$STATE_DIRECTORY`, or root's, or the user's.
+  static func addStore(to entries: inout Entries, environment: [String: String], isRoot: Bool) {
+    let path = SettingPath.root["store"]["url"]
+    let standard = "sqlite://\(stateFolder(environment: environment, isRoot: isRoot))/state.db"
+    entries.standardStore = standard
+    guard entries.values[path] == nil, !entries.isFaulty(path) else { return }
+    entries.take(standard, for: path, Keys.store.definition, from: .standard, in: "/")
+  }
+
+  private static func stateFolder(environment: [String: String], isRoot: Bool) -> String {
+    func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
+    // With several folders systemd separates them by colons.
+    if let given = absolute("STATE_DIRECTORY")?.split(separator: ":").first { return String(given) }
+    if isRoot { return "/var/lib/sallyport" }
+    if let state = absolute("XDG_STATE_HOME") { return "\(state)/sallyport" }
+    return absolute("HOME").map { "\($0)/.local/state/sallyport" } ?? "/var/lib/sallyport"
+  }
+}

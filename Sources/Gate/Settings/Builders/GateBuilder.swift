@@ -1,0 +1,145 @@
+extension SettingsBuilder {
+  private static let certificateHint =
+    "name a certificate and its key (tls: { cert_file: …, key_file: … }); the gate never serves plaintext, and `sallyport dev` makes a certificate for trying things"
+
+  /// The settings, if nothing was wrong.
+  mutating func settings(warnings earlier: [Warning]) -> GateSettings? {
+    _ = value(Keys.version)
+    let listen = listen()
+    let tls = tls()
+    let apps = apps()
+    let debugMTLS = debugMTLS(apps: apps)
+    let appAttest = appAttest(apps: apps)
+    let routes = routes()
+    let session = session()
+    let store = store()
+    let limits = limits()
+    let identity = identity()
+    let admin = admin()
+    refuseSharedAddresses(listen, admin, value(Keys.metricsListen))
+    guard let listen, let tls, let appAttest, let session, let store, let limits, let identity, let log = log(),
+      let mostWaitingForStore = value(Keys.mostWaitingForStore), let pruneUnusedAfter = pruneUnusedAfter(session),
+      let unreadyDelay = value(Keys.unreadyDelay), let drainTimeout = value(Keys.drainTimeout),
+      let linger = value(Keys.linger)
+    else { return nil }
+    return GateSettings(
+      listen: listen, tls: tls, debugMTLS: debugMTLS, appAttest: appAttest, routes: routes, session: session,
+      store: store, mostWaitingForStore: mostWaitingForStore, pruneUnusedAfter: pruneUnusedAfter,
+      stateFolder: stateFolder(of: store), limits: limits, identity: identity, admin: admin,
+      metrics: value(Keys.metricsListen), log: log, unreadyDelay: unreadyDelay, drainTimeout: drainTimeout,
+      linger: linger,
+      warnings: earlier + warnings,
+      effective: effectiveValues())
+  }
+
+  private func stateFolder(of store: GateSettings.Store) -> String? {
+    guard let entry = entries.values[path(Keys.store)],
+      entry.origin == .standard || entry.text == entries.standardStore
+    else { return nil }
+    return switch store {
+    case .sqlite(let path): FilePath.folder(of: path)
+    case .postgres: nil
+    }
+  }
+
+  /// A key counts as used when a session begins: one that goes on for longer must not lose its key.
+  private mutating func pruneUnusedAfter(_ session: GateSettings.Session?) -> Duration?? {
+    guard let longest = value(Keys.pruneUnusedAfter) else { return nil }
+    if let longest, let session, session.maxAge.map({ longest <= $0 }) ?? true {
+      refuse(
+        path(Keys.pruneUnusedAfter),
+        "has to be longer than session.max_age, or a session that goes on loses its key")
+    }
+    return longest
+  }
+
+  mutating func store() -> GateSettings.Store? {
+    check(.anything, Keys.storePassword)
+    warnIfPublic(Keys.storePassword)
+    let passwordFile = value(Keys.storePassword)
+    switch value(Keys.store) {
+    case .sqlite(let path):
+      if passwordFile != nil {
+        refuse(self.path(Keys.storePassword), "says nothing beside a store that has no password: sqlite:///path")
+      }
+      return .sqlite(path: path)
+    case .postgres(let url): return .postgres(url, passwordFile: passwordFile)
+    case nil: return nil
+    }
+  }
+
+  private mutating func listen() -> GateSettings.Listen? {
+    let proxies = proxies()
+    guard let address = value(Keys.address), let port = value(Keys.port), let loops = value(Keys.loops) else {
+      return nil
+    }
+    return GateSettings.Listen(
+      address: address, port: port, loops: loops, proxies: proxies, trustedProxies: elements(Keys.trustedProxies))
+  }
+
+  private mutating func tls() -> GateSettings.TLS? {
+    let certificate = required(Keys.certificate, hint: Self.certificateHint)
+    let key = required(Keys.privateKey, hint: Self.certificateHint)
+    check(.certificates, Keys.certificate)
+    checkSecretKeys(.privateKey, Keys.privateKey)
+    let further = furtherCertificates()
+    guard let certificate, let key, let least = value(Keys.leastVersion), let reload = value(Keys.certificateReload)
+    else { return nil }
+    return GateSettings.TLS(
+      certificateFile: certificate, keyFile: key, further: further, leastVersion: least, reload: reload)
+  }
+
+  private mutating func furtherCertificates() -> [GateSettings.TLS.Further] {
+    var further: [GateSettings.TLS.Further] = []
+    for index in elementIndices(of: SettingPath.root["tls"]["certificates"]) {
+      let certificate = required(Keys.furtherCertificate, index)
+      let key = required(Keys.furtherKey, index)
+      check(.certificates, Keys.furtherCertificate, index)
+      checkSecretKeys(.privateKey, Keys.furtherKey, index)
+      if let certificate, let key { further.append(.init(certificateFile: certificate, keyFile: key)) }
+    }
+    return further
+  }
+
+  private mutating func debugMTLS(apps: [GateSettings.App]) -> GateSettings.DebugMTLS? {
+    let subjects = elements(Keys.allowedSubjects)
+    guard let file = value(Keys.clientCA) else {
+      if !subjects.isEmpty, !entries.isFaulty(path(Keys.clientCA)) {
+        refuse(path(Keys.allowedSubjects).parent, "says nothing without debug_mtls.client_ca_file")
+      }
+      return nil
+    }
+    check(.certificates, Keys.clientCA)
+    if let app = apps.first(where: { $0.environments.contains(.production) }) {
+      let text =
+        "client certificates let debug builds in beside \(app.teamID).\(app.bundleID) with environment production"
+      if value(Keys.forbidWithProduction) == true {
+        refuse(path(Keys.clientCA), "\(text), which debug_mtls.forbid_with_production rules out")
+      } else {
+        warn(path(Keys.clientCA), text)
+      }
+    }
+    return GateSettings.DebugMTLS(clientCAFile: file, allowedSubjects: subjects)
+  }
+
+  private mutating func identity() -> GateSettings.Identity? {
+    let strippedHeaders = elements(Keys.strippedHeaders)
+    guard let issuer = value(Keys.issuer), let audience = value(Keys.audience),
+      let keyLife = value(Keys.identityKeyLife), let keyOverlap = value(Keys.identityKeyOverlap)
+    else { return nil }
+    return GateSettings.Identity(
+      issuer: issuer, audience: audience, keyLife: keyLife, keyOverlap: keyOverlap, strippedHeaders: strippedHeaders)
+  }
+
+  private mutating func session() -> GateSettings.Session? {
+    guard let maxAge = value(Keys.maxAge), let idle = value(Keys.idleTimeout), let ping = value(Keys.ping),
+      let maxMessage = value(Keys.maxMessage), let closeOnRevoke = value(Keys.closeOnRevoke)
+    else { return nil }
+    if let idle, let ping, ping >= idle {
+      let given = entries.values[path(Keys.ping)] == nil ? path(Keys.idleTimeout) : path(Keys.ping)
+      refuse(given, "session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time")
+    }
+    return GateSettings.Session(
+      maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage, closeOnRevoke: closeOnRevoke)
+  }
+}

@@ -1,0 +1,40 @@
+extension GateSettings {
+  /// How often: `count` times at once, and as many again over `span`.
+  public struct Rate: Sendable, Hashable {
+    /// 1 to 10,000.
+    public var count: Int
+    /// 1 second to 1 day.
+    public var span: Duration
+  }
+
+  /// What clients may do; `nil` is no limit.
+  public struct Limits: Sendable, Hashable {
+    public struct PerAddress: Sendable, Hashable {
+      public var connections: Int?
+      public var challenges: Rate?
+      public var registrations: Rate?
+      public var upgrades: Rate?
+    }
+    public struct PerKey: Sendable, Hashable {
+      public var upgrades: Rate?
+    }
+    /// Sessions at a time, of all gates that share the store.
+    public var globalSessions: Int
+    public var perAddress: PerAddress
+    public var perKey: PerKey
+  }
+}
+
+extension SettingsBuilder {
+  func limits() -> GateSettings.Limits? {
+    guard let sessions = value(Keys.globalSessions), let connections = value(Keys.connectionsPerAddress),
+      let challenges = value(Keys.challengesPerAddress), let registrations = value(Keys.registrationsPerAddress),
+      let upgrades = value(Keys.upgradesPerAddress), let upgradesOfKey = value(Keys.upgradesPerKey)
+    else { return nil }
+    return GateSettings.Limits(
+      globalSessions: sessions,
+      perAddress: .init(
+        connections: connections, challenges: challenges, registrations: registrations, upgrades: upgrades),
+      perKey: .init(upgrades: upgradesOfKey))
+  }
+}

@@ -1,0 +1,44 @@
+extension SettingsBuilder {
+  mutating func routes() -> [GateSettings.Route] {
+    var routes: [GateSettings.Route] = []
+    let list = SettingPath.root["routes"]
+    for index in elementIndices(of: list) {
+      let upstream = upstream(index)
+      guard let routePath = value(Keys.routePath, index) else { continue }
+      if routes.contains(where: { $0.path == routePath }) {
+        refuse(path(Keys.routePath, index), "the route \(routePath) is given twice")
+      }
+      let audience = value(Keys.routeAudience, index)
+      guard let upstream, let forward = value(Keys.forward, index) else { continue }
+      if case .tcp = upstream, forward == .all {
+        refuse(path(Keys.forward, index), "ordinary requests need an upstream that speaks HTTP, which tcp:// does not")
+      }
+      if case .tcp = upstream, audience != nil {
+        refuse(path(Keys.routeAudience, index), "says nothing for tcp: its upstream gets no assertion")
+      }
+      routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward, audience: audience))
+    }
+    if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
+      warn(list, "the list is empty: every request gets 404")
+    }
+    return routes
+  }
+
+  private mutating func upstream(_ index: Int) -> GateSettings.Upstream? {
+    let address = required(Keys.upstream, index)
+    let caFile = value(Keys.upstreamCA, index)
+    let serverName = value(Keys.upstreamName, index)
+    check(.certificates, Keys.upstreamCA, index)
+    guard let address else { return nil }
+    if address.scheme != .wss, caFile != nil || serverName != nil {
+      refuse(
+        path(Keys.upstreamCA, index).parent, "says nothing for \(address.scheme.rawValue): only wss:// is verified")
+    }
+    return switch address.scheme {
+    case .ws: .webSocket(host: address.host, port: address.port)
+    case .wss: .secureWebSocket(host: address.host, port: address.port, caFile: caFile, serverName: serverName)
+    case .unix: .unix(path: address.host)
+    case .tcp: .tcp(host: address.host, port: address.port)
+    }
+  }
+}

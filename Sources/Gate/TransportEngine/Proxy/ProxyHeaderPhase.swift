@@ -1,0 +1,88 @@
+internal import Glibc
+internal import Transport
+
+/// Reads the PROXY header and identifies the client behind a proxy.
+extension EventLoop {
+  /// Peeks at the input first and takes only the header from the kernel: the bytes after it belong to TLS.
+  func proxyHeaderReadable(_ session: SessionRef) {
+    guard let exchange = session.pointee.exchange, let proxies = service?.proxies else { return }
+    let fd = session.pointee.ends.pointee.link.fd
+    let seen = recv(fd, plain.start, ProxyHeader.longest, Int32(MSG_PEEK))
+    guard seen > 0 else {
+      if seen == 0 || errno != EAGAIN && errno != EINTR { proxyHeaderEnded(session, exchange) }
+      return
+    }
+    let known = exchange.inbox.count
+    exchange.inbox.append(contentsOf: UnsafeRawBufferPointer(start: plain.start, count: seen))
+    switch ProxyHeader.parse(exchange.inbox, proxies.version) {
+    case .incomplete: take(seen, of: session)
+    case .fault(let rule): refuseConnection(session, .malformedProxyHeader, rule)
+    case .header(let header):
+      exchange.inbox = []
+      // No proper prefix of a header is a header, so its end is among the bytes just peeked at.
+      guard take(header.length - known, of: session) else { return }
+      if let source = header.source {
+        exchange.address = source
+        exchange.peer = Peer(address: source)
+      }
+      identified(session, exchange)
+    }
+  }
+
+  /// Takes `count` peeked bytes from the kernel; destroys the session and returns `false` if that fails.
+  @discardableResult
+  private func take(_ count: Int, of session: SessionRef) -> Bool {
+    if recv(session.pointee.ends.pointee.link.fd, plain.start, count, 0) == count { return true }
+    destroy(session)
+    return false
+  }
+
+  /// Handles the end of the stream. A connection that sent nothing is a health check and is not reported.
+  private func proxyHeaderEnded(_ session: SessionRef, _ exchange: Exchange) {
+    guard exchange.inbox.isEmpty else {
+      refuseConnection(session, .malformedProxyHeader, "the connection was closed inside the header")
+      return
+    }
+    destroy(session)
+  }
+
+  func prefaceExpired(_ session: SessionRef) { refuseConnection(session, .slowProxyHeader) }
+
+  private func refuseConnection(_ session: SessionRef, _ refusal: ConnectionRefusal, _ detail: String? = nil) {
+    if let address = session.pointee.exchange?.address {
+      service?.report(.connectionRefused(refusal, address: address, detail: detail))
+    }
+    destroy(session)
+  }
+
+  /// Counts the connection for the client's address, which is known now, and starts TLS or HTTP.
+  func identified(_ session: SessionRef, _ exchange: Exchange) {
+    guard let service else { return }
+    let block = AddressBlock(exchange.address)
+    session.pointee.block = block
+    if let limit = service.limits.connectionsPerAddress {
+      session.pointee.place = service.connections.enter(block, atMost: limit)
+      guard session.pointee.place != nil else {
+        refuseConnection(session, .tooManyOfAddress)
+        return
+      }
+    }
+    if session.pointee.ends.pointee.link.tls == nil {
+      startRequest(session)
+    } else {
+      session.pointee.phase = .handshake
+      schedule(session, after: service.limits.handshakeTimeout)
+    }
+  }
+
+  /// Counts the open connections that are not counted yet, after a limit was configured. None of them is closed.
+  func countConnections(in service: SessionService) {
+    guard service.limits.connectionsPerAddress != nil else { return }
+    for slot in 0..<slots.end {
+      guard let session = slots.token(in: slot).flatMap({ slots.session($0) }), session.pointee.place == nil,
+        let block = session.pointee.block
+      else { continue }
+      session.pointee.place = service.connections.enter(block, atMost: .max)
+    }
+  }
+}

@@ -1,0 +1,215 @@
+internal import AppAttest
+internal import AttestGate
+internal import Cryptography
+internal import GateService
+internal import Glibc
+internal import Logging
+internal import Preflight
+internal import Settings
+internal import Transport
+internal import TransportEngine
+
+/// What a gate remembers for as long as its process lives, whatever becomes of its settings.
+struct SharedState: Sendable {
+  let store: any GateStore
+  let identityKeys: IdentityKeys
+  let sessions = LiveSessions()
+  let metrics = GateMetrics()
+  let rates = RateLedger()
+  let gates = NodeCount()
+  let latest = ClockUpperBound()
+
+  init(_ settings: GateSettings) throws(CommandFailure) {
+    do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
+    store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
+    identityKeys = IdentityKeys(storage: store)
+  }
+}
+
+/// The parts of a gate, made from its settings and replaced when those change.
+struct GateComposition: Sendable {
+  let settings: GateSettings
+  let challenges: Challenges
+  private let memory: SharedState
+  private let assertions: AssertionRule
+  private let apps: AllowedApps
+
+  private var store: any GateStore { memory.store }
+  private var sessions: LiveSessions { memory.sessions }
+  private var metrics: GateMetrics { memory.metrics }
+
+  init(_ settings: GateSettings, memory: SharedState) throws(CommandFailure) {
+    self.settings = settings
+    self.memory = memory
+    let (store, metrics) = (memory.store, memory.metrics)
+    guard let apps = AllowedApps(settings.appAttest.apps.compactMap(AppPolicy.init)) else {
+      throw Self.impossible("app_attest.apps")
+    }
+    self.apps = apps
+    if let file = settings.appAttest.challengeKeysFile {
+      challenges = Challenges(ring: try Self.ring(in: file), life: settings.appAttest.challengeTTL)
+    } else {
+      challenges = Challenges(storage: store, life: settings.appAttest.challengeTTL)
+    }
+    guard let window = CounterWindow(settings.appAttest.counterWindow) else {
+      throw Self.impossible("app_attest.counter_window")
+    }
+    do throws(CryptographyError) {
+      assertions = try AssertionRule(
+        apps: apps, challenges: challenges, registry: store, window: window, stopwatch: metrics.stopwatch)
+    } catch {
+      throw CommandFailure(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
+    }
+  }
+
+  /// What decides about requests, under these settings.
+  func responder(logger: Logger) throws(CommandFailure) -> GateResponder {
+    GateResponder(
+      gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
+      routes: try routes(), limits: settings.session.limits, sessions: sessions,
+      limiter: RequestLimiter(settings.limits.requests, ledger: memory.rates, gates: memory.gates),
+      trustedProxies: settings.listen.forwardAuthProxies, stripHeaders: Set(settings.identity.strippedHeaders),
+      logger: logger, metrics: metrics)
+  }
+
+  /// The certificates and the rules of the public listener.
+  func tls() throws(CommandFailure) -> ServerTLS {
+    do throws(StartFault) {
+      return try ListenerFiles(of: settings).load()
+    } catch {
+      throw CommandFailure(error)
+    }
+  }
+
+  private func gate() -> Gate {
+    var rules: [any AdmissionRule] = [assertions]
+    if let mtls = settings.debugMTLS {
+      rules.append(ClientCertificateRule(allowedSubjects: Set(mtls.allowedSubjects)))
+    }
+    return Gate(rules: rules, enforcement: Gate.Enforcement(settings.appAttest.enforcement))
+  }
+
+  /// What the gate does about changes that others make to the store.
+  func changeResponse(logger: Logger) -> ChangeResponse {
+    ChangeResponse(
+      registry: store, challenges: challenges, identityKeys: memory.identityKeys, sessions: sessions,
+      closesSessions: settings.session.closeOnRevoke != nil, forget: { [assertions] in assertions.forget($0) },
+      logger: logger)
+  }
+
+  /// What signs identities, under the names of the settings.
+  private var identities: IdentityIssuer {
+    IdentityIssuer(
+      issuer: settings.identity.issuer, audience: settings.identity.audience, keys: memory.identityKeys)
+  }
+
+  /// What keeps the store clean.
+  func maintenance(logger: Logger) -> MaintenanceService {
+    MaintenanceService(
+      store: store,
+      housekeeping: StoreMaintenance(
+        store: store, challenges: challenges,
+        plan: .init(rotation: settings.appAttest.challengeKeyRotation, longestUnused: settings.pruneUnusedAfter),
+        latest: memory.latest),
+      identityKeys: IdentityKeyRotation(
+        keys: memory.identityKeys, every: settings.identity.keyLife, overlap: settings.identity.keyOverlap),
+      logger: logger)
+  }
+
+  private func registrar() throws(CommandFailure) -> Registrar {
+    let trust = settings.appAttest.trust
+    let verifier = AttestationVerifier(
+      apps: apps.environments,
+      attestationRoots: try Self.roots(in: trust.attestationRootFile, otherwise: AppleRoots.appAttestation),
+      receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
+    // One core stays for admissions, if there is another.
+    let limiter = VerificationLimiter(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
+    return Registrar(
+      apps: apps, verifier: verifier, challenges: challenges, registry: store, limiter: limiter,
+      stopwatch: metrics.stopwatch)
+  }
+
+  private func routes() throws(CommandFailure) -> RouteTable {
+    let routes = settings.routes.compactMap {
+      GateService.Route(
+        path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades,
+        audience: $0.audience)
+    }
+    guard routes.count == settings.routes.count, let table = RouteTable(routes) else {
+      throw Self.impossible("routes")
+    }
+    return table
+  }
+
+  /// The settings were checked, so this is a mistake of the program; it says where.
+  private static func impossible(_ key: String) -> CommandFailure {
+    CommandFailure(.software, error: "\(key): accepted, but of no use", hint: "please report this configuration")
+  }
+
+  private static func ring(in file: String) throws(CommandFailure) -> ChallengeKeyRing {
+    let hint = "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32"
+    let bytes: [UInt8]
+    do throws(FileFault) {
+      bytes = try FileContent.read(file)
+    } catch {
+      throw CommandFailure(
+        .configuration, error: "app_attest.challenge_keys_file: cannot read \(file): \(error.reason)", hint: hint)
+    }
+    do throws(ChallengeKeyRing.FileFault) {
+      return try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
+    } catch {
+      throw CommandFailure(.configuration, error: "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)
+    }
+  }
+
+  private static func roots(in file: String?, otherwise: Certificate) throws(CommandFailure) -> [Certificate] {
+    guard let file else { return [otherwise] }
+    guard let bytes = try? FileContent.read(file),
+      let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
+    else {
+      throw CommandFailure(
+        .configuration, error: "app_attest.trust: \(file) holds no certificate", hint: "name a PEM file")
+    }
+    return roots
+  }
+}
+
+extension Gate.Enforcement {
+  fileprivate init(_ setting: GateSettings.AppAttest.Enforcement) {
+    switch setting {
+    case .enforce: self = .enforce
+    case .monitor: self = .monitor
+    case .off: self = .off
+    }
+  }
+}
+
+extension AppPolicy {
+  fileprivate init?(_ app: GateSettings.App) {
+    guard let appID = AppID(teamID: app.teamID, bundleID: app.bundleID) else { return nil }
+    self.init(
+      appID: appID,
+      environments: Set(app.environments.compactMap { AttestEnvironment(rawValue: $0.rawValue) }),
+      categories: CategoryPolicy(
+        allowed: app.allowedCategories.map { Set($0.compactMap { ValidationCategory(name: $0.rawValue) }) },
+        whenMissing: app.missingCategory == .refuse ? .refuse : .accept))
+  }
+}
+
+extension GateSettings.Upstream {
+  var upstream: Upstream {
+    switch self {
+    case .webSocket(let host, let port): .webSocket(host: host, port: port)
+    case .secureWebSocket(let host, let port, let caFile, let serverName):
+      .secureWebSocket(host: host, port: port, tls: UpstreamTLS(caFile: caFile, serverName: serverName))
+    case .unix(let path): .unix(path: path)
+    case .tcp(let host, let port): .tcp(host: host, port: port)
+    }
+  }
+}
+
+extension GateSettings.Session {
+  var limits: SessionLimits {
+    SessionLimits(maxAge: maxAge, idleTimeout: idleTimeout, pingInterval: pingInterval, maxMessage: maxMessage)
+  }
+}

@@ -1,0 +1,66 @@
+internal import GateService
+internal import Glibc
+internal import Settings
+internal import Transport
+internal import TransportEngine
+
+extension GateServer {
+  /// The public listener, which does not accept yet.
+  static func start(
+    _ generation: Generation, _ tls: ServerTLS, _ inheritance: InheritedSockets, _ log: EngineLog
+  ) throws(CommandFailure) -> Engine {
+    let listen = generation.assembly.settings.listen
+    guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
+      throw CommandFailure(
+        .configuration, error: "listen.address: \(listen.address) is no address",
+        hint: "write an IPv4 or IPv6 address, or :: for every one")
+    }
+    do throws(Engine.StartFault) {
+      return try serve(
+        at: address, or: inheritance.takePublic(), generation.assembly.settings, tls, generation.responder, log)
+    } catch {
+      throw CommandFailure(
+        .cannotBind, error: "cannot listen at \(error)",
+        hint: error.isAddressInUse
+          ? "another process listens there: stop it, or set listen.port to another one"
+          : error.isForbidden
+            ? "ports below 1024 are root's: take the socket from systemd (sallyport.socket), or grant CAP_NET_BIND_SERVICE"
+            : "see listen.address and listen.port")
+    }
+  }
+
+  /// Serves at the sockets that were `passed` to this process, if there are any, else at `address`.
+  private static func serve(
+    at address: SocketAddress, or passed: [Int32], _ settings: GateSettings, _ tls: ServerTLS,
+    _ responder: GateResponder, _ log: EngineLog
+  ) throws(Engine.StartFault) -> Engine {
+    let loops = settings.listen.loops ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let (limits, proxies) = (settings.limits.engine, settings.listen.proxyProtocol)
+    guard passed.isEmpty else {
+      return try Engine(
+        inheriting: passed, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
+        accepts: false, report: { log.write($0) })
+    }
+    return try Engine(
+      listeningAt: address, loops: loops, tls: tls, responder: responder, limits: limits, proxies: proxies,
+      accepts: false, report: { log.write($0) })
+  }
+}
+
+/// A listener in addition to the public one, without TLS and with one loop. It does not accept yet.
+enum SideListener {
+  /// Serves at the predecessor's socket if it listens at `address`, else at a new one.
+  static func start(
+    _ listener: InheritedSockets.Listener, at address: SocketAddress, _ inheritance: InheritedSockets,
+    _ responder: AdminRouter, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void
+  ) throws(Engine.StartFault) -> Engine {
+    let passed = inheritance.take(listener, at: address)
+    guard passed.isEmpty else {
+      return try Engine(
+        inheriting: passed, ownsFile: true, loops: 1, tls: nil, responder: responder, limits: limits, accepts: false,
+        report: report)
+    }
+    return try Engine(
+      listeningAt: address, loops: 1, tls: nil, responder: responder, limits: limits, accepts: false, report: report)
+  }
+}

@@ -1,0 +1,115 @@
+internal import AttestGate
+internal import ByteCoding
+internal import GateService
+internal import Logging
+internal import Settings
+internal import Transport
+internal import TransportEngine
+
+/// Where the operators' commands ask: the admin server of a running gate, or one without a gate, over the store alone.
+/// Both are the same operations, so what a command does and says does not depend on whether a gate runs.
+struct AdminClient {
+  private let ask: (_ method: String, _ target: String) async throws(CommandFailure) -> Response
+
+  // MARK: Where
+
+  /// The gate at `admin`; `nil` if no process listens there.
+  static func gate(at admin: GateSettings.Admin?) async throws(CommandFailure) -> AdminClient? {
+    guard let admin else { return nil }
+    if case .unix(let path) = admin.address {
+      switch UnixSocketFile.state(at: path) {
+      case .absent, .abandoned: return nil
+      case .live: break
+      case .occupied: throw unavailable(admin, "something that is no socket has its name")
+      case .unknown(let reason): throw unavailable(admin, reason)
+      }
+    }
+    var headers = HeaderFields([.init(name: "Host", value: "localhost")])
+    if let file = admin.tokenFile { headers.append("Authorization", try AdminServer.token(in: file).field) }
+    guard try await connect(to: admin) != nil else { return nil }
+    return AdminClient { [headers] method, target throws(CommandFailure) in
+      // A connection for each request: while a person thinks about a question, the gate closes an idle one.
+      guard let connection = try await connect(to: admin) else { throw unavailable(admin, "the gate is gone") }
+      do throws(ClientFault) {
+        return try await connection.send(method, target, headers: headers)
+      } catch {
+        throw unavailable(admin, error.description)
+      }
+    }
+  }
+
+  private static func connect(to admin: GateSettings.Admin) async throws(CommandFailure) -> ClientConnection? {
+    do throws(ClientFault) {
+      let engine = try ClientEngine()
+      switch admin.address {
+      case .unix(let path): return try await engine.connect(socket: path)
+      case .loopback(let host, let port): return try await engine.connect(host: host, port: port, tls: nil)
+      }
+    } catch {
+      // On loopback, connection refused means the gate is not running; a Unix socket existed a moment ago.
+      if case .loopback = admin.address, case .unreachable = error { return nil }
+      throw unavailable(admin, error.description)
+    }
+  }
+
+  private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> CommandFailure {
+    CommandFailure(
+      .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be asked: \(reason)",
+      hint: "run the command as the gate's user; for keys, --store URL works on the store instead")
+  }
+
+  /// The store itself, without a gate. Running gates notice changes within 2 s.
+  static func over(_ store: any GateStore) -> AdminClient {
+    let silent = Logger(label: "sallyport") { _ in SwiftLogNoOpLogHandler() }
+    let router = AdminRouter([KeyResource(store: store, sessions: nil, logger: silent)], access: .anyone)
+    return AdminClient { method, target throws(CommandFailure) in
+      await router.response(
+        to: Request(
+          id: "command", method: method, target: target, path: String(target.prefix { $0 != "?" }),
+          headers: HeaderFields()))
+    }
+  }
+
+  // MARK: Asking
+
+  private init(_ ask: @escaping (_ method: String, _ target: String) async throws(CommandFailure) -> Response) {
+    self.ask = ask
+  }
+
+  /// The answer to a request, or what the refusal says.
+  func send<Value: Decodable>(
+    _ method: String, _ target: String, _ type: Value.Type
+  ) async throws(CommandFailure) -> Value {
+    let response = try await ask(method, target)
+    guard (200..<300).contains(response.status) else { throw Self.failure(response) }
+    guard let value = AdminJSON.value(type, in: response.body) else {
+      throw CommandFailure(
+        .software, error: "the gate answers in a form that is unknown here", hint: "use the gate's own version")
+    }
+    return value
+  }
+
+  private struct AdminErrorBody: Decodable {
+    let error: String
+    let code: String?
+    let hint: String?
+  }
+
+  private static func failure(_ response: Response) -> CommandFailure {
+    let refusal = AdminJSON.value(AdminErrorBody.self, in: response.body)
+    let status: CommandFailure.Status =
+      switch response.status {
+      case 401, 403: .refused
+      case 404: .noInput
+      case 409 where refusal?.code == "configuration_refused": .configuration
+      case 409 where refusal?.code == "upgrade_refused": .unavailable
+      case 400, 409: .usage
+      case 503: .unavailable
+      default: .software
+      }
+    let reasons = (refusal?.error ?? "the gate answers with status \(response.status)")
+      .split(whereSeparator: \.isNewline).map { "error: \(TerminalText.printable(String($0)))" }
+    let hint = "hint: \(TerminalText.printable(refusal?.hint ?? "see sallyport keys --help"))"
+    return CommandFailure(status, lines: (reasons + [hint]).joined(separator: "\n"))
+  }
+}

@@ -1,0 +1,36 @@
+public import Foundation
+internal import Locking
+
+/// Tells the open sockets of a user that there is something new to read.
+public final class NotificationHub: Sendable {
+  private struct Listeners {
+    var next = 0
+    var byUser: [UUID: [Int: @Sendable () -> Void]] = [:]
+  }
+
+  private let listeners = LockedValue(Listeners())
+
+  public init() {}
+
+  /// Calls `notify` after each change that concerns the user, until `leave` is called with the number that this gives.
+  /// `notify` must not wait.
+  public func listen(to userID: UUID, _ notify: @escaping @Sendable () -> Void) -> Int {
+    listeners.withLock { listeners in
+      listeners.next += 1
+      listeners.byUser[userID, default: [:]][listeners.next] = notify
+      return listeners.next
+    }
+  }
+
+  public func leave(_ userID: UUID, _ number: Int) {
+    listeners.withLock { listeners in
+      listeners.byUser[userID]?[number] = nil
+      if listeners.byUser[userID]?.isEmpty == true { listeners.byUser[userID] = nil }
+    }
+  }
+
+  public func notify(for userID: UUID) {
+    let all = listeners.withLock { Array(($0.byUser[userID] ?? [:]).values) }
+    for notify in all { notify() }
+  }
+}

@@ -1,0 +1,111 @@
+internal import ByteCoding
+internal import Foundation
+internal import MFAWire
+
+/// Which operation a method and a path mean, with and without the prefix `/api/v1`.
+struct RESTRouteTable: Sendable {
+  static let prefix = ["api", "v1"]
+  private let routes: [Route]
+
+  private struct Route: Sendable {
+    let operation: Operation
+    let segments: [Segment]
+  }
+
+  private enum Segment: Sendable, Hashable {
+    case literal(String)
+    case field(String)
+  }
+
+  init(_ operations: [Operation]) {
+    routes = operations.map { operation in
+      Route(
+        operation: operation,
+        segments: operation.path.split(separator: "/").map { segment in
+          segment.hasPrefix("{") ? .field(String(segment.dropFirst().dropLast())) : .literal(String(segment))
+        })
+    }
+  }
+
+  struct Match {
+    let operation: Operation
+    /// The request's values that stand in the path.
+    let fields: [(name: String, value: String)]
+  }
+
+  /// - Throws: `.unknownOperation` if no operation has the path, `.methodNotAllowed` if only others have,
+  ///   `.fieldGivenTwice` if the query has a value of the request twice, or one that the path has.
+  ///
+  /// - Parameter query: values that may be the request's as well.
+  func match(
+    _ method: String, _ path: String, query: [(name: String, value: String)] = []
+  ) throws(RequestFault) -> Match {
+    guard let segments = Self.segments(of: path) else { throw .unknownOperation }
+    let all = routes.compactMap { route in
+      Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
+    }
+    // A path that is written out stands before one with a field in its place (OpenAPI 3.1, "Path Templating Matching").
+    let least = all.map(\.fields.count).min()
+    let candidates = all.filter { $0.fields.count == least }
+    if let match = candidates.first(where: { $0.operation.method.rawValue == method }) {
+      return try match.adding(query)
+    }
+    throw candidates.isEmpty ? .unknownOperation : .methodNotAllowed(candidates.map(\.operation.method.rawValue))
+  }
+
+  /// The decoded segments behind the prefix; `nil` for a path in no normal form.
+  private static func segments(of path: String) -> [String]? {
+    guard path.hasPrefix("/") else { return nil }
+    var segments: [String] = []
+    for part in path.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+      guard !part.isEmpty, let text = part.removingPercentEncoding, !text.isEmpty, text != ".", text != ".." else {
+        return nil
+      }
+      segments.append(text)
+    }
+    return segments.starts(with: prefix) ? Array(segments.dropFirst(prefix.count)) : segments
+  }
+
+  private static func fields(of pattern: [Segment], in segments: [String]) -> [(name: String, value: String)]? {
+    guard pattern.count == segments.count else { return nil }
+    var fields: [(name: String, value: String)] = []
+    for (expected, found) in zip(pattern, segments) {
+      switch expected {
+      case .literal(let text): if text != found { return nil }
+      case .field(let name): fields.append((name, found))
+      }
+    }
+    return fields
+  }
+}
+
+extension RESTRouteTable.Match {
+  /// With those of `query` that the request has a field for.
+  fileprivate func adding(_ query: [(name: String, value: String)]) throws(RequestFault) -> RESTRouteTable.Match {
+    guard case .object(let properties) = operation.requestSchema else { return self }
+    var all = fields
+    for item in query where properties.contains(where: { $0.name == item.name }) {
+      if all.contains(where: { $0.name == item.name }) { throw .fieldGivenTwice(item.name) }
+      all.append(item)
+    }
+    return RESTRouteTable.Match(operation: operation, fields: all)
+  }
+
+  /// The path's values as the JSON that the operation reads.
+  var document: [UInt8] {
+    let members = fields.map { field in
+      JSONText.quote(field.name) + ":" + (isInteger(field.name) ? integer(field.value) : JSONText.quote(field.value))
+    }
+    return Array(("{" + members.joined(separator: ",") + "}").utf8)
+  }
+
+  private func isInteger(_ name: String) -> Bool {
+    guard case .object(let properties) = operation.requestSchema,
+      case .integer = properties.first(where: { $0.name == name })?.schema
+    else { return false }
+    return true
+  }
+
+  /// What is no integer stays a text, which the operation then refuses for its type.
+  private func integer(_ text: String) -> String { Int64(text).map(String.init) ?? JSONText.quote(text) }
+}

@@ -1,0 +1,178 @@
+import AppAttest
+import ByteCoding
+import GateFixtures
+import Locking
+import SQLiteStore
+import StoreConformance
+import Testing
+
+@testable import AttestGate
+
+@Suite("A gate keeps its store")
+struct StoreMaintenanceTests {
+  private let clock = ManualClock()
+  private let folder: TemporaryFolder
+  private let store: SQLiteStore
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = SQLiteStore(path: folder.file("state.db"))
+  }
+
+  private func challenges() async throws -> Challenges {
+    let challenges = Challenges(storage: store, clock: clock.wallClock)
+    try await challenges.prepare()
+    return challenges
+  }
+
+  private func housekeeping(_ challenges: Challenges, _ plan: StoreMaintenance.Plan) -> StoreMaintenance {
+    StoreMaintenance(store: store, challenges: challenges, plan: plan, clock: clock.wallClock)
+  }
+
+  @Test("The key that issues nonces is replaced at its age, not before, and is dropped when its nonces are dead")
+  func rotation() async throws {
+    let challenges = try await challenges()
+    let keeper = housekeeping(challenges, .init(rotation: .seconds(3600)))
+    clock.advance(by: .seconds(3599))
+    #expect(try await keeper.run()?.ring == nil)
+    clock.advance(by: .seconds(1))
+    let old = try #require(challenges.issue(at: clock.now)?.nonce)
+    #expect(try await keeper.run()?.ring == .rotated)
+    #expect(try await keeper.run()?.ring == nil)
+    #expect(challenges.issue(at: clock.now)?.nonce.keyNumber != old.keyNumber)
+    // Good for its whole life, and gone behind the last nonce that another gate may have issued with it.
+    clock.advance(by: challenges.life)
+    _ = try await keeper.run()
+    try challenges.check(old, at: clock.now)
+    clock.advance(by: Challenges.standardOverlap + challenges.skew * 2 + .seconds(1))
+    #expect(try await keeper.run()?.ring == .pruned(1))
+    #expect(throws: NonceFault.unknownKey(old.keyNumber)) { try challenges.check(old, at: clock.now) }
+  }
+
+  @Test("Of many gates one replaces the key, and the nonces of each are good at the others")
+  func rotationByMany() async throws {
+    var gates: [Challenges] = []
+    for _ in 0..<5 { gates.append(try await challenges()) }
+    clock.advance(by: .seconds(3600))
+    let keepers = gates.map { housekeeping($0, .init(rotation: .seconds(3600))) }
+    let changes = try await StoreInvariant.tally(5) { try await keepers[$0].run()?.ring }
+    #expect(changes == [.rotated: 1, nil: 4])
+    let nonces = try gates.map { try #require($0.issue(at: clock.now)?.nonce) }
+    for gate in gates {
+      try await gate.refresh()
+      for nonce in nonces { try gate.check(nonce, at: clock.now) }
+    }
+  }
+
+  @Test("Without a period the key stays, however old")
+  func rotationOff() async throws {
+    let keeper = housekeeping(try await challenges(), .init())
+    clock.advance(by: .seconds(1_000_000))
+    #expect(try await keeper.run() == StoreMaintenance.Report())
+  }
+
+  @Test("A key that has been unused for too long is removed, one that was used is not; without a limit all stay")
+  func unusedKeys() async throws {
+    let keys = (0..<450).map { _ in Specimen.key() }
+    for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
+    clock.advance(by: .seconds(86_400 * 30))
+    #expect(
+      try await store.admit(
+        Specimen.use(of: keys[7], 1, over: Specimen.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
+    clock.advance(by: .seconds(1))
+    let challenges = try await challenges()
+    #expect(try await housekeeping(challenges, .init()).run()?.removedKeys == 0)
+    let report = try await housekeeping(challenges, .init(longestUnused: .seconds(86_400 * 30))).run()
+    #expect(report?.removedKeys == 449)
+    #expect(try await store.entries(after: nil, limit: 500).map(\.record.key) == [keys[7]])
+  }
+
+  @Test("A clock that is set ahead removes no key, also once a device has come under it")
+  func clockAhead() async throws {
+    let uptime = LockedValue(ContinuousClock.now)
+    let latest = ClockUpperBound { uptime.withLock { $0 } }
+    func reloaded() async throws -> StoreMaintenance {
+      StoreMaintenance(
+        store: store, challenges: try await challenges(), plan: .init(longestUnused: .seconds(86_400 * 30)),
+        clock: clock.wallClock, latest: latest)
+    }
+    var keeper = try await reloaded()
+    // Nobody has come yet.
+    #expect(try await keeper.run()?.removedKeys == 0)
+    let keys = [Specimen.key(), Specimen.key()]
+    for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
+    #expect(try await keeper.run()?.removedKeys == 0)
+    clock.advance(by: .seconds(86_400 * 365))
+    #expect(try await keeper.run()?.removedKeys == 0)
+    #expect(
+      try await store.admit(
+        Specimen.use(of: keys[0], 1, over: Specimen.nonce(issuedAt: clock.now), at: clock.now)) == .admitted)
+    #expect(try await keeper.run()?.removedKeys == 0)
+    keeper = try await reloaded()
+    #expect(try await keeper.run()?.removedKeys == 0)
+    // Time that has really gone by counts, and a day of doubt is on the devices' side or on the gate's.
+    uptime.withLock { $0 += .seconds(86_400 * 29) }
+    #expect(try await keeper.run()?.removedKeys == 0)
+    uptime.withLock { $0 += .seconds(1) }
+    #expect(try await keeper.run()?.removedKeys == 1)
+  }
+
+  @Test("A gate that starts late removes less, not more")
+  func startsLate() async throws {
+    let key = Specimen.key()
+    _ = try await store.register(Specimen.registration(of: key, at: clock.now))
+    clock.advance(by: .seconds(86_400 * 40))
+    let report = try await housekeeping(challenges(), .init(longestUnused: .seconds(86_400 * 30))).run()
+    #expect(report?.removedKeys == 0)
+    #expect(try await store.count() == 1)
+  }
+}
+
+@Suite("Gates share a limit")
+struct LiveGatesTests {
+  private let start = ContinuousClock.now
+
+  private func after(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
+
+  @Test("A limit is divided and rounded up", arguments: [(1, 100), (2, 50), (3, 34), (7, 15), (100, 1), (101, 1)])
+  func share(_ gates: Int, _ share: Int) {
+    var live = LiveGates()
+    live.see(gates, at: start)
+    #expect(live.share(of: 100) == share)
+    #expect(live.share(of: 0) == 0)
+  }
+
+  @Test("A gate more counts at once; a gate less when it has been missing for the patience")
+  func hysteresis() {
+    var live = LiveGates(patience: .seconds(30))
+    live.see(3, at: after(0))
+    #expect(live.count == 3)
+    live.see(2, at: after(5))
+    live.see(2, at: after(34))
+    #expect(live.count == 3)
+    live.see(2, at: after(35))
+    #expect(live.count == 2)
+    live.see(3, at: after(36))
+    #expect(live.count == 3)
+  }
+
+  @Test("One that comes back in time was never gone, and of several lower numbers the greatest counts")
+  func flapping() {
+    var live = LiveGates(patience: .seconds(30))
+    live.see(4, at: after(0))
+    live.see(3, at: after(10))
+    live.see(4, at: after(20))
+    live.see(3, at: after(30))
+    live.see(3, at: after(59))
+    #expect(live.count == 4)
+    live.see(1, at: after(60))
+    #expect(live.count == 3)
+  }
+
+  @Test("There is always one")
+  func atLeastOne() {
+    var live = LiveGates(patience: .zero)
+    live.see(0, at: start)
+    #expect(live.count == 1 && live.share(of: 10) == 10)
+  }
+}

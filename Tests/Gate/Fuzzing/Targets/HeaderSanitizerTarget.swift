@@ -1,0 +1,68 @@
+import Transport
+
+@testable import GateService
+@testable import TransportEngine
+
+extension FuzzTarget {
+  static let headerHygiene = FuzzTarget(
+    name: "header-hygiene", longest: 2048, words: HTTPWords.all + HeaderSanitizerInvariants.words,
+    seeds: { HeaderSanitizerInvariants.seeds.map { Array($0.utf8) } }, accepts: HeaderSanitizerInvariants.check)
+}
+
+/// Of a head that was taken, no upstream sees a word that only the gate may say.
+enum HeaderSanitizerInvariants {
+  static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
+    guard case .head(let head, _) = RequestHeadLaws.parse(input) else { return false }
+    let cleaned = hygiene.cleaned(head.headers)
+    for field in cleaned.fields {
+      try require(head.headers.fields.contains(field), "what is left was there", field.name)
+      try require(!isReserved(field.name), "no client says what the gate says", field.name)
+    }
+    let named = Set(head.connectionOptions).subtracting(["host", "sec-websocket-key", "sec-websocket-version"])
+    try require(!cleaned.fields.contains { named.contains($0.name.lowercased()) }, "what Connection names goes")
+    try require(hygiene.cleaned(cleaned) == cleaned, "clean is clean")
+    let answer = HeaderSanitizer.cleaned(fromUpstream: head.headers)
+    try require(!answer.fields.contains { isGates($0.name) }, "no upstream says what the gate says")
+    if head.headers.only("Origin") == .repeated { try require(CrossSiteRule.isForeign(in: head.headers), "one origin") }
+    _ = (CrossSiteRule.isForeign(in: head.headers), Accept.namesJSON(in: head.headers))
+    return true
+  }
+
+  private static let hygiene = HeaderSanitizer(stripHeaders: ["X-Own"])
+
+  /// As servers that turn names into variables see them: without case, dash and underscore alike.
+  private static func isReserved(_ name: String) -> Bool {
+    let name = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
+    return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+  }
+
+  private static func isGates(_ name: String) -> Bool {
+    let name = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
+    return name.hasPrefix("x-attest-")
+  }
+
+  // As the documents list them, apart from the code's own list.
+  private static let prefixes = [
+    "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded", "x-original-", "x-rewrite-",
+    "x-remote-", "remote-", "x-auth-", "x-authenticated-", "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-",
+    "x-amzn-oidc-", "x-goog-authenticated-", "x-goog-iap-", "x-ms-client-principal", "x-ms-token-", "cf-access-",
+    "tailscale-",
+  ]
+  private static let names: Set = [
+    "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent", "x-own", "connection",
+    "proxy", "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "transfer-encoding", "content-length", "upgrade", "te",
+  ]
+
+  static let words =
+    prefixes + ["X_Attest-", "X-Attest_", "Origin", "https://a", "Accept", "application/json;q=0", "X-Real-IP"]
+
+  static let seeds = [
+    "GET / HTTP/1.1\r\nHost: a\r\nX-Attest-App: me\r\nX_ATTEST_APP: me\r\nX-Forwarded-For: 1\r\nCookie: a\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nOrigin: https://a\r\nAccept: text/html, application/json;q=0.5\r\nX-Own: 1\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, X-Custom, Host\r\nX-Custom: 1\r\nUpgrade: websocket\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nX-Attest_App: me\r\nx-attest-app: me\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: [::1]:1\r\nOrigin: https://[::1]\r\nRemote-User: root\r\nremote_user: root\r\n\r\n",
+  ]
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Glibc
+import GracefulUpgrade
+import Systemd
+import TestSupport
+import Testing
+
+@Suite("A process that is to take another one's place", .serialized, .timeLimit(.minutes(2)))
+struct UpgradeChildTests {
+  /// Runs `script` as the successor, which writes to `folder/said`, and gives the verdict and what it wrote.
+  private func start(
+    _ script: String, passing sockets: [(name: String, descriptor: Int32)] = [],
+    environment: [String: String] = ["PATH": "/usr/bin:/bin"], within limit: Duration = .seconds(20)
+  ) async throws -> (verdict: UpgradeChild.Verdict, said: [String], id: pid_t) {
+    try await Places.withTemporaryFolder { folder in
+      let program = ExecutableLocator(
+        path: try Places.tool("bash"), arguments: ["bash", "-c", script, "bash", folder + "/said"])
+      let successor = try UpgradeChild.start(program, passing: sockets, environment: environment)
+      let verdict = await successor.verdict(within: limit)
+      if case .ready = verdict { successor.end() }
+      let said = (try? String(contentsOfFile: folder + "/said", encoding: .utf8)) ?? ""
+      return (verdict, said.split(separator: "\n").map(String.init), successor.id)
+    }
+  }
+
+  @Test(
+    "gets the sockets as systemd passes them, with their names and its own process id, and nothing else that is open")
+  func sockets() async throws {
+    let pipe = Pipe()
+    let stray = open("/dev/null", O_RDONLY)
+    defer { close(stray) }
+    let descriptor = pipe.fileHandleForWriting.fileDescriptor
+    let script = """
+      { echo "$LISTEN_FDS $LISTEN_FDNAMES"; [ "$LISTEN_PID" = "$$" ] && echo own; echo "$WATCHDOG_PID $KEPT"
+      for fd in /proc/$$/fd/*; do n=${fd##*/}; [ "$n" -lt 255 ] && [ -e "/proc/$$/fd/$n" ] && echo "fd $n"; done; } > "$1"
+      echo through >&4; echo ready >&5
+      """
+    let (verdict, said, _) = try await start(
+      script, passing: [("public", stray), ("admin", descriptor)],
+      environment: [
+        "PATH": "/usr/bin:/bin", "LISTEN_PID": "1", "LISTEN_FDS": "7", "LISTEN_FDNAMES": "x", "WATCHDOG_PID": "1",
+        "KEPT": "kept",
+      ])
+    #expect(verdict == .ready)
+    #expect(said.first == "3 public:admin:\(UpgradeParent.descriptorName)")
+    #expect(said.dropFirst().prefix(2) == ["own", " kept"])
+    // The streams, what was passed, and the file that bash writes to by way of 1.
+    let numbers = Set(said.dropFirst(3))
+    #expect(numbers.isSuperset(of: (0...5).map { "fd \($0)" }) && numbers.count <= 7, "\(said)")
+    close(descriptor)
+    #expect(String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self) == "through\n")
+  }
+
+  @Test("has every signal as a program has it that a shell starts, whatever this process ignores")
+  func signals() async throws {
+    let before = signal(SIGUSR2, SIG_IGN)
+    defer { signal(SIGUSR2, before) }
+    // Of a child of bash, which hands on what it was given itself.
+    let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status > \"$1\"; echo ready >&3"
+    let (verdict, said, _) = try await start(script)
+    #expect(verdict == .ready)
+    // Bits for 1 to 31; 32 and 33 are the C library's own.
+    let sets = said.compactMap { UInt64($0.split(separator: "\t").last ?? "", radix: 16) }
+    #expect(sets.map { $0 & 0x7FFF_FFFF } == [0, 0], "\(said)")
+  }
+
+  @Test(
+    "is gone if it does not come up, and why is known",
+    arguments: [
+      ("printf 'error: a\\nhint: b\\n' >&3; exit 78", "error: a\nhint: b\n"), ("exit 78", "it ended with status 78"),
+      ("kill -9 $$", "signal 9 ended it"), ("echo rea >&3", "rea\n"), ("exec 3>&-; exit 3", "it ended with status 3"),
+      ("exec sleep 60", "it did not say in time that it serves"),
+    ])
+  func failures(_ script: String, _ reason: String) async throws {
+    let (verdict, _, id) = try await start(script, within: script.contains("sleep") ? .milliseconds(300) : .seconds(20))
+    #expect(verdict == .failed(reason))
+    #expect(kill(id, 0) == -1 && errno == ESRCH)
+  }
+
+  @Test(
+    "is told of at once if it cannot be started at all",
+    arguments: [("/nowhere/sallyport", "No such file or directory"), ("/etc/passwd", "Permission denied")])
+  func notStarted(_ path: String, _ reason: String) {
+    let fault = #expect(throws: UpgradeChild.StartFault.self) {
+      _ = try UpgradeChild.start(ExecutableLocator(path: path, arguments: ["x"]), passing: [], environment: [:])
+    }
+    #expect(fault?.description == "\(path) cannot be started: \(reason)")
+  }
+}
+
+@Suite("The process before", .timeLimit(.minutes(1)))
+struct UpgradeParentTests {
+  private func told(_ tell: (UpgradeParent) -> Void) -> String {
+    let pipe = Pipe()
+    let predecessor = UpgradeParent(descriptor: dup(pipe.fileHandleForWriting.fileDescriptor))
+    try? pipe.fileHandleForWriting.close()
+    tell(predecessor)
+    return String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+  }
+
+  @Test("hears one thing: what was told first")
+  func first() {
+    #expect(told { $0.tellReady() } == "ready\n")
+    #expect(
+      told {
+        $0.tell(failure: "error: x")
+        $0.tellReady()
+      } == "error: x")
+  }
+}
+
+@Suite("The program that is started again", .timeLimit(.minutes(1)))
+struct ExecutableLocatorTests {
+  private static var executable: String {
+    (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+  }
+
+  @Test("is found where it was started from: by path, by search, and by itself if its name leads elsewhere")
+  func place() throws {
+    let executable = Self.executable
+    let name = (executable as NSString).lastPathComponent
+    let folder = (executable as NSString).deletingLastPathComponent
+    #expect(
+      ExecutableLocator(arguments: [executable, "a"], searchPath: nil)
+        == ExecutableLocator(path: executable, arguments: [executable, "a"]))
+    #expect(ExecutableLocator(arguments: [name], searchPath: "/nowhere:\(folder)").path == "\(folder)/\(name)")
+    for other in ["/bin/sh", "sh", "", "./nothing"] {
+      #expect(ExecutableLocator(arguments: [other], searchPath: "/bin").path == executable)
+    }
+  }
+
+  @Test("is the link that leads to it, so that the link can be switched over")
+  func link() async throws {
+    try await Places.withTemporaryFolder { folder in
+      let link = folder + "/current"
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: Self.executable)
+      #expect(ExecutableLocator(arguments: [link], searchPath: nil).path == link)
+    }
+  }
+}

@@ -1,0 +1,239 @@
+import Foundation
+import TestSupport
+import Testing
+
+private func run(
+  _ tool: String, _ arguments: String..., environment: [String: String?] = [:]
+) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+  try await ChildProcess.run(tool, arguments, environment: environment, within: .seconds(120))
+}
+
+/// Every command of a program, as the words behind its name; the program itself is the empty list.
+private func commands(of program: String) async throws -> [[String]] {
+  struct Dump: Decodable {
+    struct Command: Decodable {
+      let commandName: String
+      var subcommands: [Command]?
+
+      func paths(below parents: [String]) -> [[String]] {
+        [parents]
+          + (subcommands ?? []).filter { $0.commandName != "help" }.flatMap {
+            $0.paths(below: parents + [$0.commandName])
+          }
+      }
+    }
+    let command: Command
+  }
+  let (_, output, _) = try await run(Places.product(program), "--experimental-dump-help")
+  return try JSONDecoder().decode(Dump.self, from: Data(output.joined(separator: "\n").utf8)).command.paths(below: [])
+}
+
+@Suite("The programs", .timeLimit(.minutes(3)))
+struct ProgramTests {
+  @Test("Every command has a version and a help with an example, without colours", arguments: ["sallyport", "attest"])
+  func help(_ program: String) async throws {
+    let commands = try await commands(of: program)
+    #expect(commands.count > 5)
+    for words in commands {
+      let name = ([program] + words).joined(separator: " ")
+      let version = try await ChildProcess.run(Places.product(program), words + ["--version"])
+      #expect(version.exit == .code(0) && version.output.count == 1, "\(name): \(version)")
+      let help = try await ChildProcess.run(Places.product(program), words + ["--help"], environment: ["TERM": "xterm"])
+      #expect(help.exit == .code(0), "\(name)")
+      #expect(help.output.contains { $0.contains("Example") }, "\(name) shows no example")
+      #expect(!help.output.joined().contains("\u{1B}"), "\(name)")
+    }
+  }
+
+  @Test("Mistakes are told without colours, on a terminal or not, with NO_COLOR or without")
+  func mistakes() async throws {
+    for environment in [[:], ["NO_COLOR": "1"], ["TERM": "xterm-256color"]] as [[String: String?]] {
+      // script(1) gives the program a terminal.
+      let program = try Places.product("sallyport")
+      for (tool, arguments) in [
+        (program, ["check", "--colour"]),
+        (try Places.tool("script"), ["-qec", "\(program) check --colour", "/dev/null"]),
+      ] {
+        let (exit, output, errors) = try await ChildProcess.run(tool, arguments, environment: environment)
+        let said = (output + errors).joined(separator: "\n")
+        #expect(exit == .code(64) && said.contains("error: ") && said.contains("hint: "), "\(said)")
+        #expect(!said.contains("\u{1B}"))
+      }
+    }
+  }
+}
+
+@Suite("What is shipped beside the programs", .timeLimit(.minutes(3)))
+struct PackagingTests {
+  /// Calls `body` with a folder into which scripts/manuals has written.
+  private func withManuals<R>(_ body: (String) async throws -> R) async throws -> R {
+    try await Places.withTemporaryFolder { folder in
+      let (exit, _, errors) = try await run(
+        Places.tool("python3"), ProjectFile.root + "/scripts/manuals", folder, "--build", Places.products)
+      try #require(exit == .code(0), "\(errors)")
+      return try await body(folder)
+    }
+  }
+
+  @Test("Manual pages are made for each program and command, and groff finds nothing wrong with them")
+  func manuals() async throws {
+    try await withManuals { folder in
+      let pages = try FileManager.default.contentsOfDirectory(atPath: folder + "/man/man1").sorted()
+      for program in ["sallyport", "attest"] {
+        let commands = try await commands(of: program).filter { $0.count < 2 }
+        for words in commands { #expect(pages.contains(([program] + words).joined(separator: "-") + ".1")) }
+      }
+      for page in pages {
+        let path = folder + "/man/man1/" + page
+        let (exit, _, errors) = try await run(Places.tool("groff"), "-man", "-ww", "-z", "-Tutf8", path)
+        #expect(exit == .code(0) && errors.isEmpty, "\(page): \(errors)")
+      }
+      let (_, text, _) = try await run(
+        Places.tool("groff"), "-man", "-Tascii", "-P-c", "-P-b", "-P-u", folder + "/man/man1/sallyport-check.1")
+      for words in ["--effective", "sallyport check -c /etc/sallyport/sallyport.yaml", "the configuration is at fault"]
+      {
+        #expect(text.contains { $0.contains(words) }, "\(text)")
+      }
+    }
+  }
+
+  @Test("The shell completes commands and options")
+  func completions() async throws {
+    try await withManuals { folder in
+      let program = """
+        set -e
+        source "$1"
+        COMP_WORDS=(sallyport che); COMP_CWORD=1; COMP_LINE="sallyport che"; COMP_POINT=13; COMP_TYPE=9
+        _sallyport sallyport che sallyport 2>/dev/null || true
+        printf '%s\\n' "${COMPREPLY[@]}"
+        """
+      let (_, output, errors) = try await run(
+        Places.tool("bash"), "-c", program, "bash", folder + "/bash/sallyport.bash")
+      #expect(output.contains("check"), "\(output) \(errors)")
+      for shell in ["zsh", "fish"] {
+        guard let path = try? Places.tool(shell) else { continue }
+        for file in try FileManager.default.contentsOfDirectory(atPath: folder + "/" + shell) {
+          let (exit, _, errors) = try await run(path, "-n", folder + "/" + shell + "/" + file)
+          #expect(exit == .code(0), "\(file): \(errors)")
+        }
+      }
+    }
+  }
+
+  static let analyzer = try? Places.tool("systemd-analyze")
+
+  @Test(
+    "The unit of systemd is hardened: an exposure of 2.0 at most",
+    .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
+  func exposure() async throws {
+    let unit = ProjectFile.root + "/config/systemd/sallyport.service"
+    let (exit, output, errors) = try await run(
+      #require(Self.analyzer), "security", "--offline=true", "--threshold=20", "--no-pager", unit)
+    #expect(exit == .code(0), "\(output.suffix(1)) \(errors)")
+    #expect(output.last?.contains("Overall exposure level for sallyport.service") == true)
+    // A unit without any of it does not pass, so the measure measures.
+    try await Places.withTemporaryFolder { folder in
+      let bare = folder + "/bare.service"
+      try "[Service]\nExecStart=/bin/true\n".write(toFile: bare, atomically: true, encoding: .utf8)
+      let (exit, _, _) = try await run(
+        #require(Self.analyzer), "security", "--offline=true", "--threshold=20", "--no-pager", bare)
+      #expect(exit != .code(0))
+    }
+  }
+
+  @Test(
+    "systemd understands every line of the units, and finds the manual where the article installs it",
+    .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
+  func syntax() async throws {
+    try await Places.withTemporaryFolder { folder in
+      for name in try FileManager.default.contentsOfDirectory(atPath: ProjectFile.root + "/config/systemd") {
+        let unit = try String(contentsOfFile: ProjectFile.root + "/config/systemd/" + name, encoding: .utf8)
+        // The program is installed by the time that this is read by systemd.
+        try unit.replacingOccurrences(of: "/usr/bin/sallyport", with: "/bin/true")
+          .write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
+      }
+      func verify() async throws -> (exit: ChildProcess.Exit, complaints: [String]) {
+        let (exit, output, errors) = try await run(
+          #require(Self.analyzer), "verify", folder + "/sallyport.service",
+          environment: ["SYSTEMD_UNIT_PATH": folder + ":", "MANPATH": folder + "/man"])
+        return (exit, (output + errors).filter { $0.contains("sallyport") })
+      }
+      let bare = try await verify()
+      #expect(bare.exit != .code(0) && bare.complaints.joined().contains("man sallyport(1)"), "\(bare)")
+      try await installManuals(in: folder)
+      let verdict = try await verify()
+      #expect(verdict.exit == .code(0) && verdict.complaints.isEmpty, "\(verdict)")
+    }
+  }
+
+  /// Runs the article's line that installs the manual pages, with `folder` in the place of /usr/share.
+  private func installManuals(in folder: String) async throws {
+    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Service.md")
+    let line = try #require(article.split(separator: "\n").first { $0.hasPrefix("scripts/manuals ") })
+    let command = line.replacing("/usr/share", with: folder).replacing(".build/release", with: Places.products)
+      .replacing(".build/manuals", with: folder + "/manuals")
+    let (exit, _, errors) = try await ChildProcess.run(
+      Places.tool("bash"), ["-e", "-c", String(command)], in: ProjectFile.root, within: .seconds(120))
+    try #require(exit == .code(0), "\(errors)")
+  }
+}
+
+@Suite("The articles' commands", .timeLimit(.minutes(3)))
+struct ArticleTests {
+  /// The lines of the first fenced block behind `heading` that begins with `start`.
+  private func block(startingWith start: String, in article: String) throws -> String {
+    let text = try ProjectFile.text(article)
+    let opening = try #require(text.range(of: "```sh\n" + start), "no block begins with \(start)")
+    let rest = text[opening.lowerBound...].dropFirst("```sh\n".count)
+    return String(rest[..<(try #require(rest.range(of: "```"))).lowerBound])
+  }
+
+  /// Runs `script` in `folder` as a person would, up to the first command that fails.
+  private func shell(
+    _ script: String, in folder: String
+  ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
+    try await ChildProcess.run(
+      Places.tool("bash"), ["-e", "-c", "PATH=\(Places.products):$PATH\n\(script)"],
+      environment: ["SALLYPORT_TLS__CERT_FILE": "cert.pem", "SALLYPORT_TLS__KEY_FILE": "key.pem"], in: folder)
+  }
+
+  @Test("that make certificates for debug builds work as they stand")
+  func clientCertificates() async throws {
+    let script = try block(
+      startingWith: "sallyport ca init", in: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md")
+    try await Places.withTemporaryFolder { folder in
+      let (exit, output, errors) = try await shell(script, in: folder)
+      #expect(exit == .code(0), "\(errors)")
+      #expect(output.last == "config/client-ca/client.p12")
+      let (opened, _, complaints) = try await run(
+        Places.tool("openssl"), "pkcs12", "-in", folder + "/config/client-ca/client.p12", "-noout", "-passin", "pass:")
+      #expect(opened == .code(0), "\(complaints)")
+    }
+  }
+
+  @Test("that check a configuration work as they stand")
+  func check() async throws {
+    let lines = try block(
+      startingWith: "sallyport check", in: "Sources/Gate/GateService/GateService.docc/Operating.md"
+    ).split(separator: "\n").map(String.init)
+    try await Places.withTemporaryFolder { folder in
+      let (made, _, errors) = try await run(
+        Places.tool("openssl"), "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-x509",
+        "-keyout",
+        folder + "/key.pem", "-out", folder + "/cert.pem", "-subj", "/CN=localhost")
+      try #require(made == .code(0), "\(errors)")
+      try """
+      store: { url: "sqlite://\(folder)/state.db" }
+      listen: { address: 127.0.0.1, port: 0 }
+      routes: [{ upstream: "ws://127.0.0.1:1" }]
+      """.write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
+      #expect(lines.count == 4)
+      for line in lines {
+        let (exit, output, errors) = try await shell(line, in: folder)
+        // Nobody listens at port 1, which is what the probes are for.
+        #expect(exit == .code(line.contains("--offline") ? 0 : 1), "\(line): \(errors)")
+        #expect(!output.isEmpty, "\(line)")
+      }
+    }
+  }
+}

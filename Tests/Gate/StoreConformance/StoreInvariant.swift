@@ -1,0 +1,22 @@
+public import AttestGate
+
+/// One promise of the gate's storage, tried on a real store.
+///
+/// Every store passes all of them: `@Test(arguments: StoreInvariant.all) func law(_ law: StoreInvariant) { try await
+/// law.check(store) }`
+public struct StoreInvariant: Sendable, CustomStringConvertible {
+  public typealias Store = any GateStore
+
+  public let description: String
+  /// Tries the law on a store that is empty.
+  public let check: @Sendable (Store) async throws -> Void
+
+  init(_ description: String, _ check: @escaping @Sendable (Store) async throws -> Void) {
+    self.description = description
+    self.check = check
+  }
+
+  public static let all =
+    registrations + admissions + counters + races + nonces + challengeKeys + identityKeys + catalog + copies + changes
+    + roster + everythingAtOnce
+}

@@ -1,0 +1,127 @@
+import Glibc
+
+/// A TCP socket that does what a test says and nothing else. Every wait ends after a few seconds with an error.
+final class ScriptedSocket: @unchecked Sendable {
+  // Used by one test at a time; the descriptor never changes.
+  let fd: Int32
+
+  struct Failure: Error, CustomStringConvertible { let description: String }
+
+  init(fd: Int32) {
+    self.fd = fd
+    var limit = timeval(tv_sec: 10, tv_usec: 0)
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  convenience init(connectingTo port: UInt16) throws {
+    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = ScriptedSocket.loopback(port)
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(fd, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard result == 0 else { throw Failure(description: "connect: \(errno)") }
+    self.init(fd: fd)
+  }
+
+  deinit { close(fd) }
+
+  static func loopback(_ port: UInt16) -> sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return address
+  }
+
+  func send(_ bytes: [UInt8]) throws {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let sent = rest.withUnsafeBytes { Glibc.send(fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      guard sent > 0 else { throw Failure(description: "send: \(errno)") }
+      rest = rest.dropFirst(sent)
+    }
+  }
+
+  func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+  /// Exactly `count` bytes.
+  func read(_ count: Int) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    while bytes.count < count {
+      let more = try readSome(count - bytes.count)
+      guard !more.isEmpty else { throw Failure(description: "ended after \(bytes.count) of \(count) bytes") }
+      bytes += more
+    }
+    return bytes
+  }
+
+  /// At least one byte; none at the end.
+  func readSome(_ most: Int = 65536) throws -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: most)
+    let count = recv(fd, &buffer, most, 0)
+    guard count >= 0 else { throw Failure(description: "recv: \(errno)") }
+    return Array(buffer[..<count])
+  }
+
+  func readToEnd() throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    while true {
+      let more = try readSome()
+      if more.isEmpty { return bytes }
+      bytes += more
+    }
+  }
+
+  /// Through the empty line behind a head.
+  func readHead() throws -> String {
+    var bytes: [UInt8] = []
+    while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) { bytes += try read(1) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  func sendEnd() { shutdown(fd, Int32(SHUT_WR)) }
+
+  /// Ends the connection with a reset.
+  func reset() {
+    var option = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    var nowhere = sockaddr()
+    nowhere.sa_family = sa_family_t(AF_UNSPEC)
+    // Dissolving the association sends the reset at once; closing is left to `deinit`.
+    connect(fd, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
+  }
+}
+
+/// A backend that a test plays by hand.
+final class RawListener: Sendable {
+  let fd: Int32
+  let port: UInt16
+
+  init() throws {
+    let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    self.fd = fd
+    var address = ScriptedSocket.loopback(0)
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        let bound = bind(fd, address, length) == 0 && listen(fd, 64) == 0
+        return bound && getsockname(fd, address, &length) == 0
+      }
+    }
+    guard result else { throw ScriptedSocket.Failure(description: "listen: \(errno)") }
+    port = UInt16(bigEndian: address.sin_port)
+    var limit = timeval(tv_sec: 10, tv_usec: 0)
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+  }
+
+  deinit { close(fd) }
+
+  func accept() throws -> ScriptedSocket {
+    let accepted = Glibc.accept(fd, nil, nil)
+    guard accepted >= 0 else { throw ScriptedSocket.Failure(description: "accept: \(errno)") }
+    return ScriptedSocket(fd: accepted)
+  }
+}

@@ -1,0 +1,200 @@
+import MFADomain
+import MFAFixtures
+import Testing
+
+@Suite("Codes by e-mail")
+struct EmailCodeTests {
+  /// A phone with an authenticator and a confirmed address, signed in up to the second factor.
+  private func pending(_ backend: TestBackend, _ phone: TestPhone) async throws -> (String, TestAuthenticator) {
+    let (token, authenticator) = try await backend.setUp(phone)
+    let email: JSONValue = "user@example.com"
+    _ = try await backend.post("/auth/mfa/email", ["email": email], as: phone.app, token: token)
+    let code = backend.outbox.lastCode ?? ""
+    let answer = try await backend.post(
+      "/auth/mfa/email/verify", ["email": email, "code": .string(code)], as: phone.app, token: token)
+    #expect(answer.status == 200)
+    return (try await backend.pendingToken(phone), authenticator)
+  }
+
+  private func resend(_ backend: TestBackend, _ phone: TestPhone, _ token: String) async throws -> Answer {
+    try await backend.post("/auth/mfa/resend-email-otp", [:], as: phone.app, token: token)
+  }
+
+  @Test("B-074 a code that came by e-mail is taken for the second factor, once")
+  func verify() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await pending(backend, phone)
+      #expect(try await resend(backend, phone, token).status == 200)
+      #expect(backend.outbox.messages.last?.destination == .email(try EmailAddress("user@example.com")))
+      let code = backend.outbox.lastCode ?? ""
+      #expect(try await backend.verifyLogin(code, phone, token: token).status == 200)
+      #expect(try await backend.verifyLogin(code, phone, token: token).status == 401)
+    }
+  }
+
+  @Test("B-052 a code can be sent again after 60 s, and not before", arguments: [(59, 429, 1), (60, 200, nil)])
+  func cooldown(_ seconds: Int, _ status: Int, _ retryAfter: Int?) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, token)
+      backend.clock.advance(by: .seconds(seconds))
+      let answer = try await resend(backend, phone, token)
+      #expect(answer.status == status)
+      #expect(answer["retryAfter"]?.int == retryAfter)
+      #expect(answer.headers["retry-after"] == retryAfter.map(String.init))
+    }
+  }
+
+  @Test("B-074 who takes the authenticator away takes the address away: it is no factor of the next one's")
+  func disabled() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (pending, authenticator) = try await pending(backend, phone)
+      let full = try await backend.verifyLogin(authenticator.backupCodes[0], phone, token: pending)["token"]?.text ?? ""
+      let code: JSONValue = ["code": .string(authenticator.backupCodes[1])]
+      #expect(try await backend.post("/auth/mfa/disable", code, as: phone.app, token: full).status == 200)
+      let next = try await backend.offerAuthenticator(phone, token: full)
+      backend.clock.advance(by: .seconds(30))
+      _ = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(next.code())], as: phone.app, token: full)
+      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: full)["methods"]?.count == 2)
+    }
+  }
+
+  @Test("B-074 an address is added by a session with its second factor alone, and the user is told")
+  func addingAddress() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      // It was full before there was a second factor, and is still.
+      let early = try await backend.token(phone)
+      let later = try await backend.signIn(phone)["token"]?.text ?? ""
+      let authenticator = try await backend.offerAuthenticator(phone, token: later)
+      _ = try await backend.post(
+        "/auth/mfa/verify-enrollment", ["code": .string(authenticator.code())], as: phone.app, token: later)
+      let address: JSONValue = ["email": "user@example.com"]
+      let refused = try await backend.post("/auth/mfa/email", address, as: phone.app, token: early)
+      #expect(refused.status == 403 && refused["code"] == "mfa_required")
+      #expect(backend.outbox.messages.isEmpty)
+      #expect(try await backend.post("/auth/mfa/email", address, as: phone.app, token: later).status == 200)
+      let given: JSONValue = ["email": "user@example.com", "code": .string(backend.outbox.lastCode ?? "")]
+      #expect(try await backend.post("/auth/mfa/email/verify", given, as: phone.app, token: early).status == 403)
+      #expect(try await backend.post("/auth/mfa/email/verify", given, as: phone.app, token: later).status == 200)
+      let notices = try await backend.get("/auth/notices", as: phone.app, token: later)["notices"]
+      #expect(notices?[2]?["kind"] == "emailConfirmed")
+      let entries = try await backend.context.store.read {
+        try $0.auditEntries(before: .max, account: "testuser", atMost: 100)
+      }
+      #expect(entries.contains { $0.event == AuditEvent.emailConfirmed.rawValue })
+    }
+  }
+
+  @Test("X-030 an address that is written in other letters is the same for all counts")
+  func writtenOtherwise() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      for (email, status) in [("user@example.com", 200), ("User@Example.com", 429), ("other@example.com", 429)] {
+        let answer = try await backend.post(
+          "/auth/mfa/email", ["email": .string(email)], as: phone.app, token: token)
+        #expect(answer.status == status, "\(email)")
+      }
+    }
+  }
+
+  @Test("X-030 codes to any number of addresses and guesses at them count against the account")
+  func manyAddresses() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      func offer(_ number: Int) async throws -> Answer {
+        try await backend.post(
+          "/auth/mfa/email", ["email": .string("user\(number)@example.com")], as: phone.app, token: token)
+      }
+      #expect(try await offer(1).status == 200)
+      let soon = try await offer(2)
+      #expect(soon.status == 429 && soon["retryAfter"] == 60)
+      for number in 2...5 {
+        backend.clock.advance(by: .seconds(60))
+        #expect(try await offer(number).status == 200)
+      }
+      let refused = try await offer(6)
+      // The first of the five went out 240 s ago.
+      #expect(refused.status == 429 && refused["retryAfter"] == 3360, "\(refused.status)")
+      #expect(backend.outbox.messages.count == 5)
+      var statuses: [Int] = []
+      for number in 1...6 {
+        let body: JSONValue = ["email": .string("user\(number)@example.com"), "code": "000000"]
+        statuses.append(try await backend.post("/auth/mfa/email/verify", body, as: phone.app, token: token).status)
+      }
+      #expect(statuses == [401, 401, 401, 401, 401, 429])
+    }
+  }
+
+  @Test("B-041 an expired code gets 410 in the seed's words")
+  func expired() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, token)
+      let code = backend.outbox.lastCode ?? ""
+      backend.clock.advance(by: .seconds(300))
+      let answer = try await backend.verifyLogin(code, phone, token: token)
+      #expect(answer.status == 410)
+      #expect(answer["error"] == "Code has expired. Please generate a new one.")
+    }
+  }
+
+  @Test("B-027 a user without an address is told so, and nothing is sent")
+  func noAddress() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      _ = try await backend.setUp(phone)
+      let token = try await backend.pendingToken(phone)
+      let answer = try await resend(backend, phone, token)
+      #expect(answer.status == 409 && answer["code"] == "no_email_address")
+      #expect(backend.outbox.messages.isEmpty)
+    }
+  }
+
+  @Test("B-074 an address counts only once its code has come back")
+  func unconfirmed() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, _) = try await backend.setUp(phone)
+      _ = try await backend.post("/auth/mfa/email", ["email": "a@example.com"], as: phone.app, token: token)
+      let code = backend.outbox.lastCode ?? ""
+      let other = try await backend.post(
+        "/auth/mfa/email/verify", ["email": "b@example.com", "code": .string(code)], as: phone.app, token: token)
+      #expect(other.status == 401)
+      #expect(try await backend.get("/auth/mfa/status", as: phone.app, token: token)["methods"]?.count == 2)
+    }
+  }
+
+  @Test(
+    "A-172 an address that is none gets 400",
+    arguments: [
+      "", "x", "@example.com", "a@", "a@b@c", "a b@example.com", "a@example.com\r\nBcc: b@example.com",
+      "a@localhost", "a@[127.0.0.1]", "a@-b..c", "a@127.0.0.1", "a@b-.example", ".a@example.com", "a..b@example.com",
+    ])
+  func badAddress(_ address: String) async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let token = try await backend.token(phone)
+      let answer = try await backend.post("/auth/mfa/email", ["email": .string(address)], as: phone.app, token: token)
+      #expect(answer.status == 400)
+    }
+  }
+
+  @Test("B-021 a code of digits is tried as authenticator's and as e-mail's, and counts as one guess")
+  func oneGuess() async throws {
+    try await TestBackend.with { backend in
+      let phone = TestPhone()
+      let (token, authenticator) = try await pending(backend, phone)
+      _ = try await resend(backend, phone, token)
+      for _ in 1...4 { #expect(try await backend.verifyLogin("000000", phone, token: token).status == 401) }
+      #expect(try await backend.verifyLogin(authenticator.code(), phone, token: token).status == 200)
+    }
+  }
+}
