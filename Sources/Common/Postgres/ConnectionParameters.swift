@@ -70,7 +70,7 @@ public struct ConnectionParameters: Sendable, Hashable {
     var message: UnsafeMutablePointer<CChar>?
     guard let options = PQconninfoParse(url, &message) else {
       defer { PQfreemem(message) }
-      throw Malformed(reason: discreet(message.map { String(cString: $0) } ?? "out of memory", known: []))
+      throw Malformed(reason: discreet(message.map { String(cString: $0) } ?? "out of memory"))
     }
     defer { PQconninfoFree(options) }
     var values: [String: String] = [:]
@@ -83,22 +83,12 @@ public struct ConnectionParameters: Sendable, Hashable {
     return values
   }
 
-  /// A message of libpq's about these parameters, without what it quotes of a secret.
-  func discreet(_ message: String) -> String {
-    Self.discreet(message, known: ["host", "hostaddr", "user", "dbname"].compactMap { values[$0] })
-  }
-
-  /// `message` on one line. A quoted part is replaced by `…` unless it is one of `known`: libpq quotes the place of a
-  /// fault, which may be a part of a password that was taken for something else.
-  private static func discreet(_ message: String, known: [String]) -> String {
-    let parts = message.split(separator: "\"", omittingEmptySubsequences: false).map(String.init)
-    let quotes = parts.indices.filter { !$0.isMultiple(of: 2) }.map { parts[$0] }
-    let lines = { (text: String) in text.split(whereSeparator: \.isNewline).joined(separator: "; ") }
-    guard let first = parts.first, let last = parts.last, !quotes.allSatisfy(known.contains) else {
-      return lines(message)
-    }
-    // A secret may hold a quotation mark itself, so nothing between the first and the last one is kept.
-    return lines(first + "…" + last)
+  /// A message of libpq's on one line, without what stands between its first and its last quotation mark: libpq quotes
+  /// the place of the fault, which may be a part of a password that itself holds a quotation mark.
+  private static func discreet(_ message: String) -> String {
+    let parts = message.split(separator: "\"", omittingEmptySubsequences: false)
+    let text = parts.count > 1 ? "\(parts[0])…\(parts[parts.count - 1])" : message
+    return text.split(whereSeparator: \.isNewline).joined(separator: "; ")
   }
 
   private static func place(_ values: [String: String]) -> String {

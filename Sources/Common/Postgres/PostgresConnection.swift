@@ -25,9 +25,7 @@ package final class PostgresConnection {
     }
     guard let connection else { throw .connectionLost(reason: "out of memory") }
     handle = connection
-    guard withPointer(PQstatus) == CONNECTION_OK else {
-      throw .connectionLost(reason: parameters.discreet(lastMessage))
-    }
+    guard withPointer(PQstatus) == CONNECTION_OK else { throw .connectionLost(reason: lastMessage) }
     _ = withPointer { PQsetNoticeReceiver($0, ServerNotices.receive, Unmanaged.passUnretained(notices).toOpaque()) }
     guard withPointer({ PQsetnonblocking($0, 1) == 0 && PQenterPipelineMode($0) == 1 }) else {
       throw .connectionLost(reason: lastMessage)

@@ -152,7 +152,7 @@ struct CheckCommandTests {
         let all = (output + errors).joined(separator: "\n")
         #expect(status == 78 || status == 64, "\(command): \(all)")
         for part in ["hunter", "2word"] { #expect(!all.contains(part), "\(command): \(all)") }
-        #expect(all.contains("not encoded") || all.contains("keyword string"), "\(command): \(all)")
+        #expect(all.contains("not percent-encoded") || all.contains("keyword string"), "\(command): \(all)")
       }
     }
   }

@@ -30,7 +30,7 @@ struct LinkTests {
           FileManager.default.fileExists(atPath: folder.appending(path: String(path)).path), "\(document): \(target)")
       }
     }
-    #expect(count > 40)
+    #expect(count > 30)
   }
 
   @Test("name articles of their own catalog")

@@ -104,7 +104,7 @@ struct CheckTests {
     ("DELETE FROM nonce_watermark", "which nonces were forgotten"),
     ("DELETE FROM change_position", "number the changes"),
     ("INSERT INTO changes (position) VALUES (99999)", "beyond the newest"),
-    ("UPDATE nonce_watermark SET issued_at = 9000000000000", "nobody needs any more"),
+    ("UPDATE nonce_watermark SET issued_at = 9000000000000", "no longer needed"),
   ]
 
   @Test(

@@ -34,7 +34,7 @@ struct StoreArticleTests {
   /// The words of each command in the block below the heading, without its comment.
   private static func commands() throws -> [[String]] {
     let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Operating.md").split(separator: "\n")
-    return lines.drop { $0 != "### The store" }.dropFirst(2).prefix { $0 != "```" }
+    return lines.drop { $0 != "## The store" }.dropFirst(2).prefix { $0 != "```" }
       .map { $0.prefix { $0 != "#" }.split(separator: " ").map(String.init) }
   }
 }

@@ -194,11 +194,11 @@ struct CommandTests {
     StartFault(
       testDescription: "a database with another scheme of encoding",
       arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
-      status: 78, error: "error: database: it has an @, / or ? in user or password that is not encoded"),
+      status: 78, error: "error: database: the user or the password contains an @, / or ? that is not percent-encoded"),
     StartFault(
       testDescription: "a port that is none",
       arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
-      status: 69, error: "error: the database: invalid"),
+      status: 78, error: "error: database: a port is not a number from 1 to 65535"),
     StartFault(
       testDescription: "no database server",
       arguments: ["--database", "postgres://u:secret@127.0.0.1:1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,

@@ -246,8 +246,8 @@ struct SettingsTests {
   func plainKeys(_ place: String, _ isTaken: Bool) throws {
     let yaml = "database: ephemeral\ngate: { jwks: \"\(place)\", issuer: i, audience: a }\n"
     let fault =
-      "mfa.yaml:2:15: gate.jwks: is https, a file, or http from loopback alone: whoever can change keys on their way says"
-      + " who is who"
+      "mfa.yaml:2:15: gate.jwks: is https, a file, or http from loopback alone: an attacker who can change the keys on"
+      + " their way controls every identity"
     #expect(try faults(yaml) == (isTaken ? [] : [fault]))
   }
 
@@ -299,8 +299,8 @@ struct SettingsTests {
   func noRecoveryWait(_ text: String) throws {
     #expect(
       try faults(Self.least + "policy: { recovery_wait: \(text) }\n") == [
-        "mfa.yaml:3:26: policy.recovery_wait: is a time from 1h to 30d, or off: without a wait nobody could stop who found"
-          + " the codes"
+        "mfa.yaml:3:26: policy.recovery_wait: is a time from 1h to 30d, or off: without a wait a thief of the"
+          + " codes could not be stopped"
       ])
   }
 
