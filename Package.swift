@@ -138,13 +138,19 @@ let package = Package(
     target(
       .device, "AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
+    target(
+      .gate, "GateRuntime",
+      [
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateService", "GracefulUpgrade", "JSONLog", "Locking",
+        "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus", "SQLiteStore", "Settings", "Systemd",
+        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
+      ]),
     executable(
       .gate, "sallyport",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateService",
-        "JSONLog", "KeyTransfer", "Locking", "Postgres", "PostgresStore", "Preflight", "ProcessSignals", "Prometheus",
-        "SQLiteStore", "Settings", "SimulatedDevice", "GracefulUpgrade", "Systemd", "Transport", "TransportEngine",
-        .product(name: "Logging", package: "swift-log"),
+        "AppAttest", "AttestGate", "ByteCoding", "CEarlySignals", "ClientAuthority", "Cryptography", "GateRuntime",
+        "GateService", "KeyTransfer", "Locking", "Preflight", "ProcessSignals", "Settings", "SimulatedDevice",
+        "Transport", "TransportEngine", .product(name: "Logging", package: "swift-log"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     executable(.device, "attest", ["AttestTool", "ProcessSignals", "TransportEngine"]),
@@ -236,6 +242,12 @@ let package = Package(
         "Locking",
         "PostgresServers", "SQLiteStore", "SimulatedDevice", "TestSupport", "Transport", "TransportEngine", "attest",
         "sallyport", .product(name: "Logging", package: "swift-log"),
+      ]),
+    tests(
+      .gate, "GateRuntimeTests",
+      [
+        "ByteCoding", "GateRuntime", "GracefulUpgrade", "Settings", "SimulatedDevice", "Systemd", "TestSupport",
+        "Transport", "TransportEngine",
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
     tests(

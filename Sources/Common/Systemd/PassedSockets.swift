@@ -13,6 +13,11 @@ public enum PassedSockets {
     public let descriptor: Int32
     /// `FileDescriptorName=` of a socket unit; `unknown` without one, as with sd_listen_fds_with_names(3).
     public let name: String
+
+    public init(descriptor: Int32, name: String) {
+      self.descriptor = descriptor
+      self.name = name
+    }
   }
 
   /// Returns the descriptors, which the caller takes over; empty if there are none, or if they are for another

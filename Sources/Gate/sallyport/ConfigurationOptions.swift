@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import GateRuntime
 internal import Settings
 
 /// Where a command takes its configuration from.
@@ -10,14 +11,14 @@ struct ConfigurationOptions: ParsableArguments {
   var settings: [String] = []
 
   /// - Parameter others: settings of further flags.
-  func loader(with others: [FlagSetting] = []) throws(CommandFailure) -> SettingsLoader {
+  func loader(with others: [FlagSetting] = []) throws(SallyportError) -> SettingsLoader {
     var flags = others
     for setting in settings {
       let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
         // A value that is not set apart from its key may be a secret.
         let key = setting.prefix { $0.isLetter || $0.isNumber || "._[]-".contains($0) }
-        throw CommandFailure(
+        throw SallyportError(
           .configuration, error: "--set \(key)\(key.endIndex == setting.endIndex ? "" : "…"): no value",
           hint: "write --set KEY=VALUE, as --set listen.port=6201")
       }

@@ -3,6 +3,7 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import Cryptography
 internal import FoundationEssentials
+internal import GateRuntime
 internal import Glibc
 internal import Preflight
 internal import Settings
@@ -49,13 +50,13 @@ struct DevCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let folder = AuthorityFolder(path: Self.absolute(try chosenFolder()))
       let authority = try authority(in: folder)
       let server = try await open(folder, appID: authority.appID)
-      let settings = await server.generation.assembly.settings
+      let settings = await server.settings
       await server.serve {
-        announce(authority, in: folder, url: "wss://localhost:\(server.engine.address.port)/")
+        announce(authority, in: folder, url: "wss://localhost:\(server.port)/")
         Task { await warnOfUpstream(settings) }
       }
     } catch {
@@ -63,9 +64,9 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
-  private func authority(in folder: AuthorityFolder) throws(CommandFailure) -> TestAuthority {
+  private func authority(in folder: AuthorityFolder) throws(SallyportError) -> TestAuthority {
     if let appID, AppID(appID) == nil {
-      throw CommandFailure(
+      throw SallyportError(
         .usage, error: "--app-id: \(appID) is not TEAMID.bundle.id, with ten of A-Z and 0-9 before the first dot",
         hint: "write AAABBBCCC1.com.example.app")
     }
@@ -75,14 +76,14 @@ struct DevCommand: AsyncParsableCommand {
     } catch {
       // A folder of something else: nothing in it is to be removed.
       if case .absent(let path) = error {
-        throw CommandFailure(
+        throw SallyportError(
           .cannotCreate, error: "\(path) is not empty, and no folder of sallyport dev: no authority is in it",
           hint: "name a folder that is empty, or not there yet, with --folder")
       }
-      throw CommandFailure(.cannotCreate, error: error.description, hint: error.hint)
+      throw SallyportError(.cannotCreate, error: error.description, hint: error.hint)
     }
     if let appID, appID != authority.appID {
-      throw CommandFailure(
+      throw SallyportError(
         .usage, error: "--app-id: the devices of \(folder.path) run \(authority.appID)",
         hint: "name another folder with --folder")
     }
@@ -91,12 +92,12 @@ struct DevCommand: AsyncParsableCommand {
 
   /// A gate with the configuration that this command writes; where it does not come up, the file is as it was, since
   /// another gate may run with it.
-  private func open(_ folder: AuthorityFolder, appID: String) async throws(CommandFailure) -> GateServer {
+  private func open(_ folder: AuthorityFolder, appID: String) async throws(SallyportError) -> GateServer {
     try checkFlags(in: folder)
     let path = folder.path + "/sallyport.yaml"
     let before = try? Data(contentsOf: URL(filePath: path))
     try writeConfiguration(to: path, in: folder, appID: appID)
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       // Variables and a .env of a gate of one's own say nothing here.
       return try await GateServer.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
     } catch {
@@ -129,7 +130,7 @@ struct DevCommand: AsyncParsableCommand {
   }
 
   /// Tells what is wrong with the flags as such: the file that is made of them is nothing that the user wrote.
-  private func checkFlags(in folder: AuthorityFolder) throws(CommandFailure) {
+  private func checkFlags(in folder: AuthorityFolder) throws(SallyportError) {
     let made = [
       FlagSetting(flag: "--folder", key: "tls.cert_file", text: folder.serverCertificatePath),
       FlagSetting(flag: "--folder", key: "tls.key_file", text: folder.serverKeyPath),
@@ -139,14 +140,14 @@ struct DevCommand: AsyncParsableCommand {
     do throws(ConfigurationFaults) {
       _ = try loader.load()
     } catch {
-      throw CommandFailure(.configuration, lines: error.description)
+      throw SallyportError(.configuration, lines: error.description)
     }
   }
 
   /// The same with the flags in the place of the keys that they become.
-  private func namingFlags(in failure: CommandFailure) -> CommandFailure {
+  private func namingFlags(in failure: SallyportError) -> SallyportError {
     let lines = givenFlags.reduce(failure.lines) { $0.replacing($1.key, with: $1.flag) }
-    return CommandFailure(failure.status, lines: lines)
+    return SallyportError(failure.status, lines: lines)
   }
 
   /// What a developer needs to go on with.
@@ -174,12 +175,12 @@ struct DevCommand: AsyncParsableCommand {
 
   /// The named folder, or one in the user's data folder (XDG Base Directory). Never a shared folder: keys are kept
   /// there.
-  private func chosenFolder() throws(CommandFailure) -> String {
+  private func chosenFolder() throws(SallyportError) -> String {
     if let folder { return folder }
     let environment = ProcessInfo.processInfo.environment
     func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
     guard let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map({ $0 + "/.local/share" }) else {
-      throw CommandFailure(
+      throw SallyportError(
         .noInput, error: "there is no folder for the authority: neither HOME nor XDG_DATA_HOME names one",
         hint: "name one with --folder")
     }
@@ -193,7 +194,7 @@ struct DevCommand: AsyncParsableCommand {
   /// The configuration that a gate of one's own would begin with, as a file to look at and to keep.
   private func writeConfiguration(
     to path: String, in folder: AuthorityFolder, appID: String
-  ) throws(CommandFailure) {
+  ) throws(SallyportError) {
     let parts = appID.split(separator: ".", maxSplits: 1)
     var text = """
       # Made by sallyport dev, and made again by each start.
@@ -214,7 +215,7 @@ struct DevCommand: AsyncParsableCommand {
     do {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
     } catch {
-      throw CommandFailure(
+      throw SallyportError(
         .cannotCreate, error: "\(path): cannot be written", hint: "choose another folder with --folder")
     }
   }

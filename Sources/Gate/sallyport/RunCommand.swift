@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import GateRuntime
 internal import Settings
 
 /// Serves until it is told to stop.
@@ -21,21 +22,12 @@ struct RunCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let form = json ? [FlagSetting(flag: "--json", key: "log.format", text: "json")] : []
       let server = try await GateServer.open(try options.loader(with: form))
       await server.serve()
     } catch {
       throw error.told()
-    }
-  }
-
-  static func load(_ loader: SettingsLoader) throws(CommandFailure) -> GateSettings {
-    do throws(ConfigurationFaults) {
-      return try loader.load()
-    } catch {
-      let hint = loader.file == nil ? "\nhint: no configuration file was named: -c FILE does" : ""
-      throw CommandFailure(.configuration, lines: error.description + hint)
     }
   }
 }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import GateRuntime
 internal import ProcessSignals
 internal import TransportEngine
 
@@ -45,8 +46,4 @@ struct Sallyport: AsyncParsableCommand {
     Console.error("error: \(message(for: error))\nhint: \(help)")
     exit(withError: ExitCode.validationFailure)
   }
-}
-
-enum Version {
-  static let text = "0.1.0"
 }

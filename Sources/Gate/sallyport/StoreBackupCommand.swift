@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import GateRuntime
 internal import ProcessSignals
 internal import SQLiteStore
 internal import Settings
@@ -25,11 +26,11 @@ struct StoreBackupCommand: AsyncParsableCommand {
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let store = try target.resolve().store.makeWhole()
       let schema = try StoreCall.on(store) { () throws(StoreError) in try store.schema() }
       guard schema.isCurrent else {
-        throw CommandFailure(
+        throw SallyportError(
           .noInput,
           error: "\(store.place): \(schema.version == 0 ? "there is no store" : "its tables are of an older version")",
           hint: "back it up with the sallyport that runs on it, or migrate it first: sallyport store migrate")
@@ -46,24 +47,24 @@ struct StoreBackupCommand: AsyncParsableCommand {
 
 /// Work on a backup and a store, whose faults a command tells.
 enum BackupCall {
-  static func run<Value>(_ file: String, _ place: String, _ body: () throws -> Value) throws(CommandFailure) -> Value {
+  static func run<Value>(_ file: String, _ place: String, _ body: () throws -> Value) throws(SallyportError) -> Value {
     do {
       return try body()
     } catch let fault as BackupFile.Fault {
-      throw CommandFailure(fault, of: file)
+      throw SallyportError(fault, of: file)
     } catch let error as StoreError {
-      throw CommandFailure(error, of: place)
+      throw SallyportError(error, of: place)
     } catch is StoreInUse {
-      throw CommandFailure(
+      throw SallyportError(
         .unavailable, error: "\(place): another process uses it, a gate or a command",
         hint: "stop every gate on this store, then try again; nothing was changed")
     } catch {
-      throw CommandFailure(.software, error: "\(error)", hint: "please report this")
+      throw SallyportError(.software, error: "\(error)", hint: "please report this")
     }
   }
 }
 
-extension CommandFailure {
+extension SallyportError {
   /// A fault of the backup at `file`.
   init(_ fault: BackupFile.Fault, of file: String) {
     switch fault {

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import AttestGate
+internal import GateRuntime
 internal import Settings
 
 struct StoreCheckCommand: AsyncParsableCommand {
@@ -19,7 +20,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
 
   func run() async throws {
     let findings: [StoreFinding]
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let choice = try target.resolve().store
       let whole = try choice.makeWhole()
       findings = try await Self.findings(choice, whole)
@@ -28,20 +29,20 @@ struct StoreCheckCommand: AsyncParsableCommand {
       throw error.told()
     }
     if findings.contains(where: { $0.weight == .problem }) {
-      throw ExitCode(CommandFailure.Status.problemsFound.rawValue)
+      throw ExitCode(SallyportError.Status.problemsFound.rawValue)
     }
   }
 
   private static func findings(
     _ choice: GateSettings.Store, _ whole: any StoreArchive
-  ) async throws(CommandFailure) -> [StoreFinding] {
+  ) async throws(SallyportError) -> [StoreFinding] {
     let store = try choice.makeStore(mostWaiting: 64, isPatient: true)
     do throws(StoreError) {
       let schema = try whole.schema()
       guard !schema.isCurrent else { return try await Self.findings(in: store) }
       if schema.version > 0 { return [Self.outdated(schema)] }
     } catch {
-      guard case .corrupt(let reason) = error else { throw CommandFailure(error, of: whole.place) }
+      guard case .corrupt(let reason) = error else { throw SallyportError(error, of: whole.place) }
       return [Self.damaged(reason)]
     }
     throw .noStore(at: whole.place)

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import GateRuntime
 internal import Settings
 
 struct StoreMigrateCommand: AsyncParsableCommand {
@@ -18,7 +19,7 @@ struct StoreMigrateCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let store = try target.resolve().store.makeWhole()
       let change = try StoreCall.on(store) { () throws(StoreError) in try store.migrate() }
       let steps = change.steps.map { "  \($0)" }
@@ -42,7 +43,7 @@ struct StoreMigrateCommand: AsyncParsableCommand {
 enum StoreCall {
   static func on<Value>(
     _ store: any StoreArchive, _ body: () throws(StoreError) -> Value
-  ) throws(CommandFailure) -> Value {
-    do throws(StoreError) { return try body() } catch { throw CommandFailure(error, of: store.place) }
+  ) throws(SallyportError) -> Value {
+    do throws(StoreError) { return try body() } catch { throw SallyportError(error, of: store.place) }
   }
 }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import GateRuntime
 internal import Glibc
 internal import ProcessSignals
 internal import SQLiteStore
@@ -29,7 +30,7 @@ struct StoreRestoreCommand: AsyncParsableCommand {
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let places = try target.resolve()
       try refuseItself(places.store)
       let store = try places.store.makeWhole()
@@ -48,13 +49,13 @@ struct StoreRestoreCommand: AsyncParsableCommand {
   }
 
   /// A backup that is restored onto itself would be one no more, and what was put aside for it would be lost.
-  private func refuseItself(_ store: GateSettings.Store) throws(CommandFailure) {
+  private func refuseItself(_ store: GateSettings.Store) throws(SallyportError) {
     guard case .sqlite(let path) = store else { return }
     var (one, other) = (stat(), stat())
     guard stat(path, &one) == 0, stat(file, &other) == 0, one.st_dev == other.st_dev, one.st_ino == other.st_ino else {
       return
     }
-    throw CommandFailure(
+    throw SallyportError(
       .usage, error: "\(file): it is the store itself, and no backup of it",
       hint: "name a file that `sallyport store backup` made; nothing was changed")
   }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import GateRuntime
 internal import Settings
 
 struct StoreRotateCommand: AsyncParsableCommand {
@@ -22,11 +23,11 @@ struct StoreRotateCommand: AsyncParsableCommand {
   @OptionGroup var target: StoreTarget
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let places = try target.resolve()
       let choice = places.store
       if let file = places.challengeKeysFile {
-        throw CommandFailure(
+        throw SallyportError(
           .configuration, error: "nonces are made with the keys in \(file), not with the store's",
           hint: "put a new key on the first line of that file, on every gate, and restart them")
       }
@@ -38,7 +39,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
       do throws(StoreError) {
         try await rotate(store, life: places.challengeTTL ?? .seconds(600))
       } catch {
-        throw CommandFailure(error, of: store.place)
+        throw SallyportError(error, of: store.place)
       }
       await store.close()
       target.say(

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
 internal import FoundationEssentials
+internal import GateRuntime
 internal import Settings
 
 /// The store that a command is about, and how it answers.
@@ -25,12 +26,12 @@ struct StoreTarget: ParsableArguments {
   ///
   /// Faults elsewhere in the configuration are not its matter: a backup is wanted most when something is wrong, and who
   /// makes it may not read the gate's keys.
-  func resolve() throws(CommandFailure) -> StorePlaces {
+  func resolve() throws(SallyportError) -> StorePlaces {
     if let url { return StorePlaces(store: try .named(url)) }
     do throws(ConfigurationFaults) {
       return try SettingsLoader(file: config).loadStorePlaces()
     } catch {
-      throw CommandFailure(.configuration, lines: error.description)
+      throw SallyportError(.configuration, lines: error.description)
     }
   }
 
@@ -50,7 +51,7 @@ extension JSONValue {
   }
 }
 
-extension CommandFailure {
+extension SallyportError {
   static func noStore(at place: String) -> Self {
     Self(
       .noInput, error: "\(place): there is no store",

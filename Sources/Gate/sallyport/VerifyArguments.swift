@@ -2,6 +2,7 @@ internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
 internal import Cryptography
+internal import GateRuntime
 
 /// When and under which roots certificates are judged.
 struct VerifyTrust: ParsableArguments {
@@ -17,7 +18,7 @@ struct VerifyTrust: ParsableArguments {
   var rootFiles: [String] = []
 
   /// The roots that were named, or else `standard`.
-  func roots(insteadOf standard: Certificate) throws(CommandFailure) -> [Certificate] {
+  func roots(insteadOf standard: Certificate) throws(SallyportError) -> [Certificate] {
     if rootFiles.isEmpty { return [standard] }
     var roots: [Certificate] = []
     for path in rootFiles {
@@ -25,7 +26,7 @@ struct VerifyTrust: ParsableArguments {
       do throws(CryptographyError) {
         roots += try Certificate.certificates(pem: pem)
       } catch {
-        throw CommandFailure(
+        throw SallyportError(
           .usage, error: "--root \(path): \(error)", hint: "a root is a certificate in PEM: -----BEGIN CERTIFICATE-----"
         )
       }

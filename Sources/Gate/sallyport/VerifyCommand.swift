@@ -2,6 +2,7 @@ internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
 internal import Cryptography
+internal import GateRuntime
 
 /// Explains, rule by rule, what holds and what does not: the gate's own verification, for people.
 struct VerifyCommand: ParsableCommand {
@@ -46,7 +47,7 @@ struct VerifyAttestationCommand: ParsableCommand {
 
   func run() throws {
     let instant = trust.at ?? .now()
-    try input.report(on: "attestation", at: instant) { bytes, app throws(CommandFailure) in
+    try input.report(on: "attestation", at: instant) { bytes, app throws(SallyportError) in
       let verifier = AttestationVerifier(
         apps: [app: Set(AttestEnvironment.allCases)],
         attestationRoots: try trust.roots(insteadOf: AppleRoots.appAttestation),
@@ -100,7 +101,7 @@ struct VerifyReceiptCommand: ParsableCommand {
 
   func run() throws {
     let instant = trust.at ?? .now()
-    try input.report(on: "receipt", at: instant) { bytes, app throws(CommandFailure) in
+    try input.report(on: "receipt", at: instant) { bytes, app throws(SallyportError) in
       let verifier = ReceiptVerifier(roots: try trust.roots(insteadOf: AppleRoots.appleRootG3))
       let expectation = ReceiptExpectation(appID: app, publicKey: key.value.x963)
       return verifier.explain(bytes, for: expectation, at: instant)

@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import ArgumentParser
 internal import ByteCoding
+internal import GateRuntime
 internal import Glibc
 
 /// What is to be explained, and how.
@@ -21,15 +22,15 @@ struct VerifyInput: ParsableArguments {
   /// Reads the file, prints what `explain` makes of it, and ends with 1 unless all of it holds.
   func report(
     on kind: String, at instant: Timestamp?,
-    _ explain: ([UInt8], AppID) throws(CommandFailure) -> Explanation
+    _ explain: ([UInt8], AppID) throws(SallyportError) -> Explanation
   ) throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let content = try InputFile(path: file).beginning()
       let explanation = try explain(Self.unarmored(content), app)
       let report = VerifyReport(kind: kind, instant: instant, explanation: explanation)
       Console.print(json ? report.json : report.text)
       guard let broken = explanation.firstBroken else { return }
-      throw CommandFailure(
+      throw SallyportError(
         .problemsFound, error: "the \(kind) does not hold: \(broken.name): \(TerminalText.printable(broken.detail))",
         hint: "the steps above say what else does and does not hold")
     } catch {
@@ -57,10 +58,10 @@ struct InputFile {
   let path: String
 
   /// All of it; what is longer than `longest` is refused.
-  func read() throws(CommandFailure) -> [UInt8] {
+  func read() throws(SallyportError) -> [UInt8] {
     let content = try beginning()
     guard content.count <= Self.longest else {
-      throw CommandFailure(
+      throw SallyportError(
         .badData, error: "\(TerminalText.printable(path)) has more than 1 MiB",
         hint: "see that it is the right file: nothing that is read here is as long")
     }
@@ -68,7 +69,7 @@ struct InputFile {
   }
 
   /// All of it, or `longest` bytes and some more of what is longer.
-  func beginning() throws(CommandFailure) -> [UInt8] {
+  func beginning() throws(SallyportError) -> [UInt8] {
     let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure() }
     defer { if descriptor != 0 { close(descriptor) } }
@@ -84,8 +85,8 @@ struct InputFile {
     return content
   }
 
-  private func failure() -> CommandFailure {
-    CommandFailure(
+  private func failure() -> SallyportError {
+    SallyportError(
       .noInput, error: "\(TerminalText.printable(path)): \(String(cString: strerror(errno)))",
       hint: "name a file that you may read, or -")
   }

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import ClientAuthority
 internal import Cryptography
+internal import GateRuntime
 
 /// An authority of client certificates for debug builds.
 struct CACommand: ParsableCommand {
@@ -40,11 +41,11 @@ struct CAOptions: ParsableArguments {
       guard json else { return Console.print(files.joined(separator: "\n")) }
       Console.print("{\"files\":[" + files.map { JSONText.quote($0) }.joined(separator: ",") + "]}")
     } catch {
-      throw CommandFailure(Self.status(of: error), error: error.description, hint: error.hint).told()
+      throw SallyportError(Self.status(of: error), error: error.description, hint: error.hint).told()
     }
   }
 
-  private static func status(of fault: ClientAuthorityFault) -> CommandFailure.Status {
+  private static func status(of fault: ClientAuthorityFault) -> SallyportError.Status {
     switch fault {
     case .exists: .cannotCreate
     case .system(let action, _, _): action == "read" ? .noInput : .cannotCreate

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ClientAuthority
 internal import Cryptography
+internal import GateRuntime
 
 struct CAExportCommand: ParsableCommand {
   enum Format: String, CaseIterable, ExpressibleByArgument { case pem, der, p12, mobileconfig }
@@ -38,7 +39,7 @@ struct CAExportCommand: ParsableCommand {
 
   func run() throws {
     let form: ClientExport
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       form = try chosenForm()
     } catch {
       throw error.told()
@@ -48,7 +49,7 @@ struct CAExportCommand: ParsableCommand {
     }
   }
 
-  private func chosenForm() throws(CommandFailure) -> ClientExport {
+  private func chosenForm() throws(SallyportError) -> ClientExport {
     let encryption: PKCS12.Encryption = legacy ? .legacy : .modern
     switch format {
     case .pem: return .pem
@@ -59,12 +60,12 @@ struct CAExportCommand: ParsableCommand {
   }
 
   /// Never from the command line, where every user of the machine could read it.
-  private func password() throws(CommandFailure) -> String {
+  private func password() throws(SallyportError) -> String {
     guard let passwordFile else { return try PasswordPrompt.ask("Password of the exported file") }
     let bytes = try InputFile(path: passwordFile).read()
     let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
     guard let password = String(validating: line, as: UTF8.self), !line.contains(0) else {
-      throw CommandFailure(
+      throw SallyportError(
         .usage, error: "--password-file \(passwordFile): not a line of text", hint: "the first line is the password")
     }
     return password

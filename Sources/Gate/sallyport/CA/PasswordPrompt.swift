@@ -1,20 +1,21 @@
+internal import GateRuntime
 internal import Glibc
 
 /// Asks for a password on the terminal, without showing it.
 enum PasswordPrompt {
   /// The password, typed twice alike.
-  static func ask(_ what: String) throws(CommandFailure) -> String {
+  static func ask(_ what: String) throws(SallyportError) -> String {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else {
-      throw CommandFailure(
+      throw SallyportError(
         .usage, error: "the password cannot be asked for without a terminal",
         hint: "--password-file FILE names a file whose first line is the password")
     }
     defer { close(terminal) }
-    return try withoutEcho(terminal) { () throws(CommandFailure) in
+    return try withoutEcho(terminal) { () throws(SallyportError) in
       let first = try line(from: terminal, after: "\(what): ")
       guard try line(from: terminal, after: "Again: ") == first else {
-        throw CommandFailure(.usage, error: "the two passwords differ", hint: "try again, or use --password-file FILE")
+        throw SallyportError(.usage, error: "the two passwords differ", hint: "try again, or use --password-file FILE")
       }
       return first
     }
@@ -22,8 +23,8 @@ enum PasswordPrompt {
 
   /// Signals wait meanwhile: a process that ended now would leave a terminal that shows nothing.
   private static func withoutEcho<Value>(
-    _ terminal: Int32, _ body: () throws(CommandFailure) -> Value
-  ) throws(CommandFailure) -> Value {
+    _ terminal: Int32, _ body: () throws(SallyportError) -> Value
+  ) throws(SallyportError) -> Value {
     var (all, earlier) = (sigset_t(), sigset_t())
     sigfillset(&all)
     pthread_sigmask(SIG_BLOCK, &all, &earlier)
@@ -37,7 +38,7 @@ enum PasswordPrompt {
     return try body()
   }
 
-  private static func line(from terminal: Int32, after prompt: String) throws(CommandFailure) -> String {
+  private static func line(from terminal: Int32, after prompt: String) throws(SallyportError) -> String {
     _ = write(terminal, prompt, prompt.utf8.count)
     defer { _ = write(terminal, "\n", 1) }
     var bytes: [UInt8] = []
@@ -52,6 +53,6 @@ enum PasswordPrompt {
       }
       bytes.append(byte)
     }
-    throw CommandFailure(.usage, error: "no password was typed", hint: "try again, or use --password-file FILE")
+    throw SallyportError(.usage, error: "no password was typed", hint: "try again, or use --password-file FILE")
   }
 }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestGate
 internal import ByteCoding
+internal import GateRuntime
 internal import Preflight
 internal import Settings
 
@@ -50,7 +51,7 @@ struct CheckCommand: AsyncParsableCommand {
     if schema { return Console.write(ConfigurationSchema.text) }
     if reference { return Console.write(ConfigurationReference.text) }
     let status: Int32
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let examination = Self.judged(try options.loader().examine())
       let probes = offline ? [] : await Self.probe(examination)
       let report = CheckReport(examination: examination, probes: probes)

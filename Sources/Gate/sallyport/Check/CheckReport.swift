@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import FoundationEssentials
+internal import GateRuntime
 internal import Preflight
 internal import Settings
 
@@ -11,8 +12,8 @@ struct CheckReport {
 
   /// What the command ends with: 78 for a fault, 1 for a probe that failed, else 0.
   var status: Int32 {
-    if examination.settings == nil { return CommandFailure.Status.configuration.rawValue }
-    return probes.contains { $0.outcome == .failed } ? CommandFailure.Status.problemsFound.rawValue : 0
+    if examination.settings == nil { return SallyportError.Status.configuration.rawValue }
+    return probes.contains { $0.outcome == .failed } ? SallyportError.Status.problemsFound.rawValue : 0
   }
 
   // MARK: For people

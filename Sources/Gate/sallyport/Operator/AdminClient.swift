@@ -1,5 +1,6 @@
 internal import AttestGate
 internal import ByteCoding
+internal import GateRuntime
 internal import GateService
 internal import Logging
 internal import Settings
@@ -9,12 +10,12 @@ internal import TransportEngine
 /// Where the operators' commands ask: the admin server of a running gate, or one without a gate, over the store alone.
 /// Both are the same operations, so what a command does and says does not depend on whether a gate runs.
 struct AdminClient {
-  private let ask: (_ method: String, _ target: String) async throws(CommandFailure) -> Response
+  private let ask: (_ method: String, _ target: String) async throws(SallyportError) -> Response
 
   // MARK: Where
 
   /// The gate at `admin`; `nil` if no process listens there.
-  static func gate(at admin: GateSettings.Admin?) async throws(CommandFailure) -> AdminClient? {
+  static func gate(at admin: GateSettings.Admin?) async throws(SallyportError) -> AdminClient? {
     guard let admin else { return nil }
     if case .unix(let path) = admin.address {
       switch UnixSocketFile.state(at: path) {
@@ -27,7 +28,7 @@ struct AdminClient {
     var headers = HeaderFields([.init(name: "Host", value: "localhost")])
     if let file = admin.tokenFile { headers.append("Authorization", try AdminServer.token(in: file).field) }
     guard try await connect(to: admin) != nil else { return nil }
-    return AdminClient { [headers] method, target throws(CommandFailure) in
+    return AdminClient { [headers] method, target throws(SallyportError) in
       // A connection for each request: while a person thinks about a question, the gate closes an idle one.
       guard let connection = try await connect(to: admin) else { throw unavailable(admin, "the gate is gone") }
       do throws(ClientFault) {
@@ -38,7 +39,7 @@ struct AdminClient {
     }
   }
 
-  private static func connect(to admin: GateSettings.Admin) async throws(CommandFailure) -> ClientConnection? {
+  private static func connect(to admin: GateSettings.Admin) async throws(SallyportError) -> ClientConnection? {
     do throws(ClientFault) {
       let engine = try ClientEngine()
       switch admin.address {
@@ -52,8 +53,8 @@ struct AdminClient {
     }
   }
 
-  private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> CommandFailure {
-    CommandFailure(
+  private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> SallyportError {
+    SallyportError(
       .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be asked: \(reason)",
       hint: "run the command as the gate's user; for keys, --store URL works on the store instead")
   }
@@ -62,7 +63,7 @@ struct AdminClient {
   static func over(_ store: any GateStore) -> AdminClient {
     let silent = Logger(label: "sallyport") { _ in SwiftLogNoOpLogHandler() }
     let router = AdminRouter([KeyResource(store: store, sessions: nil, logger: silent)], access: .anyone)
-    return AdminClient { method, target throws(CommandFailure) in
+    return AdminClient { method, target throws(SallyportError) in
       await router.response(
         to: Request(
           id: "command", method: method, target: target, path: String(target.prefix { $0 != "?" }),
@@ -72,18 +73,18 @@ struct AdminClient {
 
   // MARK: Asking
 
-  private init(_ ask: @escaping (_ method: String, _ target: String) async throws(CommandFailure) -> Response) {
+  private init(_ ask: @escaping (_ method: String, _ target: String) async throws(SallyportError) -> Response) {
     self.ask = ask
   }
 
   /// The answer to a request, or what the refusal says.
   func send<Value: Decodable>(
     _ method: String, _ target: String, _ type: Value.Type
-  ) async throws(CommandFailure) -> Value {
+  ) async throws(SallyportError) -> Value {
     let response = try await ask(method, target)
     guard (200..<300).contains(response.status) else { throw Self.failure(response) }
     guard let value = AdminJSON.value(type, in: response.body) else {
-      throw CommandFailure(
+      throw SallyportError(
         .software, error: "the gate answers in a form that is unknown here", hint: "use the gate's own version")
     }
     return value
@@ -95,9 +96,9 @@ struct AdminClient {
     let hint: String?
   }
 
-  private static func failure(_ response: Response) -> CommandFailure {
+  private static func failure(_ response: Response) -> SallyportError {
     let refusal = AdminJSON.value(AdminErrorBody.self, in: response.body)
-    let status: CommandFailure.Status =
+    let status: SallyportError.Status =
       switch response.status {
       case 401, 403: .refused
       case 404: .noInput
@@ -110,6 +111,6 @@ struct AdminClient {
     let reasons = (refusal?.error ?? "the gate answers with status \(response.status)")
       .split(whereSeparator: \.isNewline).map { "error: \(TerminalText.printable(String($0)))" }
     let hint = "hint: \(TerminalText.printable(refusal?.hint ?? "see sallyport keys --help"))"
-    return CommandFailure(status, lines: (reasons + [hint]).joined(separator: "\n"))
+    return SallyportError(status, lines: (reasons + [hint]).joined(separator: "\n"))
   }
 }

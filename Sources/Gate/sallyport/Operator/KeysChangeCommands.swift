@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import GateRuntime
 internal import GateService
 internal import Glibc
 
@@ -20,7 +21,7 @@ struct KeysRevokeCommand: AsyncParsableCommand {
   @OptionGroup var keys: KeyArguments
 
   func run() async throws {
-    do throws(CommandFailure) { try await keys.change("revoke", with: options) } catch { throw error.told() }
+    do throws(SallyportError) { try await keys.change("revoke", with: options) } catch { throw error.told() }
   }
 }
 
@@ -38,20 +39,20 @@ struct KeysRestoreCommand: AsyncParsableCommand {
   @OptionGroup var keys: KeyArguments
 
   func run() async throws {
-    do throws(CommandFailure) { try await keys.change("restore", with: options) } catch { throw error.told() }
+    do throws(SallyportError) { try await keys.change("restore", with: options) } catch { throw error.told() }
   }
 }
 
 extension KeyArguments {
   /// Looks every key up before the first is changed: one that is unknown or ambiguous leaves all as they are.
-  fileprivate func resolved(at client: AdminClient) async throws(CommandFailure) -> [KeyDescription] {
+  fileprivate func resolved(at client: AdminClient) async throws(SallyportError) -> [KeyDescription] {
     var found: [KeyDescription] = []
     for name in names { found.append(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
     return found
   }
 
-  fileprivate func change(_ action: String, with options: StoreOptions) async throws(CommandFailure) {
-    try await options.withAdminClient { client throws(CommandFailure) in
+  fileprivate func change(_ action: String, with options: StoreOptions) async throws(SallyportError) {
+    try await options.withAdminClient { client throws(SallyportError) in
       for key in try await resolved(at: client) {
         let changed = try await client.send("POST", "/v1/keys/\(key.key)/\(action)", KeyDescription.self)
         if json { print(changed) } else { Console.print("\(changed.key)\t\(changed.state)") }
@@ -80,12 +81,12 @@ struct KeysRemoveCommand: AsyncParsableCommand {
   var yes = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       guard yes || Terminal.isTerminal(STDIN_FILENO) else {
-        throw CommandFailure(
+        throw SallyportError(
           .usage, error: "removing keys cannot be undone, and there is no terminal to ask on", hint: "add --yes")
       }
-      try await options.withAdminClient { client throws(CommandFailure) in
+      try await options.withAdminClient { client throws(SallyportError) in
         for key in try await keys.resolved(at: client) { try await remove(key, at: client) }
       }
     } catch {
@@ -93,10 +94,10 @@ struct KeysRemoveCommand: AsyncParsableCommand {
     }
   }
 
-  private func remove(_ key: KeyDescription, at client: AdminClient) async throws(CommandFailure) {
+  private func remove(_ key: KeyDescription, at client: AdminClient) async throws(SallyportError) {
     let question = "Remove the key \(key.key) of \(key.app), registered \(key.registeredAt)?"
     guard yes || Terminal.confirms(TerminalText.printable(question)) else {
-      throw CommandFailure(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
+      throw SallyportError(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
     }
     let removal = try await client.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
     Console.print(keys.json ? AdminJSON.text(of: removal) : "\(removal.key)\tremoved")

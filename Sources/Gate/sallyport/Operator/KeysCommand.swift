@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import GateRuntime
 internal import GateService
 internal import Glibc
 
@@ -59,14 +60,14 @@ struct KeysListCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    do throws(CommandFailure) {
-      try await options.withAdminClient { client throws(CommandFailure) in try await list(at: client) }
+    do throws(SallyportError) {
+      try await options.withAdminClient { client throws(SallyportError) in try await list(at: client) }
     } catch {
       throw error.told()
     }
   }
 
-  private func list(at client: AdminClient) async throws(CommandFailure) {
+  private func list(at client: AdminClient) async throws(SallyportError) {
     var table = Table("KEY", "APP", "ENVIRONMENT", "STATE", "COUNTER", "LAST USED", "REGISTERED")
     var rest = limit ?? .max
     var cursor: String?
@@ -107,8 +108,8 @@ struct KeysShowCommand: AsyncParsableCommand {
   @OptionGroup var keys: KeyArguments
 
   func run() async throws {
-    do throws(CommandFailure) {
-      try await options.withAdminClient { client throws(CommandFailure) in
+    do throws(SallyportError) {
+      try await options.withAdminClient { client throws(SallyportError) in
         for name in keys.names { keys.print(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
       }
     } catch {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import GateRuntime
 internal import GateService
 internal import Glibc
 internal import KeyTransfer
@@ -30,10 +31,10 @@ struct KeysExportCommand: AsyncParsableCommand {
 
   func run() async throws {
     TemporaryFileRegistry.endWithSignals()
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let place = try options.places().store
       let output = try OutputFile(path: file)
-      let count = try await OpenStore.with(place) { store throws(CommandFailure) in try await export(store, to: output)
+      let count = try await OpenStore.with(place) { store throws(SallyportError) in try await export(store, to: output)
       }
       try output.finish()
       Console.error(json ? AdminJSON.text(of: ["exported": count]) : "\(count) keys exported")
@@ -42,17 +43,17 @@ struct KeysExportCommand: AsyncParsableCommand {
     }
   }
 
-  private func export(_ store: any GateStore, to output: OutputFile) async throws(CommandFailure) -> Int {
+  private func export(_ store: any GateStore, to output: OutputFile) async throws(SallyportError) -> Int {
     let progress = Progress(of: "keys")
     defer { progress.end() }
     do {
       return try await KeyExport(of: store).run(progress: { progress.show($0, of: $1) }, to: { try output.write($0) })
     } catch let error as StoreError {
       throw OpenStore.failure(error, of: store)
-    } catch let error as CommandFailure {
+    } catch let error as SallyportError {
       throw error
     } catch {
-      throw CommandFailure(.software, error: "\(error)", hint: "please report this")
+      throw SallyportError(.software, error: "\(error)", hint: "please report this")
     }
   }
 }
@@ -71,7 +72,7 @@ final class OutputFile {
   private let target: Target
 
   /// `-` is standard output.
-  init(path: String) throws(CommandFailure) {
+  init(path: String) throws(SallyportError) {
     guard path != "-" else {
       (self.path, target) = (path, .stream(STDOUT_FILENO))
       return
@@ -93,15 +94,15 @@ final class OutputFile {
     }
   }
 
-  func write(_ bytes: [UInt8]) throws(CommandFailure) {
+  func write(_ bytes: [UInt8]) throws(SallyportError) {
     switch target {
     case .draft(let draft):
-      try draft.withDescriptor { descriptor throws(CommandFailure) in try write(bytes, descriptor) }
+      try draft.withDescriptor { descriptor throws(SallyportError) in try write(bytes, descriptor) }
     case .stream(let descriptor): try write(bytes, descriptor)
     }
   }
 
-  private func write(_ bytes: [UInt8], _ descriptor: Int32) throws(CommandFailure) {
+  private func write(_ bytes: [UInt8], _ descriptor: Int32) throws(SallyportError) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -112,7 +113,7 @@ final class OutputFile {
   }
 
   /// Makes the file durable and gives it its name.
-  func finish() throws(CommandFailure) {
+  func finish() throws(SallyportError) {
     guard case .draft(let draft) = target else { return }
     do {
       try draft.place()
@@ -128,8 +129,8 @@ final class OutputFile {
     return String(cString: resolved)
   }
 
-  private static func failure(_ path: String, _ number: Int32 = errno) -> CommandFailure {
-    CommandFailure(
+  private static func failure(_ path: String, _ number: Int32 = errno) -> SallyportError {
+    SallyportError(
       .cannotCreate, error: "\(path): \(String(cString: strerror(number)))",
       hint: "name a file that you may write, or -"
     )
@@ -159,16 +160,16 @@ struct KeysImportCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let place = try options.places().store
       if file != "-" { try await check() }
-      try await OpenStore.with(place, isNew: true) { store throws(CommandFailure) in try await merge(into: store) }
+      try await OpenStore.with(place, isNew: true) { store throws(SallyportError) in try await merge(into: store) }
     } catch {
       throw error.told()
     }
   }
 
-  private func check() async throws(CommandFailure) {
+  private func check() async throws(SallyportError) {
     let input = try ImportFile(path: file)
     do throws(ImportFault) {
       try await input.withDescriptor { descriptor throws(ImportFault) in
@@ -179,7 +180,7 @@ struct KeysImportCommand: AsyncParsableCommand {
     }
   }
 
-  private func merge(into store: any GateStore) async throws(CommandFailure) {
+  private func merge(into store: any GateStore) async throws(SallyportError) {
     let input = try ImportFile(path: file)
     let progress = Progress(of: "keys")
     var summary = KeyImport.Summary()
@@ -201,16 +202,16 @@ struct KeysImportCommand: AsyncParsableCommand {
     "\(summary.new) keys are new, \(summary.updated) updated, \(summary.unchanged) unchanged"
   }
 
-  private func failure(_ fault: ImportFault, of store: (any GateStore)?) -> CommandFailure {
+  private func failure(_ fault: ImportFault, of store: (any GateStore)?) -> SallyportError {
     switch fault {
     case .store(let error, _):
       if let store { return OpenStore.failure(error, of: store) }
-      return CommandFailure(.unavailable, error: "\(file): \(fault)", hint: "start the import again")
-    case .unreadable: return CommandFailure(.noInput, error: "\(file): \(fault)", hint: "name a file that you may read")
+      return SallyportError(.unavailable, error: "\(file): \(fault)", hint: "start the import again")
+    case .unreadable: return SallyportError(.noInput, error: "\(file): \(fault)", hint: "name a file that you may read")
     case .foreign, .malformed, .truncated, .altered:
-      return CommandFailure(.badData, error: "\(file): \(fault)", hint: "make the export again: sallyport keys export")
+      return SallyportError(.badData, error: "\(file): \(fault)", hint: "make the export again: sallyport keys export")
     case .conflict:
-      return CommandFailure(
+      return SallyportError(
         .badData, error: "\(file): \(fault)", hint: "look at both: sallyport keys show; remove the one that is wrong")
     }
   }
@@ -220,10 +221,10 @@ struct KeysImportCommand: AsyncParsableCommand {
 final class ImportFile {
   private let descriptor: Int32
 
-  init(path: String) throws(CommandFailure) {
+  init(path: String) throws(SallyportError) {
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
-      throw CommandFailure(
+      throw SallyportError(
         .noInput, error: "\(path): \(String(cString: strerror(errno)))", hint: "name a file that you may read, or -")
     }
   }

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import GateRuntime
 internal import GateService
 internal import Settings
 
@@ -26,7 +27,7 @@ struct ReloadCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let answer = try await configuration.client().send("POST", "/v1/reload", Reloaded.self)
       if json {
         Console.print(AdminJSON.text(of: answer))
@@ -63,7 +64,7 @@ struct DrainCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let answer = try await configuration.client().send("POST", "/v1/drain", Draining.self)
       Console.print(json ? AdminJSON.text(of: answer) : "draining")
     } catch {

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import GateRuntime
 internal import Glibc
 internal import Settings
 
@@ -8,10 +9,10 @@ enum OpenStore {
   ///
   /// - Parameter isNew: whether an SQLite file may be made. Else a path that was mistyped would be an empty store.
   static func with<Value>(
-    _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(CommandFailure) -> Value
-  ) async throws(CommandFailure) -> Value {
+    _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(SallyportError) -> Value
+  ) async throws(SallyportError) -> Value {
     if case .sqlite(let path) = place, !isNew, access(path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
-      throw CommandFailure(
+      throw SallyportError(
         .noInput, error: "there is no store at \(path)",
         hint: "name the gate's configuration with -c FILE, or the store with --store URL")
     }
@@ -22,7 +23,7 @@ enum OpenStore {
       await store.close()
       throw failure(error, of: store)
     }
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let value = try await body(store)
       await store.close()
       return value
@@ -32,7 +33,7 @@ enum OpenStore {
     }
   }
 
-  static func failure(_ error: StoreError, of store: any GateStore) -> CommandFailure {
-    CommandFailure(error, of: store.place)
+  static func failure(_ error: StoreError, of store: any GateStore) -> SallyportError {
+    SallyportError(error, of: store.place)
   }
 }

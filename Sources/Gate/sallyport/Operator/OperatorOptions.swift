@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import GateRuntime
 internal import Settings
 
 /// Where a gate's configuration is.
@@ -7,12 +8,12 @@ struct ConfigurationOption: ParsableArguments {
   @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML).")
   var config: String?
 
-  func places() throws(CommandFailure) -> OperatorPlaces {
+  func places() throws(SallyportError) -> OperatorPlaces {
     do throws(ConfigurationFaults) {
       return try SettingsLoader(file: config).loadPlaces()
     } catch {
       let hasHint = error.faults.contains { $0.hint != nil }
-      throw CommandFailure(
+      throw SallyportError(
         .configuration,
         lines: error.description
           + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE; for keys, --store URL names a store"))
@@ -29,19 +30,19 @@ struct StoreOptions: ParsableArguments {
       "Work on this store, whatever the configuration says: sqlite:///path or postgres://….", valueName: "url"))
   var store: String?
 
-  func places() throws(CommandFailure) -> OperatorPlaces {
+  func places() throws(SallyportError) -> OperatorPlaces {
     guard let store else { return try configuration.places() }
     // Its password is not the one of the configuration's store.
     return OperatorPlaces(store: try .named(store))
   }
 
   /// Calls `body` with the admin server of the running gate, or, if none runs, with one over the store.
-  func withAdminClient(_ body: (AdminClient) async throws(CommandFailure) -> Void) async throws(CommandFailure) {
+  func withAdminClient(_ body: (AdminClient) async throws(SallyportError) -> Void) async throws(SallyportError) {
     let places = try places()
     if let client = try await AdminClient.gate(at: places.admin) {
       try await body(client)
     } else {
-      try await OpenStore.with(places.store) { store throws(CommandFailure) in try await body(AdminClient.over(store)) }
+      try await OpenStore.with(places.store) { store throws(SallyportError) in try await body(AdminClient.over(store)) }
     }
   }
 }

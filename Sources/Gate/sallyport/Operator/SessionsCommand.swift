@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import GateRuntime
 internal import GateService
 internal import Glibc
 internal import Settings
@@ -21,14 +22,14 @@ struct SessionsCommand: AsyncParsableCommand {
 
 extension ConfigurationOption {
   /// The admin server of the gate that runs with the configuration.
-  func client() async throws(CommandFailure) -> AdminClient {
+  func client() async throws(SallyportError) -> AdminClient {
     guard let admin = try places().admin else {
-      throw CommandFailure(
+      throw SallyportError(
         .configuration, error: "the configuration names no admin server",
         hint: "name the gate's with -c FILE; it has to have admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
     }
     guard let client = try await AdminClient.gate(at: admin) else {
-      throw CommandFailure(
+      throw SallyportError(
         .unavailable, error: "no gate runs at \(admin.address.text)",
         hint:
           "start it: sallyport run -c FILE; one whose file has another admin.listen since hears SIGHUP and SIGTERM only"
@@ -62,7 +63,7 @@ struct SessionsListCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let client = try await configuration.client()
       var table = Table("SESSION", "KEY", "APP", "ROUTE", "METHOD", "OPENED", "AGE", "CLIENT")
       var cursor: String?
@@ -119,7 +120,7 @@ struct SessionsCloseCommand: AsyncParsableCommand {
   private static let digits = Array("0123456789abcdef".utf8)
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let client = try await configuration.client()
       for id in id {
         let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ByteCoding
+internal import GateRuntime
 internal import GateService
 internal import Settings
 
@@ -24,13 +25,13 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let status: GateStatus
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       status = try await configuration.client().send("GET", "/v1/status", GateStatus.self)
     } catch {
       throw error.told()
     }
     Console.print(json ? AdminJSON.text(of: status) : StatusText(status: status).text)
-    if !status.ready { throw ExitCode(CommandFailure.Status.problemsFound.rawValue) }
+    if !status.ready { throw ExitCode(SallyportError.Status.problemsFound.rawValue) }
   }
 }
 

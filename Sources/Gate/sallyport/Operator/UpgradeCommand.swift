@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import GateRuntime
 internal import GateService
 internal import Settings
 
@@ -31,7 +32,7 @@ struct UpgradeCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    do throws(CommandFailure) {
+    do throws(SallyportError) {
       let answer = try await configuration.client().send("POST", "/v1/upgrade", Upgraded.self)
       Console.print(json ? AdminJSON.text(of: answer) : "upgraded: process \(answer.process) serves")
     } catch {

@@ -14,8 +14,8 @@ extension GateServer {
   /// the configuration, SIGUSR2 starts a graceful upgrade.
   ///
   /// - Parameter announce: reports to the starter of the gate that it serves.
-  func serve(announce: () -> Void = {}) async {
-    generation.maintenanceTask = maintenanceTask(by: generation.assembly)
+  package func serve(announce: () -> Void = {}) async {
+    generation.maintenanceTask = maintenanceTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine)
@@ -76,7 +76,7 @@ extension GateServer {
     candidate?.end()
     service.end()
     logger.info("stopping", metadata: ["reason": "\(reason)"])
-    let settings = generation.assembly.settings
+    let settings = generation.composition.settings
     // Time for load balancers to notice; connections are accepted as before.
     try? await Task.sleep(for: settings.unreadyDelay)
     return await engine.drain(timeout: settings.drainTimeout)
@@ -93,22 +93,22 @@ extension GateServer {
       await engine.stopListening()
     }
     service.handOver(to: id)
-    let settings = generation.assembly.settings
+    let settings = generation.composition.settings
     let sessions = await engine.traffic().sessions
     logger.notice(
       "another process serves on: open sessions go on here",
       metadata: ["process": "\(id)", "sessions": "\(sessions)", "at_most": "\(settings.linger)"])
     heartbeat.cancel()
     generation.maintenanceTask?.cancel()
-    let wish = await wishWhileLeaving(for: settings.linger)
-    if let wish { logger.info("stopping", metadata: ["reason": "\(wish)"]) }
+    let request = await requestWhileLeaving(for: settings.linger)
+    if let request { logger.info("stopping", metadata: ["reason": "\(request)"]) }
     return await engine.drain(
-      wish == nil ? .serviceRestart : .goingAway,
-      reason: wish == nil ? "the gate was upgraded" : "the gate is shutting down", timeout: settings.drainTimeout)
+      request == nil ? .serviceRestart : .goingAway,
+      reason: request == nil ? "the gate was upgraded" : "the gate is shutting down", timeout: settings.drainTimeout)
   }
 
   /// Waits until no client is connected, or for `limit`. Returns what asked for the end meanwhile.
-  private func wishWhileLeaving(for limit: Duration) async -> String? {
+  private func requestWhileLeaving(for limit: Duration) async -> String? {
     await withTaskGroup(of: String?.self) { group in
       group.addTask { [engine] in
         let deadline = ContinuousClock.now + limit

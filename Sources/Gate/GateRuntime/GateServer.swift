@@ -8,13 +8,13 @@ internal import Glibc
 internal import JSONLog
 internal import Locking
 internal import Logging
-internal import Settings
+package import Settings
 internal import GracefulUpgrade
 internal import Transport
 internal import TransportEngine
 
 /// A running gate: its store, its rules and its engine, built from settings and rebuilt when those change.
-actor GateServer {
+package actor GateServer {
   nonisolated let engine: Engine
   let loader: SettingsLoader
   let startedAt = Timestamp.now()
@@ -51,7 +51,7 @@ actor GateServer {
 
   /// What was made from one state of the settings.
   struct Generation: Sendable {
-    let assembly: GateComposition
+    let composition: GateComposition
     let responder: GateResponder
     /// What TLS was set up from.
     var served: ServedCertificates
@@ -67,11 +67,11 @@ actor GateServer {
   /// works. During a graceful upgrade it does stop the start, since the old process serves.
   ///
   /// - Parameter inheritance: what this process inherited; the old process is told how the start went.
-  static func open(
-    _ loader: SettingsLoader, _ inheritance: InheritedSockets = .ofThisProcess
-  ) async throws(CommandFailure) -> GateServer {
-    do throws(CommandFailure) {
-      let server = try await make(loader, inheritance)
+  package static func open(
+    _ loader: SettingsLoader, _ inheritance: InheritedSockets = .ofThisProcess, signals: Signals.Source = .process
+  ) async throws(SallyportError) -> GateServer {
+    do throws(SallyportError) {
+      let server = try await make(loader, inheritance, signals)
       inheritance.parent?.tellReady()
       await server.startAccepting()
       return server
@@ -83,13 +83,13 @@ actor GateServer {
 
   /// Does all that can fail. No connection is accepted yet.
   private static func make(
-    _ loader: SettingsLoader, _ inheritance: InheritedSockets
-  ) async throws(CommandFailure) -> GateServer {
+    _ loader: SettingsLoader, _ inheritance: InheritedSockets, _ signals: Signals.Source
+  ) async throws(SallyportError) -> GateServer {
     let program = ExecutableLocator(searchPath: ProcessInfo.processInfo.environment["PATH"])
-    let settings = try RunCommand.load(loader)
+    let settings = try loader.settings()
     let (logger, sink) = LogOutput.make(settings.log)
-    do throws(CommandFailure) {
-      return try await make(loader, settings, inheritance, program, logger, sink)
+    do throws(SallyportError) {
+      return try await make(loader, settings, inheritance, signals, program, logger, sink)
     } catch {
       // The log has the reasons, and only this writes them.
       sink.flush()
@@ -98,33 +98,33 @@ actor GateServer {
   }
 
   private static func make(
-    _ loader: SettingsLoader, _ settings: GateSettings, _ inheritance: InheritedSockets, _ program: ExecutableLocator,
-    _ logger: Logger, _ sink: LineSink
-  ) async throws(CommandFailure) -> GateServer {
+    _ loader: SettingsLoader, _ settings: GateSettings, _ inheritance: InheritedSockets, _ signals: Signals.Source,
+    _ program: ExecutableLocator, _ logger: Logger, _ sink: LineSink
+  ) async throws(SallyportError) -> GateServer {
     DescriptorLimit.raise()
     CoreDumps.forbid()
 
     let secrets = SecretFiles(of: settings)
     let memory = try SharedState(settings)
-    let assembly = try GateComposition(settings, memory: memory)
+    let composition = try GateComposition(settings, memory: memory)
     let files = CertificateFiles(of: settings)
-    let tls = try assembly.tls()
+    let tls = try composition.tls()
     let served = ServedCertificates(tls, from: files)
     if let folder = settings.stateFolder { makeStateFolder(folder, logger) }
     announce(settings, served, with: logger)
     let fault = await announce(memory.store, with: logger)
     if let fault, inheritance.parent != nil {
-      throw CommandFailure(
+      throw SallyportError(
         .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",
         hint: "\(fault.advice); the gate before serves on")
     }
     let generation = Generation(
-      assembly: assembly, responder: try assembly.responder(logger: logger), served: served, certificates: files)
+      composition: composition, responder: try composition.responder(logger: logger), served: served, certificates: files)
     let engine = try start(generation, tls, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,
-      secrets: secrets, isUpgradeChild: inheritance.parent != nil, logger, sink)
-    do throws(CommandFailure) {
+      secrets: secrets, isUpgradeChild: inheritance.parent != nil, signals, logger, sink)
+    do throws(SallyportError) {
       try await server.begin(inheritance)
     } catch {
       engine.stop()
@@ -134,9 +134,15 @@ actor GateServer {
     return server
   }
 
+  /// The settings that serve now.
+  package var settings: GateSettings { generation.composition.settings }
+
+  /// The port of the public listener.
+  package nonisolated var port: UInt16 { engine.address.port }
+
   private init(
     engine: Engine, loader: SettingsLoader, memory: SharedState, generation: Generation, program: ExecutableLocator,
-    secrets: SecretFiles, isUpgradeChild: Bool, _ logger: Logger, _ sink: LineSink
+    secrets: SecretFiles, isUpgradeChild: Bool, _ signals: Signals.Source, _ logger: Logger, _ sink: LineSink
   ) {
     self.engine = engine
     self.loader = loader
@@ -146,24 +152,24 @@ actor GateServer {
     self.secrets = secrets
     self.program = program
     self.isUpgradeChild = isUpgradeChild
-    enforcement = LockedValue(generation.assembly.settings.enforcementMeaning)
+    enforcement = LockedValue(generation.composition.settings.enforcementMeaning)
     self.logger = logger
     self.sink = sink
     let stops = StopRequests()
     self.stops = stops
-    signals = Signals(stops)
+    self.signals = Signals(stops, from: signals)
     changes = ChangeFollower(
-      memory.store, sessions: memory.sessions, response: generation.assembly.changeResponse(logger: logger),
-      every: generation.assembly.settings.session.lookInterval)
+      memory.store, sessions: memory.sessions, response: generation.composition.changeResponse(logger: logger),
+      every: generation.composition.settings.session.lookInterval)
   }
 
-  private func begin(_ inheritance: InheritedSockets) throws(CommandFailure) {
-    let settings = generation.assembly.settings
+  private func begin(_ inheritance: InheritedSockets) throws(SallyportError) {
+    let settings = generation.composition.settings
     for route in settings.routes {
       do throws(ServerTLS.Fault) {
         try engine.prepare(route.upstream.upstream)
       } catch {
-        throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
+        throw SallyportError(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
       }
     }
     GateGauges.register(in: memory.metrics.registry, for: self)
@@ -259,9 +265,9 @@ actor GateServer {
     }
   }
 
-  /// Keeps the store clean by the settings of `assembly`, until it is cancelled.
-  func maintenanceTask(by assembly: GateComposition) -> Task<Void, Never> {
-    let maintenance = assembly.maintenance(logger: logger)
+  /// Keeps the store clean by the settings of `composition`, until it is cancelled.
+  func maintenanceTask(by composition: GateComposition) -> Task<Void, Never> {
+    let maintenance = composition.maintenance(logger: logger)
     return Task { await maintenance.run() }
   }
 }

@@ -11,7 +11,7 @@ internal import TransportEngine
 ///
 /// systemd's sockets are all for the public listener. An old process also passes those of its other listeners, by
 /// name.
-final class InheritedSockets: Sendable {
+package final class InheritedSockets: Sendable {
   /// The listeners of a gate.
   enum Listener: String {
     case gate = "public"
@@ -19,7 +19,7 @@ final class InheritedSockets: Sendable {
     case metrics
   }
 
-  static let ofThisProcess = InheritedSockets(PassedSockets.named(environment: ProcessInfo.processInfo.environment))
+  package static let ofThisProcess = InheritedSockets(PassedSockets.named(environment: ProcessInfo.processInfo.environment))
 
   /// The gate whose place this process takes; `nil` if there is none, as under systemd.
   let parent: UpgradeParent?

@@ -11,10 +11,10 @@ enum MetricsServer {
   /// `nil` if `settings` are.
   static func start(
     _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
-  ) throws(CommandFailure) -> Engine? {
+  ) throws(SallyportError) -> Engine? {
     guard let settings else { return nil }
     guard let address = settings.socket else {
-      throw CommandFailure(
+      throw SallyportError(
         .configuration, error: "metrics.listen: \(settings.address) is no address", hint: "write 127.0.0.1:9464")
     }
     var limits = EngineLimits()
@@ -30,7 +30,7 @@ enum MetricsServer {
       logger.info("metrics listening", metadata: ["address": "\(engine.address)"])
       return engine
     } catch {
-      throw CommandFailure(
+      throw SallyportError(
         .cannotBind, error: "metrics.listen: cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or give this gate a metrics.listen of its own"

@@ -8,7 +8,7 @@ internal import Settings
 enum LogOutput {
   /// A logger to standard error as `settings` say, and what its lines wait in.
   static func make(_ settings: GateSettings.Log) -> (logger: Logger, sink: LineSink) {
-    let isTerminal = Terminal.isTerminal(STDERR_FILENO)
+    let isTerminal = isatty(STDERR_FILENO) == 1
     let isText =
       switch settings.format {
       case .auto: isTerminal

@@ -18,7 +18,7 @@ extension GateServer {
   /// What operators can ask of the gate, and the description of it.
   var describedResources: [any AdminResource] {
     let resources = adminResources
-    let asksForToken = generation.assembly.settings.admin?.tokenFile != nil
+    let asksForToken = generation.composition.settings.admin?.tokenFile != nil
     return resources + [OpenAPIResource(describing: resources, version: Version.text, asksForToken: asksForToken)]
   }
 
@@ -57,7 +57,7 @@ extension GateServer {
       let (activity, refusals) = activity.report()
       return GateStatus(
         version: Version.text, ready: checks.allSatisfy(\.ready), checks: checks,
-        enforcement: generation.assembly.settings.appAttest.enforcement.rawValue, address: "\(engine.address)",
+        enforcement: generation.composition.settings.appAttest.enforcement.rawValue, address: "\(engine.address)",
         startedAt: Timestamp(seconds: startedAt.seconds).description,
         uptimeSeconds: now.since(startedAt).components.seconds,
         sessions: .init(
@@ -71,9 +71,9 @@ extension GateServer {
   }
 
   private func certificateStates(at now: Timestamp) async -> [GateStatus.CertificateState] {
-    let (served, settings) = (generation.served, generation.assembly.settings)
+    let (served, settings) = (generation.served, generation.composition.settings)
     // Files that cannot be read in time are not those that are served.
-    let files = try? await fileReads.run(within: .seconds(1)) { () throws(CommandFailure) in
+    let files = try? await fileReads.run(within: .seconds(1)) { () throws(SallyportError) in
       CertificateFiles(of: settings)
     }
     let replaced = (files ?? .unreadable).names(differingFrom: served.files)

@@ -16,8 +16,8 @@ final class FileReads: Sendable {
   /// - Throws: what `work` throws; `.unavailable` if it takes longer than `limit`, or if too many reads still run. What
   ///   `work` comes to later is dropped.
   func run<Value: Sendable>(
-    within limit: Duration = limit, _ work: @escaping @Sendable () throws(CommandFailure) -> Value
-  ) async throws(CommandFailure) -> Value {
+    within limit: Duration = limit, _ work: @escaping @Sendable () throws(SallyportError) -> Value
+  ) async throws(SallyportError) -> Value {
     let isAdmitted = count.withLock { count in
       guard count < Self.mostAtOnce else { return false }
       count += 1
@@ -27,8 +27,8 @@ final class FileReads: Sendable {
     let outcome = await withCheckedContinuation { continuation in
       let answer = Answer<Value>(continuation)
       DispatchQueue.global().async { [self] in
-        let result: Result<Value, CommandFailure>
-        do throws(CommandFailure) { result = .success(try work()) } catch { result = .failure(error) }
+        let result: Result<Value, SallyportError>
+        do throws(SallyportError) { result = .success(try work()) } catch { result = .failure(error) }
         count.withLock { $0 -= 1 }
         answer.give(result)
       }
@@ -40,8 +40,8 @@ final class FileReads: Sendable {
     return try outcome.get()
   }
 
-  private static func noAnswer(within limit: Duration) -> CommandFailure {
-    CommandFailure(
+  private static func noAnswer(within limit: Duration) -> SallyportError {
+    SallyportError(
       .unavailable, error: "the files of the configuration cannot be read: no answer within \(limit)",
       hint: "see the file systems that they are on, such as network mounts")
   }
@@ -49,14 +49,14 @@ final class FileReads: Sendable {
 
 /// The first answer of several counts.
 private final class Answer<Value: Sendable>: Sendable {
-  private typealias Continuation = CheckedContinuation<Result<Value, CommandFailure>, Never>
+  private typealias Continuation = CheckedContinuation<Result<Value, SallyportError>, Never>
   private let continuation: LockedValue<Continuation?>
 
-  init(_ continuation: CheckedContinuation<Result<Value, CommandFailure>, Never>) {
+  init(_ continuation: CheckedContinuation<Result<Value, SallyportError>, Never>) {
     self.continuation = LockedValue(continuation)
   }
 
-  func give(_ result: Result<Value, CommandFailure>) {
+  func give(_ result: Result<Value, SallyportError>) {
     let waiting = continuation.withLock { continuation in
       defer { continuation = nil }
       return continuation

@@ -1,25 +1,25 @@
-internal import AttestGate
+package import AttestGate
 internal import FoundationEssentials
 internal import Postgres
 internal import PostgresStore
-internal import Preflight
+package import Preflight
 internal import SQLiteStore
-internal import Settings
+package import Settings
 
 extension GateSettings.Store {
   /// The store that the flag `--store` names.
-  static func named(_ url: String) throws(CommandFailure) -> Self {
+  package static func named(_ url: String) throws(SallyportError) -> Self {
     do throws(Malformed) {
       return try Self(url: url)
     } catch {
-      throw CommandFailure(
+      throw SallyportError(
         .usage, error: "--store: \(error.reason)", hint: "write sqlite:///var/lib/sallyport/state.db, or postgres://…")
     }
   }
 
   /// Finds what a gate does not start with: a URL that libpq does not accept, or a file that every user can access. The
   /// store is not opened.
-  func judge() throws(StartFault) {
+  package func judge() throws(StartFault) {
     switch self {
     case .sqlite(let path): try Self.requirePrivate(path)
     case .postgres(let url, let passwordFile): _ = try Self.judgedParameters(url, passwordFile: passwordFile)
@@ -43,7 +43,7 @@ extension GateSettings.Store {
   /// - Parameters:
   ///   - mostWaiting: how many calls may wait before further ones are refused.
   ///   - isPatient: whether a call may take as long as it takes: for commands that read everything.
-  func makeStore(mostWaiting: Int, isPatient: Bool = false) throws(CommandFailure) -> any GateStore {
+  package func makeStore(mostWaiting: Int, isPatient: Bool = false) throws(SallyportError) -> any GateStore {
     switch self {
     case .sqlite(let path): return SQLiteStore(path: path, mostWaiting: mostWaiting)
     case .postgres(let url, let passwordFile):
@@ -54,7 +54,7 @@ extension GateSettings.Store {
   }
 
   /// The same as a whole.
-  func makeWhole() throws(CommandFailure) -> any StoreArchive {
+  package func makeWhole() throws(SallyportError) -> any StoreArchive {
     switch self {
     case .sqlite(let path): SQLiteArchive(path: path)
     case .postgres(let url, let passwordFile):
@@ -64,11 +64,11 @@ extension GateSettings.Store {
 
   private static func parameters(
     _ url: StoreURL, passwordFile: String?
-  ) throws(CommandFailure) -> ConnectionParameters {
+  ) throws(SallyportError) -> ConnectionParameters {
     do throws(StartFault) {
       return try judgedParameters(url, passwordFile: passwordFile)
     } catch {
-      throw CommandFailure(error)
+      throw SallyportError(error)
     }
   }
 

@@ -7,7 +7,7 @@ internal import GracefulUpgrade
 internal import TransportEngine
 
 extension GateServer {
-  /// How long a successor may take until it serves. Shorter than an operator's command waits for its answer.
+  /// How long a child may take until it serves. Shorter than an operator's command waits for its answer.
   private static let patience = Duration.seconds(25)
 
   /// Starts the program again, from the path of this process, and hands over to it once it serves.
@@ -35,20 +35,20 @@ extension GateServer {
     guard !isLeaving.withLock(\.self) else { return .refused("the gate is about to stop") }
     isUpgrading = true
     defer { isUpgrading = false }
-    let successor: UpgradeChild
+    let child: UpgradeChild
     do throws(UpgradeChild.StartFault) {
-      successor = try await startUpgradeChild()
+      child = try await startUpgradeChild()
     } catch {
       return .refused(error.description)
     }
-    candidate = successor
+    candidate = child
     defer { candidate = nil }
-    guard case .failed(let fault) = await successor.verdict(within: Self.patience) else {
-      guard stops.request(.replaced(by: successor.id)) else {
-        successor.end()
+    guard case .failed(let fault) = await child.verdict(within: Self.patience) else {
+      guard stops.request(.replaced(by: child.id)) else {
+        child.end()
         return .refused("the gate is about to stop")
       }
-      return .done(process: successor.id)
+      return .done(process: child.id)
     }
     return .refused(fault.split(whereSeparator: \.isNewline).joined(separator: "\n"))
   }

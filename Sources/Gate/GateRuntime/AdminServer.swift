@@ -1,4 +1,4 @@
-internal import GateService
+package import GateService
 internal import Logging
 internal import Preflight
 internal import Settings
@@ -7,11 +7,11 @@ internal import TransportEngine
 /// The second listener of a gate, for its operators: plain HTTP/1.1, on a Unix socket or on loopback.
 ///
 /// It has an engine, and so a thread, of its own: what operators ask for cannot hold up a session.
-enum AdminServer {
+package enum AdminServer {
   /// `nil` if `settings` are.
   static func start(
     _ settings: GateSettings.Admin?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
-  ) throws(CommandFailure) -> Engine? {
+  ) throws(SallyportError) -> Engine? {
     guard let settings else { return nil }
     let access: AdminAccess = if let file = settings.tokenFile { .bearer(try token(in: file)) } else { .anyone }
     var limits = EngineLimits()
@@ -19,7 +19,7 @@ enum AdminServer {
     // An upgrade waits for a process to start.
     limits.decisionTimeout = .seconds(60)
     guard let address = settings.address.socket else {
-      throw CommandFailure(
+      throw SallyportError(
         .configuration, error: "admin.listen: \(settings.address.text) is no address", hint: "write 127.0.0.1:port")
     }
     do throws(Engine.StartFault) {
@@ -33,7 +33,7 @@ enum AdminServer {
       logger.info("admin server listening", metadata: ["address": "\(engine.address)"])
       return engine
     } catch {
-      throw CommandFailure(
+      throw SallyportError(
         .cannotBind, error: "admin.listen: cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or give this gate an admin.listen of its own"
@@ -42,15 +42,15 @@ enum AdminServer {
   }
 
   /// The first line of `file`.
-  static func token(in file: String) throws(CommandFailure) -> BearerToken {
+  package static func token(in file: String) throws(SallyportError) -> BearerToken {
     let text: String
     do throws(TokenFile.Fault) {
       text = try TokenFile.token(in: file)
     } catch {
-      throw CommandFailure(.configuration, error: "admin.token_file: \(error.reason)", hint: TokenFile.hint)
+      throw SallyportError(.configuration, error: "admin.token_file: \(error.reason)", hint: TokenFile.hint)
     }
     guard let token = BearerToken(text) else {
-      throw CommandFailure(.software, error: "admin.token_file: accepted, but of no use", hint: "please report this")
+      throw SallyportError(.software, error: "admin.token_file: accepted, but of no use", hint: "please report this")
     }
     return token
   }

@@ -10,7 +10,7 @@ enum Stop: Sendable, Hashable {
   case replaced(by: Int32)
 }
 
-/// Who wants the gate to stop. A wish for its end is heard first, or after a successor has taken over; a successor
+/// Who wants the gate to stop. A request for its end is heard first, or after a child has taken over; a child
 /// takes over only if it is the first.
 final class StopRequests: Sendable {
   private let stream: AsyncStream<Stop>
@@ -39,17 +39,28 @@ final class StopRequests: Sendable {
 }
 
 /// The signals that a gate obeys, from the making of this value until `stop()`. How long the value lives plays no part.
-struct Signals: Sendable {
+package struct Signals: Sendable {
+  /// Where the signals come from.
+  package enum Source: Sendable {
+    /// The signals of this process.
+    case process
+    /// None: a process that runs several gates, such as one of tests, keeps its own.
+    case none
+  }
+
+  private let source: Source
   /// An element for each SIGHUP; several that come at once are one.
   let reloads: AsyncStream<Void>
   /// An element for each SIGUSR2.
   let upgrades: AsyncStream<Void>
 
-  /// - Parameter stops: where SIGTERM and SIGINT go.
-  init(_ stops: StopRequests) {
+  /// - Parameter stops: receives SIGTERM and SIGINT.
+  init(_ stops: StopRequests, from source: Source) {
+    self.source = source
     let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let (upgrades, upgrade) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     (self.reloads, self.upgrades) = (reloads, upgrades)
+    guard case .process = source else { return }
     ProcessSignals.hear(Self.numbers) { number in
       switch number {
       case SIGTERM: stops.request(.end("SIGTERM"))
@@ -63,6 +74,7 @@ struct Signals: Sendable {
   /// From now on SIGTERM and SIGINT end the process. SIGHUP and SIGUSR2 are ignored: there is nothing left to reload or
   /// to upgrade.
   func stop() {
+    guard case .process = source else { return }
     ProcessSignals.obey([SIGTERM, SIGINT])
     ProcessSignals.ignore([SIGHUP, SIGUSR2])
   }

@@ -51,9 +51,9 @@ extension GateServer {
   }
 
   private func tryReload() async -> ReloadOutcome {
-    let current = generation.assembly.settings
-    do throws(CommandFailure) {
-      let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(CommandFailure) in
+    let current = generation.composition.settings
+    do throws(SallyportError) {
+      let prepared = try await fileReads.run { [loader, secrets, memory, logger] () throws(SallyportError) in
         try Prepared(loader, beside: current, secrets, memory, logger)
       }
       try await changeOver(to: prepared.generation, prepared.tls)
@@ -73,27 +73,27 @@ extension GateServer {
     init(
       _ loader: SettingsLoader, beside current: GateSettings, _ secrets: SecretFiles, _ memory: SharedState,
       _ logger: Logger
-    ) throws(CommandFailure) {
-      var settings = try RunCommand.load(loader)
+    ) throws(SallyportError) {
+      var settings = try loader.settings()
       // A new start would refuse it.
-      do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
+      do throws(StartFault) { try settings.store.judge() } catch { throw SallyportError(error) }
       let sections = settings.keepWhatNeedsRestart(of: current)
       let files = secrets.keys(differingFrom: SecretFiles(of: settings))
       unchanged = sections + files.filter { file in !sections.contains { file.hasPrefix($0 + ".") } }
-      let assembly = try GateComposition(settings, memory: memory)
+      let composition = try GateComposition(settings, memory: memory)
       let certificates = CertificateFiles(of: settings)
-      tls = try assembly.tls()
+      tls = try composition.tls()
       generation = Generation(
-        assembly: assembly, responder: try assembly.responder(logger: logger),
+        composition: composition, responder: try composition.responder(logger: logger),
         served: ServedCertificates(tls, from: certificates), certificates: certificates)
     }
   }
 
-  private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(CommandFailure) {
-    let settings = next.assembly.settings
+  private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(SallyportError) {
+    let settings = next.composition.settings
     // Before it decides anything: what it remembers of the store is never out of date.
-    changes.begin(next.assembly.changeResponse(logger: logger))
-    do throws(CommandFailure) {
+    changes.begin(next.composition.changeResponse(logger: logger))
+    do throws(SallyportError) {
       try await serve(next, tls: tls)
     } catch {
       settle(on: generation)
@@ -102,25 +102,25 @@ extension GateServer {
     GateServer.announce(settings, next.served, with: logger)
     generation.maintenanceTask?.cancel()
     generation = next
-    generation.maintenanceTask = maintenanceTask(by: next.assembly)
+    generation.maintenanceTask = maintenanceTask(by: next.composition)
     settle(on: next)
     enforcement.withLock { $0 = settings.enforcementMeaning }
   }
 
   private func settle(on generation: Generation) {
     changes.settle(
-      on: generation.assembly.changeResponse(logger: logger),
-      every: generation.assembly.settings.session.lookInterval)
+      on: generation.composition.changeResponse(logger: logger),
+      every: generation.composition.settings.session.lookInterval)
   }
 
   /// Has new connections begin with `tls`, and requests be decided by `next`.
-  private func serve(_ next: Generation, tls: ServerTLS) async throws(CommandFailure) {
+  private func serve(_ next: Generation, tls: ServerTLS) async throws(SallyportError) {
     do throws(ServerTLS.Fault) {
       try await engine.replace(
-        responder: next.responder, tls: tls, limits: next.assembly.settings.limits.engine,
-        upstreams: next.assembly.settings.routes.map(\.upstream.upstream))
+        responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
+        upstreams: next.composition.settings.routes.map(\.upstream.upstream))
     } catch {
-      throw CommandFailure(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
+      throw SallyportError(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
     }
   }
 
@@ -132,12 +132,12 @@ extension GateServer {
     var seen = generation.certificates
     while !Task.isCancelled {
       try? await Task.sleep(for: .seconds(2))
-      let settings = generation.assembly.settings
+      let settings = generation.composition.settings
       guard !Task.isCancelled, settings.tls.reload == .auto else { continue }
-      do throws(CommandFailure) {
-        let now = try await fileReads.run { () throws(CommandFailure) in CertificateFiles(of: settings) }
+      do throws(SallyportError) {
+        let now = try await fileReads.run { () throws(SallyportError) in CertificateFiles(of: settings) }
         defer { seen = now }
-        guard settings.tls == generation.assembly.settings.tls else { continue }
+        guard settings.tls == generation.composition.settings.tls else { continue }
         if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
       } catch {
         // Logged once; files that can be read again are renewed then.
@@ -148,14 +148,14 @@ extension GateServer {
   }
 
   private func renewCertificates(_ files: CertificateFiles) async {
-    let assembly = generation.assembly
-    do throws(CommandFailure) {
-      let tls = try await fileReads.run { () throws(CommandFailure) in try assembly.tls() }
+    let composition = generation.composition
+    do throws(SallyportError) {
+      let tls = try await fileReads.run { () throws(SallyportError) in try composition.tls() }
       generation.certificates = files
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
-      logger.notice("new certificate served", metadata: ["file": "\(generation.assembly.settings.tls.certificateFile)"])
+      logger.notice("new certificate served", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)
@@ -163,7 +163,7 @@ extension GateServer {
   }
 
   /// Goes on with the certificates that are served. Files that cannot be used are not read again until they change.
-  private func keepCertificates(_ files: CertificateFiles, _ failure: CommandFailure) {
+  private func keepCertificates(_ files: CertificateFiles, _ failure: SallyportError) {
     generation.certificates = files
     logger.error(
       "the changed certificate cannot be used: the old one stays",

@@ -19,8 +19,8 @@ struct SharedState: Sendable {
   let gates = NodeCount()
   let latest = ClockUpperBound()
 
-  init(_ settings: GateSettings) throws(CommandFailure) {
-    do throws(StartFault) { try settings.store.judge() } catch { throw CommandFailure(error) }
+  init(_ settings: GateSettings) throws(SallyportError) {
+    do throws(StartFault) { try settings.store.judge() } catch { throw SallyportError(error) }
     store = try settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)
     identityKeys = IdentityKeys(storage: store)
   }
@@ -38,7 +38,7 @@ struct GateComposition: Sendable {
   private var sessions: LiveSessions { memory.sessions }
   private var metrics: GateMetrics { memory.metrics }
 
-  init(_ settings: GateSettings, memory: SharedState) throws(CommandFailure) {
+  init(_ settings: GateSettings, memory: SharedState) throws(SallyportError) {
     self.settings = settings
     self.memory = memory
     let (store, metrics) = (memory.store, memory.metrics)
@@ -58,12 +58,12 @@ struct GateComposition: Sendable {
       assertions = try AssertionRule(
         apps: apps, challenges: challenges, registry: store, window: window, stopwatch: metrics.stopwatch)
     } catch {
-      throw CommandFailure(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
+      throw SallyportError(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
     }
   }
 
   /// What decides about requests, under these settings.
-  func responder(logger: Logger) throws(CommandFailure) -> GateResponder {
+  func responder(logger: Logger) throws(SallyportError) -> GateResponder {
     GateResponder(
       gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
       routes: try routes(), limits: settings.session.limits, sessions: sessions,
@@ -73,11 +73,11 @@ struct GateComposition: Sendable {
   }
 
   /// The certificates and the rules of the public listener.
-  func tls() throws(CommandFailure) -> ServerTLS {
+  func tls() throws(SallyportError) -> ServerTLS {
     do throws(StartFault) {
       return try ListenerFiles(of: settings).load()
     } catch {
-      throw CommandFailure(error)
+      throw SallyportError(error)
     }
   }
 
@@ -116,7 +116,7 @@ struct GateComposition: Sendable {
       logger: logger)
   }
 
-  private func registrar() throws(CommandFailure) -> Registrar {
+  private func registrar() throws(SallyportError) -> Registrar {
     let trust = settings.appAttest.trust
     let verifier = AttestationVerifier(
       apps: apps.environments,
@@ -129,7 +129,7 @@ struct GateComposition: Sendable {
       stopwatch: metrics.stopwatch)
   }
 
-  private func routes() throws(CommandFailure) -> RouteTable {
+  private func routes() throws(SallyportError) -> RouteTable {
     let routes = settings.routes.compactMap {
       GateService.Route(
         path: $0.path, upstream: $0.upstream.upstream, forwarding: $0.forward == .all ? .all : .upgrades,
@@ -142,32 +142,32 @@ struct GateComposition: Sendable {
   }
 
   /// The settings were checked, so this is a mistake of the program; it says where.
-  private static func impossible(_ key: String) -> CommandFailure {
-    CommandFailure(.software, error: "\(key): accepted, but of no use", hint: "please report this configuration")
+  private static func impossible(_ key: String) -> SallyportError {
+    SallyportError(.software, error: "\(key): accepted, but of no use", hint: "please report this configuration")
   }
 
-  private static func ring(in file: String) throws(CommandFailure) -> ChallengeKeyRing {
+  private static func ring(in file: String) throws(SallyportError) -> ChallengeKeyRing {
     let hint = "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32"
     let bytes: [UInt8]
     do throws(FileFault) {
       bytes = try FileContent.read(file)
     } catch {
-      throw CommandFailure(
+      throw SallyportError(
         .configuration, error: "app_attest.challenge_keys_file: cannot read \(file): \(error.reason)", hint: hint)
     }
     do throws(ChallengeKeyRing.FileFault) {
       return try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
     } catch {
-      throw CommandFailure(.configuration, error: "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)
+      throw SallyportError(.configuration, error: "app_attest.challenge_keys_file: \(file): \(error)", hint: hint)
     }
   }
 
-  private static func roots(in file: String?, otherwise: Certificate) throws(CommandFailure) -> [Certificate] {
+  private static func roots(in file: String?, otherwise: Certificate) throws(SallyportError) -> [Certificate] {
     guard let file else { return [otherwise] }
     guard let bytes = try? FileContent.read(file),
       let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
     else {
-      throw CommandFailure(
+      throw SallyportError(
         .configuration, error: "app_attest.trust: \(file) holds no certificate", hint: "name a PEM file")
     }
     return roots

@@ -8,18 +8,18 @@ extension GateServer {
   /// The public listener, which does not accept yet.
   static func start(
     _ generation: Generation, _ tls: ServerTLS, _ inheritance: InheritedSockets, _ log: EngineLog
-  ) throws(CommandFailure) -> Engine {
-    let listen = generation.assembly.settings.listen
+  ) throws(SallyportError) -> Engine {
+    let listen = generation.composition.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
-      throw CommandFailure(
+      throw SallyportError(
         .configuration, error: "listen.address: \(listen.address) is no address",
         hint: "write an IPv4 or IPv6 address, or :: for every one")
     }
     do throws(Engine.StartFault) {
       return try serve(
-        at: address, or: inheritance.takePublic(), generation.assembly.settings, tls, generation.responder, log)
+        at: address, or: inheritance.takePublic(), generation.composition.settings, tls, generation.responder, log)
     } catch {
-      throw CommandFailure(
+      throw SallyportError(
         .cannotBind, error: "cannot listen at \(error)",
         hint: error.isAddressInUse
           ? "another process listens there: stop it, or set listen.port to another one"

@@ -1,0 +1,153 @@
+import ByteCoding
+import Foundation
+import Glibc
+import GracefulUpgrade
+import Settings
+import SimulatedDevice
+import Systemd
+import TestSupport
+import Testing
+import Transport
+import TransportEngine
+
+@testable import GateRuntime
+
+@Suite("A gate within the process of its test", .serialized, .timeLimit(.minutes(2)))
+struct GateServerTests {
+  /// The configuration and the certificates of a gate.
+  private struct Files {
+    let folder: String
+    let authority: AuthorityFolder
+
+    init(in folder: String) throws {
+      self.folder = folder
+      authority = AuthorityFolder(path: folder + "/authority")
+      _ = try authority.loadOrMake(appID: "SALLYPORT1.com.example.app", at: .now())
+      try configure()
+    }
+
+    var loader: SettingsLoader {
+      SettingsLoader(
+        file: folder + "/gate.yaml", flags: [], environment: ["HOME": folder], workingDirectory: folder)
+    }
+
+    func configure(port: Int = 0, _ more: String = "") throws {
+      try """
+      version: 1
+      listen: { address: 127.0.0.1, port: \(port), loops: 1 }
+      tls: { cert_file: "\(authority.serverCertificatePath)", key_file: "\(authority.serverKeyPath)" }
+      routes: [{ path: /, upstream: "ws://127.0.0.1:1" }]
+      store: { url: "sqlite://\(folder)/state.db" }
+      shutdown: { unready_delay: 0s, drain_timeout: 1s }
+      log: { level: error }
+      \(more)
+      """.write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
+    }
+
+    /// The status of a request for a nonce at `port`.
+    func status(at port: UInt16) async throws -> Int {
+      let connection = try await ClientEngine().connect(
+        host: "127.0.0.1", port: port, tls: ClientTLS(authorityFile: authority.tlsAuthorityPath),
+        verifying: "localhost", timeout: .seconds(20))
+      let host = HeaderFields([.init(name: "Host", value: "localhost")])
+      return try await connection.send("GET", "/attest/challenge", headers: host).status
+    }
+  }
+
+  /// Runs `body` with a gate that serves, and stops the gate unless `body` has.
+  private func serving(_ body: (Files, GateServer, Task<Void, Never>) async throws -> Void) async throws {
+    try await Places.withTemporaryFolder { folder in
+      let files = try Files(in: folder)
+      let server = try await GateServer.open(files.loader, InheritedSockets([]), signals: .none)
+      let service = Task { await server.serve() }
+      do {
+        try await body(files, server, service)
+      } catch {
+        server.stops.request(.end("the test failed"))
+        await service.value
+        throw error
+      }
+      server.stops.request(.end("the test is over"))
+      await service.value
+    }
+  }
+
+  @Test("reloads its configuration; one with a fault changes nothing, and what needs a restart is named")
+  func reload() async throws {
+    try await serving { files, server, _ in
+      try files.configure("session: { max_age: 1h }")
+      #expect(await server.reload(because: "a test") == .done(needingRestart: []))
+      #expect(await server.settings.session.maxAge == .seconds(3600))
+
+      try files.configure("session: { max_age: forever }")
+      guard case .refused(let fault) = await server.reload(because: "a test") else {
+        throw Unexpected("a configuration with a fault was accepted")
+      }
+      #expect(fault.contains("session.max_age"))
+      #expect(await server.settings.session.maxAge == .seconds(3600))
+
+      let port = server.port
+      try files.configure(port: 1, "session: { max_age: 2h }")
+      #expect(await server.reload(because: "a test") == .done(needingRestart: ["listen"]))
+      #expect(await server.settings.session.maxAge == .seconds(7200))
+      #expect(server.port == port)
+      #expect(try await files.status(at: port) == 200)
+    }
+  }
+
+  @Test("drains: what was asked is answered, and afterwards no process listens")
+  func drain() async throws {
+    try await serving { files, server, service in
+      #expect(try await files.status(at: server.port) == 200)
+      #expect(server.stops.request(.end("a test")))
+      await service.value
+      await #expect(throws: ClientFault.self) { try await files.status(at: server.port) }
+      // A hand-over that comes later is too late.
+      #expect(!server.stops.request(.replaced(by: 1)))
+    }
+  }
+
+  /// The sockets of `server` for another gate, and where that gate reports how its start went.
+  private func legacy(of server: GateServer) async throws -> (sockets: InheritedSockets, report: FileHandle) {
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    let copies = await server.engine.socketCopies().map { PassedSockets.Passed(descriptor: $0, name: "public") }
+    let report = PassedSockets.Passed(descriptor: ends[1], name: UpgradeParent.descriptorName)
+    return (InheritedSockets(copies + [report]), FileHandle(fileDescriptor: ends[0], closeOnDealloc: true))
+  }
+
+  @Test("hands over to a gate that inherits its sockets, and ends when its own clients have gone")
+  func handOver() async throws {
+    try await serving { files, old, service in
+      let (sockets, report) = try await legacy(of: old)
+      let new = try await GateServer.open(files.loader, sockets, signals: .none)
+      #expect(try report.readToEnd() == Data("ready\n".utf8))
+      #expect(new.port == old.port)
+      let further = Task { await new.serve() }
+      #expect(old.stops.request(.replaced(by: getpid())))
+      await service.value
+      #expect(try await files.status(at: new.port) == 200)
+      new.stops.request(.end("the test is over"))
+      await further.value
+    }
+  }
+
+  @Test("serves on where the other gate does not come up, and learns why")
+  func failedHandOver() async throws {
+    try await serving { files, old, _ in
+      let (sockets, report) = try await legacy(of: old)
+      try files.configure("session: { max_age: forever }")
+      await #expect(throws: SallyportError.self) {
+        try await GateServer.open(files.loader, sockets, signals: .none)
+      }
+      let reason = String(decoding: try report.readToEnd() ?? Data(), as: UTF8.self)
+      #expect(reason.contains("session.max_age") && !reason.contains("ready"))
+      #expect(try await files.status(at: old.port) == 200)
+    }
+  }
+}
+
+private struct Unexpected: Error {
+  let text: String
+  init(_ text: String) { self.text = text }
+}
