@@ -1,7 +1,7 @@
-/// What someone brings to be let in.
+/// The credentials that a client presents when it opens a connection.
 public struct AdmissionClaim: Sendable, Hashable {
   public let assertion: AssertionClaim
-  /// Only a certificate that the TLS handshake verified; one in a header field proves nothing.
+  /// The certificate that the TLS handshake verified, or `nil`. A certificate in a header is never accepted.
   public let certificate: VerifiedCertificate?
 
   public init(assertion: AssertionClaim, certificate: VerifiedCertificate?) {
@@ -10,15 +10,16 @@ public struct AdmissionClaim: Sendable, Hashable {
   }
 }
 
-/// The three parts of an assertion as they came, unread.
+/// The three parts of an assertion as they were received, not yet decoded.
 public struct AssertionClaim: Sendable, Hashable {
-  /// One part: there may be none, one, or more than one, which is as bad as a wrong one.
+  /// The values of one header: none, one, or more than one. A repeated header is refused like a wrong value.
   public enum Part: Sendable, Hashable {
     case absent
     case once(String)
     case repeated
   }
 
+  /// The header that carries a part.
   public enum Name: String, Sendable, Hashable, CaseIterable {
     case keyID = "X-App-Assert-KeyId"
     case data = "X-App-Assert-Data"
@@ -29,7 +30,7 @@ public struct AssertionClaim: Sendable, Hashable {
   private let data: Part
   private let nonce: Part
 
-  /// Asks for each part by its name.
+  /// Reads each part by the name of its header.
   public init(_ part: (Name) -> Part) {
     (keyID, data, nonce) = (part(.keyID), part(.data), part(.nonce))
   }
@@ -42,10 +43,12 @@ public struct AssertionClaim: Sendable, Hashable {
     }
   }
 
-  /// Whether no part came at all. Anything else is a claim, to be proved or refused.
+  /// Whether none of the three parts was sent. If any part was sent, the claim has to be verified.
   public var isAbsent: Bool { keyID == .absent && data == .absent && nonce == .absent }
 
-  /// The part's only value.
+  /// Returns the part's only value.
+  ///
+  /// - Throws: `.partMissing` or `.partRepeated`.
   func value(of name: Name) throws(Denial) -> String {
     switch self[name] {
     case .once(let value): return value
@@ -57,9 +60,9 @@ public struct AssertionClaim: Sendable, Hashable {
 
 /// A client certificate that the TLS handshake verified against the configured authority.
 public struct VerifiedCertificate: Sendable, Hashable {
-  /// SHA-256 of the certificate, 32 bytes.
+  /// The SHA-256 of the certificate's DER, 32 bytes.
   public let fingerprint: [UInt8]
-  /// The subject as RFC 2253 writes it.
+  /// The subject in the string form of RFC 2253.
   public let subject: String
 
   public init(fingerprint: [UInt8], subject: String) {

@@ -1,6 +1,6 @@
 public import AppAttest
 
-/// An app that the gate lets in, and how strictly.
+/// An app that the gate admits, and the conditions for its devices.
 public struct AppPolicy: Sendable, Hashable {
   public let appID: AppID
   public let environments: Set<AttestEnvironment>
@@ -13,11 +13,12 @@ public struct AppPolicy: Sendable, Hashable {
   }
 }
 
-/// From where an app may have been installed (iOS 27 and later say so).
+/// The accepted installation sources of an app. Devices report the source from iOS 27 on.
 public struct CategoryPolicy: Sendable, Hashable {
+  /// The decision for a device that reports no source.
   public enum Missing: String, Sendable, Hashable, CaseIterable { case accept, refuse }
 
-  /// `nil` allows each.
+  /// The accepted sources; `nil` accepts every source.
   public let allowed: Set<ValidationCategory>?
   public let whenMissing: Missing
 
@@ -28,32 +29,32 @@ public struct CategoryPolicy: Sendable, Hashable {
 
   public static let any = CategoryPolicy(allowed: nil, whenMissing: .accept)
 
-  /// Whether a device that reported `category` is let in; `nil` if it reported none.
+  /// Whether a device that reported `category` is admitted. `nil` means that it reported none.
   public func admits(_ category: ValidationCategory?) -> Bool {
     guard let category else { return whenMissing == .accept }
     return allowed?.contains(category) ?? true
   }
 }
 
-/// The apps of a configuration.
+/// The configured apps.
 public struct AllowedApps: Sendable {
   private let policies: [AppID: AppPolicy]
 
-  /// `nil` if an app is listed twice.
+  /// Returns `nil` if an app is listed twice.
   public init?(_ policies: [AppPolicy]) {
     let pairs = policies.map { ($0.appID, $0) }
     self.policies = Dictionary(pairs) { first, _ in first }
     guard self.policies.count == policies.count else { return nil }
   }
 
-  /// No app at all: nothing can be registered.
+  /// An empty list: no key can be registered.
   public static let none = AllowedApps()
 
   private init() { policies = [:] }
 
   public var isEmpty: Bool { policies.isEmpty }
 
-  /// What the attestation verifier needs to know of them.
+  /// The accepted environments of each app, for the attestation verifier.
   public var environments: [AppID: Set<AttestEnvironment>] { policies.mapValues(\.environments) }
 
   public subscript(appID: AppID) -> AppPolicy? { policies[appID] }

@@ -2,7 +2,7 @@ public import AppAttest
 public import ByteCoding
 public import Cryptography
 
-/// Lets devices in that prove their key by an assertion of a fresh nonce.
+/// Admits a device that signs a fresh nonce with its attested key.
 public struct AssertionRule: AdmissionRule {
   private let apps: AllowedApps
   private let challenges: Challenges
@@ -13,9 +13,9 @@ public struct AssertionRule: AdmissionRule {
   private let stopwatch: Stopwatch
 
   /// - Parameters:
-  ///   - window: see `CounterWindow`.
-  ///   - recentKeys: of how many keys the public key is kept at hand.
-  /// - Throws: what the crypto library says if it cannot make a key.
+  ///   - window: How far below the greatest counter an unused counter is still accepted; see `CounterWindow`.
+  ///   - recentKeys: The cache keeps at least this many recently used public keys, and at most twice as many.
+  /// - Throws: `CryptographyError` if OpenSSL cannot create the decoy key.
   public init(
     apps: AllowedApps, challenges: Challenges, registry: any KeyRegistry, window: CounterWindow = .none,
     recentKeys: Int = 4096, stopwatch: Stopwatch = .none
@@ -29,11 +29,11 @@ public struct AssertionRule: AdmissionRule {
     decoy = try PublicKeyCache.Key.decoy()
   }
 
-  /// Forgets what is remembered of a key that the registry may no longer have.
+  /// Removes a key from memory after it was changed in the registry.
   public func forget(_ keyID: KeyID) { known.forget(keyID) }
 
-  /// Verifies everything before anything is spent, so a wrong signature cannot spend another device's nonce. Then the
-  /// registry spends the nonce, advances the counter and reads the revocation in one step.
+  /// Verifies the whole assertion before it spends anything, so a wrong signature cannot burn the nonce of another
+  /// client. Then the registry spends the nonce, advances the counter and checks the revocation in one transaction.
   public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {
     guard !claim.assertion.isAbsent else { return nil }
     guard !apps.isEmpty else { throw .notConfigured }
@@ -68,14 +68,15 @@ public struct AssertionRule: AdmissionRule {
     let (key, isRegistered) =
       if let remembered { (remembered, true) } else { try await read(keyID) }
     do throws(AssertionRejection) {
-      // The last counter is the registry's to compare, in the step that moves it.
+      // The registry compares the counter in the statement that advances it.
       try stopwatch.time(.assertion) { () throws(AssertionRejection) in
         _ = try AssertionVerifier().verify(
           assertion, by: key.attested, publicKey: key.publicKey, clientDataHash: nonce.clientDataHash, after: .zero)
       }
     } catch {
-      // The time of a refusal must not reveal which keys are registered, so each one costs a look-up, the making of a
-      // public key and a verification. An admission with a remembered key costs the verification alone.
+      // The duration of a refusal must not reveal which keys are registered. Every refusal therefore costs a lookup,
+      // the construction of a public key and a verification. An admission with a cached key costs only the
+      // verification.
       if remembered != nil { _ = try await read(keyID) }
       throw isRegistered ? .assertionRefused(error, key.attested.appID) : .unknownKey
     }
@@ -83,7 +84,7 @@ public struct AssertionRule: AdmissionRule {
     return try permitted(key.attested, by: assertion)
   }
 
-  /// The key `keyID` from the store, or the decoy.
+  /// Reads the key `keyID` from the registry; returns the decoy key if it is not registered.
   private func read(_ keyID: KeyID) async throws(Denial) -> (key: PublicKeyCache.Key, isRegistered: Bool) {
     guard let decoy else { throw .unknownKey }
     return try await Denial.onStoreError { () async throws(StoreError) in
@@ -91,11 +92,11 @@ public struct AssertionRule: AdmissionRule {
     }
   }
 
-  /// What a configuration that changed since the registration may refuse.
+  /// Checks the key against the current configuration, which may have changed since the registration.
   private func permitted(_ key: AttestedKey, by assertion: Assertion) throws(Denial) -> DevicePrincipal {
     guard let policy = apps[key.appID] else { throw .appNotServed(key.appID) }
     guard policy.environments.contains(key.environment) else { throw .environmentRefused(key.environment, key.appID) }
-    // An app may have been updated from another source since, and says so itself from iOS 27 on.
+    // The app may have been reinstalled from another source since. From iOS 27 on, the assertion reports the source.
     let category = assertion.extensions?.validationCategory ?? key.validationCategory
     guard policy.categories.admits(category) else { throw .categoryRefused(category, key.appID) }
     return DevicePrincipal(

@@ -1,20 +1,21 @@
 public import ByteCoding
 internal import Cryptography
 
-/// A secret that authenticates nonces.
+/// A secret that authenticates nonces (a challenge key).
 public struct ChallengeKey: Sendable, Hashable {
-  /// Bytes of the secret.
+  /// The number of bytes in the secret.
   public static let secretSize = 32
 
-  /// What a nonce made with this key begins with.
+  /// The first byte of every nonce that is made with this key.
   public let number: UInt8
   public let secret: [UInt8]
-  /// Nonces issued later than this are refused, although they authenticate; `nil` while the key is in use.
+  /// The time after which nonces of this key are no longer accepted, even if they authenticate. `nil` while the key
+  /// is in use.
   public let retiresAt: Timestamp?
-  /// `nil` if unknown; kept to the millisecond.
+  /// The time at which the key was made, in milliseconds; `nil` if unknown.
   public let madeAt: Timestamp?
 
-  /// `nil` unless the secret has 32 bytes.
+  /// Returns `nil` unless the secret has 32 bytes.
   public init?(number: UInt8, secret: [UInt8], retiresAt: Timestamp? = nil, madeAt: Timestamp? = nil) {
     guard secret.count == Self.secretSize else { return nil }
     self.number = number
@@ -27,7 +28,7 @@ public struct ChallengeKey: Sendable, Hashable {
     self.number = number
     secret = SecureRandom.bytes(Self.secretSize)
     retiresAt = nil
-    // As a store keeps it, so that what was stored equals what is read.
+    // Rounded as stores do it, so that a stored key equals the key that is read back.
     self.madeAt = madeAt.map { Timestamp(milliseconds: $0.milliseconds) }
   }
 
@@ -38,40 +39,41 @@ public struct ChallengeKey: Sendable, Hashable {
     madeAt = key.madeAt
   }
 
-  /// Whether no nonce of it can be good any more.
+  /// Whether every nonce of this key has expired.
   fileprivate func isWorthless(at now: Timestamp, life: Duration) -> Bool {
     retiresAt.map { $0.advanced(by: life) < now } ?? false
   }
 }
 
-/// The keys whose nonces are accepted. The first one issues.
+/// The challenge keys whose nonces are accepted. The first one issues new nonces.
 public struct ChallengeKeyRing: Sendable, Hashable {
   public let keys: [ChallengeKey]
 
-  /// `nil` unless there is a key, and each has a number of its own.
+  /// Returns `nil` if `keys` is empty or two keys have the same number.
   public init?(keys: [ChallengeKey]) {
     guard !keys.isEmpty, Set(keys.map(\.number)).count == keys.count else { return nil }
     self.keys = keys
   }
 
-  /// When its key was made, if there is one alone.
+  /// The time at which the only key was made; `nil` if the ring has more than one key.
   public var onlyKeyMadeAt: Timestamp? { keys.count == 1 ? issuing.madeAt : nil }
 
   private init(unchecked keys: [ChallengeKey]) { self.keys = keys }
 
-  /// A ring with one new random key.
+  /// Makes a ring with one new random key.
   ///
-  /// The number is random too, so that a key made after a backup was restored is unlikely to be mistaken for the old.
+  /// The number is random too: a key that is made after a restore then rarely has the number of an old one.
   public static func random(madeAt instant: Timestamp? = nil) -> ChallengeKeyRing {
     ChallengeKeyRing(unchecked: [ChallengeKey(random: SecureRandom.bytes(1).first ?? 0, madeAt: instant)])
   }
 
-  /// The ring with a new key that issues from now on. Nonces of the others stay good if they were issued at most
-  /// `overlap` after `now`, which gives other nodes the time to learn of the new key; keys that retired longer ago than
-  /// `life`, the greatest age of a nonce, are dropped.
+  /// Returns the ring with a new key that issues from now on.
+  ///
+  /// Nonces of the other keys are accepted if they were issued at most `overlap` after `now`: other nodes have that
+  /// time to load the new key. Keys that retired longer ago than `life`, the maximum age of a nonce, are dropped.
   public func rotated(at now: Timestamp, overlap: Duration, life: Duration) -> ChallengeKeyRing {
     let kept = keys.filter { !$0.isWorthless(at: now, life: life) }
-    // A byte has 256 numbers; the oldest keys give way long before those are used up.
+    // A key number is one byte. At most 254 old keys stay, so a free number always exists.
     let recent = kept.prefix(254).map { ChallengeKey(retiring: $0, at: now.advanced(by: overlap)) }
     let taken = Set(recent.map(\.number))
     var number = issuing.number &+ 1
@@ -79,7 +81,7 @@ public struct ChallengeKeyRing: Sendable, Hashable {
     return ChallengeKeyRing(unchecked: [ChallengeKey(random: number, madeAt: now)] + recent)
   }
 
-  /// The ring without the keys that retired longer ago than `life`. The one that issues stays.
+  /// Returns the ring without the keys that retired longer ago than `life`. The issuing key stays.
   public func pruned(at now: Timestamp, life: Duration) -> ChallengeKeyRing {
     ChallengeKeyRing(unchecked: [issuing] + keys.dropFirst().filter { !$0.isWorthless(at: now, life: life) })
   }
@@ -89,23 +91,24 @@ public struct ChallengeKeyRing: Sendable, Hashable {
     issuing.madeAt.map { now.since($0) >= period } ?? true
   }
 
-  // Both initialisers put a key in front.
+  // Every initializer guarantees at least one key.
   var issuing: ChallengeKey { keys[0] }
 
   func key(numbered number: UInt8) -> ChallengeKey? { keys.first { $0.number == number } }
 }
 
 extension ChallengeKeyRing {
-  /// What is wrong with the text of a key file.
+  /// The reason why a key file cannot be used.
   public enum FileFault: Error, Sendable, Hashable {
     case noKeys
-    /// The line, counted from 1, is not `NUMBER SECRET`: 0 to 255 and 64 hex digits.
+    /// The line with this number, counted from 1, is not `NUMBER SECRET`: 0 to 255 and 64 hex digits.
     case malformedLine(Int)
     case repeatedNumber(UInt8)
   }
 
-  /// Reads a key file: one key a line, `NUMBER SECRET` (0 to 255, and 64 hex digits), the first one issues. Empty lines
-  /// and lines that begin with `#` count for nothing.
+  /// Reads a key file with one key per line: `NUMBER SECRET` (0 to 255, and 64 hex digits).
+  ///
+  /// The first key issues nonces. Empty lines and lines that begin with `#` are skipped.
   public init(text: String) throws(FileFault) {
     var keys: [ChallengeKey] = []
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)

@@ -1,16 +1,18 @@
-/// Where nodes that share a store find the keys of their nonces.
+/// Stores the challenge keys for all nodes that share a store.
 public protocol ChallengeKeyStorage: Sendable {
-  /// The stored ring; `candidate` is stored first if there is none. Of several callers racing, all get the same ring.
+  /// Returns the stored ring. If there is none, stores `candidate` first. If several callers race, all get the same
+  /// ring.
   func challengeKeys(orStoring candidate: ChallengeKeyRing) async throws(StoreError) -> ChallengeKeyRing
 
-  /// Puts `ring` in the place of whatever ring there is, durably. Each node hears of it.
+  /// Replaces the stored ring with `ring`, durably. Each node is notified.
   ///
-  /// Under a ring of one key no nonce of before is good, so none need be remembered as forgotten that is younger than
-  /// the ring: after a clock that ran ahead for minutes, every nonce would be refused until the world has caught up.
+  /// A ring with a single key invalidates all earlier nonces. The implementation then also lowers the nonce watermark
+  /// to the time at which that key was made. Otherwise a clock that once ran ahead would make the store refuse every
+  /// nonce until real time has passed the watermark.
   func replaceChallengeKeys(with ring: ChallengeKeyRing) async throws(StoreError)
 
-  /// As `replaceChallengeKeys(with:)`, but only if the ring is still `expected`; says whether it was. Of several
-  /// callers racing, one gets `true`.
+  /// Replaces the ring if it still equals `expected`, and returns whether it did. If several callers race, one gets
+  /// `true`.
   func replaceChallengeKeys(
     _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing
   ) async throws(StoreError) -> Bool

@@ -2,22 +2,22 @@ public import ByteCoding
 internal import Cryptography
 internal import Locking
 
-/// Issues nonces, and recognizes its own.
+/// Issues nonces and verifies that a nonce was issued here.
 ///
-/// Issuing stores nothing: a nonce carries its time and its proof, so a flood of requests fills no memory and evicts
-/// no other client's nonce. `KeyRegistry` ensures that a nonce is used once.
+/// Issuing stores nothing: a nonce carries its time and its authentication code. A flood of requests therefore fills
+/// no memory and evicts no client's nonce. The `KeyRegistry` guarantees that a nonce is used only once.
 public final class Challenges: Sendable {
-  /// The greatest age at which a nonce is good.
+  /// The maximum age of a valid nonce.
   public let life: Duration
-  /// How far ahead of this node's clock another node's may be.
+  /// The time by which another node's clock may be ahead of this node's clock.
   public let skew: Duration
   private let clock: WallClock
   private let storage: (any ChallengeKeyStorage)?
   private let held: LockedValue<HeldRing>
   private let refreshes = LockedValue(Refreshes())
 
-  /// The ring that serves, and how new it is: of several reads that are under way at once, one that began later never
-  /// gives way to one that began earlier, whichever answer comes first.
+  /// The ring in use and the order of the reads that delivered it. If several reads run at once, the result of a
+  /// later read is never replaced by the result of an earlier one, whichever finishes first.
   private struct HeldRing {
     private(set) var ring: ChallengeKeyRing?
     private var begun = 0
@@ -25,7 +25,7 @@ public final class Challenges: Sendable {
 
     init(_ ring: ChallengeKeyRing?) { self.ring = ring }
 
-    /// The place in the order of what begins now.
+    /// Returns the sequence number of a read that starts now.
     mutating func begin() -> Int {
       begun += 1
       return begun
@@ -37,15 +37,15 @@ public final class Challenges: Sendable {
     }
   }
 
-  /// Of the keys, for nonces whose key is unknown here.
+  /// The reloads of the ring that nonces with an unknown key cause.
   private struct Refreshes {
-    /// When the last one began that succeeded.
+    /// The start of the last successful reload.
     var last: Timestamp?
-    /// What the one that is under way comes to.
+    /// The reload in progress, with its error.
     var current: Task<StoreError?, Never>?
   }
 
-  /// Challenges under keys that are configured.
+  /// Creates challenges with configured keys.
   public init(ring: ChallengeKeyRing, life: Duration = .seconds(60), skew: Duration = .seconds(5)) {
     self.life = life
     self.skew = skew
@@ -54,7 +54,7 @@ public final class Challenges: Sendable {
     held = LockedValue(HeldRing(ring))
   }
 
-  /// Challenges under keys that are made once and kept in `storage`. See `prepare()`.
+  /// Creates challenges with keys that are made once and kept in `storage`. Call `prepare()` before the first use.
   public init(
     storage: any ChallengeKeyStorage, life: Duration = .seconds(60), skew: Duration = .seconds(5),
     clock: WallClock = .system
@@ -66,13 +66,14 @@ public final class Challenges: Sendable {
     held = LockedValue(HeldRing(nil))
   }
 
-  /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.
+  /// Loads the keys, and makes them if there are none. Free once they are loaded; until then each call reads the
+  /// storage.
   public func prepare() async throws(StoreError) {
     guard let storage, !isReady else { return }
     _ = try await stored(in: storage)
   }
 
-  /// What the storage has, which serves from now on, unless a read that began later has been answered.
+  /// Reads the ring from the storage and uses it, unless a read that started later has already finished.
   private func stored(in storage: any ChallengeKeyStorage) async throws(StoreError) -> ChallengeKeyRing {
     let place = held.withLock { $0.begin() }
     let ring = try await storage.challengeKeys(orStoring: .random(madeAt: clock.now()))
@@ -80,17 +81,18 @@ public final class Challenges: Sendable {
     return ring
   }
 
-  /// Takes over the keys that the storage has now: another node may have replaced them. Does nothing under keys that
-  /// are configured.
+  /// Reloads the keys from the storage: another node may have replaced them. Does nothing with configured keys.
   public func refresh() async throws(StoreError) {
     guard let storage else { return }
     _ = try await stored(in: storage)
   }
 
-  /// Makes a new key that issues from now on, for every node that shares the storage. Nonces that were issued under the
-  /// others stay good for their life, and other nodes have `overlap` to learn of the new key.
+  /// Makes a new key that issues from now on, for every node that shares the storage.
   ///
-  /// - Returns: `false` if another node was faster, or if the keys are configured; then nothing was changed there.
+  /// Nonces of the other keys stay valid until they expire. Other nodes have `overlap` to load the new key.
+  ///
+  /// - Returns: `false` if another node replaced the keys first, or if the keys are configured; the storage is then
+  ///   unchanged.
   public func rotate(
     at now: Timestamp, overlap: Duration = Challenges.standardOverlap
   ) async throws(StoreError) -> Bool {
@@ -99,11 +101,11 @@ public final class Challenges: Sendable {
     return try await replace(current, with: current.rotated(at: now, overlap: overlap, life: greatestAge), in: storage)
   }
 
-  /// How long other nodes have to learn of a new key.
+  /// The time that other nodes have to load a new key.
   public static let standardOverlap = Duration.seconds(30)
 
-  /// As `rotate(at:)`, if the key that issues is as old as `period` (`nil`: it may grow old); otherwise drops the
-  /// keys of which no nonce can be good any more.
+  /// Rotates the keys if the issuing key is at least `period` old (`nil`: no rotation). Otherwise drops the keys
+  /// whose nonces have all expired.
   public func tend(at now: Timestamp, every period: Duration?) async throws(StoreError) -> RingChange? {
     guard let storage else { return nil }
     let current = try await stored(in: storage)
@@ -116,21 +118,23 @@ public final class Challenges: Sendable {
     return .pruned(current.keys.count - next.keys.count)
   }
 
-  /// The greatest age at which any node takes a nonce: the clock of one may be behind by `skew`, and that of the one
-  /// that issued ahead by as much.
+  /// The maximum age at which any node accepts a nonce: the clock of the accepting node may be `skew` behind, and the
+  /// clock of the issuing node `skew` ahead.
   var greatestAge: Duration { life + skew * 2 }
 
   private func replace(
     _ current: ChallengeKeyRing, with next: ChallengeKeyRing, in storage: any ChallengeKeyStorage
   ) async throws(StoreError) -> Bool {
     guard try await storage.replaceChallengeKeys(current, with: next) else { return false }
-    // Behind every read that began before the storage had it.
+    // Later than every read that started before the storage was updated.
     held.withLock { $0.adopt(next, as: $0.begin()) }
     return true
   }
 
-  /// Like `refresh()`, for a nonce whose key is unknown here. Any client can invent such nonces, so within a second
-  /// of a refresh no other one starts. A caller that arrives during a refresh waits for it and shares its outcome.
+  /// Reloads the keys for a nonce whose key is unknown here.
+  ///
+  /// Clients can invent such nonces, so there is at most one reload per second. A caller that arrives during a reload
+  /// waits for it and gets the same result.
   func refreshOnce(at now: Timestamp) async throws(StoreError) {
     guard storage != nil else { return }
     let refresh = refreshes.withLock { refreshes -> Task<StoreError?, Never>? in
@@ -153,10 +157,10 @@ public final class Challenges: Sendable {
     return fault
   }
 
-  /// Whether there are keys to issue with.
+  /// Whether there is a key to issue nonces with.
   public var isReady: Bool { held.withLock { $0.ring != nil } }
 
-  /// A new nonce, or `nil` while there are no keys.
+  /// Issues a new nonce; returns `nil` while there are no keys.
   public func issue(at now: Timestamp) -> IssuedChallenge? {
     guard let key = held.withLock({ $0.ring?.issuing }) else { return nil }
     let time = UInt64(clamping: now.milliseconds)
@@ -167,7 +171,8 @@ public final class Challenges: Sendable {
     return Nonce(bytes: bytes).map { IssuedChallenge(nonce: $0, expiresAt: $0.issuedAt.advanced(by: life)) }
   }
 
-  /// Checks that `nonce` was made with one of our keys and is good at `now`: at most `life` old, at most `skew` ahead.
+  /// Checks that `nonce` was made with one of our keys and is valid at `now`: at most `life` old, at most `skew` in
+  /// the future.
   public func check(_ nonce: Nonce, at now: Timestamp) throws(NonceFault) {
     guard let key = held.withLock({ $0.ring?.key(numbered: nonce.keyNumber) }) else {
       throw .unknownKey(nonce.keyNumber)
@@ -186,27 +191,27 @@ public final class Challenges: Sendable {
   }
 }
 
-/// What was done to the keys of nonces.
+/// A change to the challenge keys.
 public enum RingChange: Sendable, Hashable {
-  /// A new one issues.
+  /// A new key issues nonces.
   case rotated
-  /// So many were dropped.
+  /// The number of expired keys that were dropped.
   case pruned(Int)
 }
 
-/// A nonce and the last instant at which it is good.
+/// A nonce and the last moment at which it is valid.
 public struct IssuedChallenge: Sendable, Hashable {
   public let nonce: Nonce
   public let expiresAt: Timestamp
 }
 
-/// Why a nonce of the right form is not good.
+/// The reason why a well-formed nonce is not valid.
 public enum NonceFault: Error, Sendable, Hashable {
   /// No key has this number.
   case unknownKey(UInt8)
   /// The authentication code is wrong.
   case forged
-  /// Issued after its key had retired.
+  /// The nonce was issued after its key had retired.
   case retiredKey(UInt8)
   case fromTheFuture(ahead: Duration)
   case expired(age: Duration)

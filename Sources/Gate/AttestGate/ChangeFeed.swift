@@ -1,25 +1,26 @@
 public import AppAttest
 
-/// How a gate learns what others did to the store that they share: other gates, and commands of an operator.
+/// Delivers the changes that other gates and operator commands made to a shared store.
 public protocol ChangeFeed: Sendable {
-  /// Returns the changes after `position`, in the order of the commits; `nil` asks for the present position and for
-  /// what has to be assumed of everything before it.
+  /// Returns the changes after `position` in commit order. `nil` asks for the current position; the result then
+  /// starts with `.everything`.
   ///
-  /// Complete: a reader that continues from the position that it was given misses nothing, however long it pauses.
+  /// The sequence has no gaps: a reader that continues from the returned position misses nothing, however long it
+  /// waits.
   func changes(after position: ChangePosition?) async throws(StoreError) -> Changes
 
-  /// Yields when there may be something new. A hint that comes early but may get lost: read at intervals too. Each
-  /// stream has its own hints.
+  /// Yields when there may be new changes. Notices arrive early but may be lost, so the caller also has to poll. Each
+  /// stream gets its own notices.
   func notices() -> AsyncStream<Void>
 }
 
-/// A place in the order of a store's changes.
+/// A position in the sequence of a store's changes.
 public struct ChangePosition: Sendable, Hashable {
   public let value: Int64
   public init(_ value: Int64) { self.value = value }
 }
 
-/// What was changed since a position, and the position to read on from.
+/// The changes after a position, and the position from which to continue.
 public struct Changes: Sendable, Hashable {
   public let changes: [StoreChange]
   public let position: ChangePosition
@@ -29,18 +30,18 @@ public struct Changes: Sendable, Hashable {
     self.position = position
   }
 
-  /// How many changes a store keeps for those who have not read them; who comes later is told `.everything`.
+  /// The number of changes that a store keeps. A reader that is further behind gets `.everything`.
   public static let kept: Int64 = 10_000
 
-  /// The result of `rows`, changes that a store keeps, for a reader that has read up to `position`.
+  /// Creates the result for a reader that has read up to `position`.
   ///
   /// - Parameters:
-  ///   - rows: after `position`, in their order; `nil` stands for the keys that nodes share.
-  ///   - newest: the position of the newest change, also if it is no longer kept.
+  ///   - rows: The stored changes after `position`, in order; a `nil` key means that the shared keys were replaced.
+  ///   - newest: The position of the newest change, even if that change is no longer stored.
   public init(
     _ rows: [(position: Int64, keyID: KeyID?)], after position: ChangePosition?, newest: Int64
   ) {
-    // Behind the newest one is who has read another store: an older copy has taken this one's place.
+    // A position beyond the newest one comes from another store: this one was replaced by an older copy.
     let isGapless = position.map { rows.first?.position ?? newest + 1 == $0.value + 1 && $0.value <= newest } ?? false
     guard isGapless else {
       self.init([.everything], upTo: ChangePosition(max(newest, rows.last?.position ?? newest)))
@@ -52,31 +53,32 @@ public struct Changes: Sendable, Hashable {
   }
 }
 
-/// One change.
+/// One change to a store.
 public enum StoreChange: Sendable, Hashable {
-  /// The key was revoked, restored or removed: the registry knows which.
+  /// The key was revoked, restored or removed. The registry has the current state.
   case key(KeyID)
-  /// The keys that nodes share were replaced: those of nonces, or those of identities.
+  /// The keys that nodes share were replaced: the challenge keys or the identity signing keys.
   case sharedKeys
-  /// The changes are unknown: everything that is cached has to be read again.
+  /// Any part of the store may have changed: everything that is cached has to be read again.
   case everything
 }
 
-/// Reads a feed for as long as it is let.
+/// Reads a change feed until its task is cancelled.
 public struct StoreWatch: Sendable {
   private let feed: any ChangeFeed
   private let interval: @Sendable () -> Duration
 
-  /// - Parameter interval: how often to look when no notice comes; asked for before each rest, since it may change.
+  /// - Parameter interval: The time between two polls without a notice. It is evaluated before each pause, since it
+  ///   may change.
   public init(_ feed: any ChangeFeed, every interval: @autoclosure @escaping @Sendable () -> Duration) {
     self.feed = feed
     self.interval = interval
   }
 
-  /// Calls `handle` with each change, in order, and with `.everything` first. Returns when the task is cancelled.
+  /// Calls `handle` with each change in order, starting with `.everything`. Returns when the task is cancelled.
   ///
-  /// A store that cannot be read is asked again at the next interval; nothing is missed. Where `handle` throws the
-  /// change comes again.
+  /// If the store cannot be read, the next interval tries again and no change is lost. If `handle` throws, the same
+  /// change is delivered again.
   public func run(_ handle: @Sendable (StoreChange) async throws(StoreError) -> Void) async {
     let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     await withTaskGroup(of: Void.self) { group in
@@ -99,8 +101,7 @@ public struct StoreWatch: Sendable {
     }
   }
 
-  /// Hands on all that is new, of which a store gives so much at a time, and gives the position up to which it was
-  /// taken.
+  /// Delivers all new changes, page by page, and returns the position up to which `handle` accepted them.
   private func read(
     after start: ChangePosition?, _ handle: @Sendable (StoreChange) async throws(StoreError) -> Void
   ) async -> ChangePosition? {
@@ -113,7 +114,7 @@ public struct StoreWatch: Sendable {
         if news.changes.isEmpty { break }
       }
     } catch {
-      // The rest is asked for again.
+      // The next round asks again for the rest.
     }
     return position
   }

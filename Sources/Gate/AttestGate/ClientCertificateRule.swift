@@ -1,13 +1,14 @@
 public import ByteCoding
 
-/// Lets debug builds in that showed a client certificate of the configured authority.
+/// Admits debug builds that presented a client certificate of the configured authority.
 ///
-/// The TLS handshake verifies the certificate; this rule only says whose are welcome. All debug builds share one
-/// certificate, so it proves a build of ours and no device.
+/// The TLS handshake verifies the certificate; this rule only checks its subject. All debug builds share one
+/// certificate: it proves that the client is one of our builds, but identifies no device.
 public struct ClientCertificateRule: AdmissionRule {
   private let allowedSubjects: Set<String>
 
-  /// - Parameter allowedSubjects: as RFC 2253 writes them; empty takes every subject.
+  /// - Parameter allowedSubjects: The accepted subjects in the string form of RFC 2253. An empty set accepts every
+  ///   subject.
   public init(allowedSubjects: Set<String> = []) { self.allowedSubjects = allowedSubjects }
 
   public func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal? {

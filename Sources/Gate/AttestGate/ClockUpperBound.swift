@@ -1,13 +1,15 @@
 internal import ByteCoding
 internal import Locking
 
-/// The latest time that it can be, whatever the wall clock says: the time that the store knew when it was first
-/// asked, a day, and what the process has counted since.
+/// An upper bound of the current time that does not depend on the wall clock: the time that the store knew when it
+/// was first asked, plus one day, plus the uptime since then.
 ///
-/// A clock that runs ahead looks like a long silence, and what is removed because of it is lost. With the day, a gate
-/// that rested for a while goes on as before; one that rested for longer removes that much later.
+/// A clock that runs ahead looks like a long idle period, and a wrongly removed key is lost. Because of the extra
+/// day, a gate that was stopped for less than a day behaves as before. After a longer stop, removals start later by
+/// the rest of that time.
 ///
-/// Use one for a process: another one asks the store again, where the fast clock may have left its time.
+/// Use one instance per process: a new instance asks the store again, which may by then hold times from the wrong
+/// clock.
 public final class ClockUpperBound: Sendable {
   private struct Anchor: Sendable {
     let time: Timestamp
@@ -19,15 +21,15 @@ public final class ClockUpperBound: Sendable {
   private let uptime: @Sendable () -> ContinuousClock.Instant
   private let anchor = LockedValue<Anchor?>(nil)
 
-  /// - Parameter uptime: a clock that cannot be set.
+  /// - Parameter uptime: A monotonic clock.
   public init(uptime: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.uptime = uptime }
 
   private var isAnchored: Bool { anchor.withLock { $0 != nil } }
 
-  /// `nil` while the store knows of no time.
+  /// Returns the bound; `nil` while the store knows no time.
   func bound(knownTo store: any KeyCatalog) async throws(StoreError) -> Timestamp? {
     if !isAnchored, let known = try await store.latestKnownTime() {
-      // Of two that come here at once the first one stays: both are right.
+      // If two calls race, the first value stays; both are valid.
       anchor.withLock { $0 = $0 ?? Anchor(time: known.advanced(by: Self.slack), at: uptime()) }
     }
     return anchor.withLock { anchor in anchor.map { $0.time.advanced(by: uptime() - $0.at) } }

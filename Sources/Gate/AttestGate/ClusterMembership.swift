@@ -1,45 +1,45 @@
 internal import Cryptography
 
-/// Which gates work on one store, as far as one of them has to know.
+/// Cluster membership: the gates that share one store.
 public protocol ClusterMembership: Sendable {
-  /// Says that `gate` is alive and gives the number of gates that said so within `life`, this one included. Whose clock
-  /// is wrong plays no part: the store's own counts.
+  /// Records that `gate` is alive and returns the number of gates that did so within `life`, including this one. The
+  /// store's clock decides, so a wrong clock on a node has no effect.
   func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int
 
-  /// Takes `gate` off the list before its time is up.
+  /// Removes `gate` before its `life` has passed.
   func leave(_ gate: GateNumber) async throws(StoreError)
 
-  /// Whether housekeeping may be done now: of several gates that ask at once, one gets `true` until it calls
-  /// `endHousekeeping()` or its connection ends.
+  /// Tries to start maintenance and returns whether it may run. If several gates ask at once, one gets `true`, until
+  /// it calls `endHousekeeping()` or its connection closes.
   func beginHousekeeping() async throws(StoreError) -> Bool
 
+  /// Ends this gate's maintenance run, so that another gate can start one.
   func endHousekeeping() async throws(StoreError)
 }
 
-/// What tells a running gate from others, for as long as it runs.
+/// The identifier of a running gate process.
 public struct GateNumber: Sendable, Hashable {
   public let bytes: [UInt8]
 
-  /// 16 random bytes.
+  /// Creates an identifier from 16 random bytes.
   public static func random() -> GateNumber { GateNumber(bytes: SecureRandom.bytes(16)) }
 }
 
-/// How many gates share a limit, as one of them sees it.
+/// The number of gates that share a limit, as one gate sees it.
 ///
-/// A gate more counts at once: until it does, all together let through too much. A gate less counts once it has been
-/// missing for `patience`, so that a gate that is restarted, or a store that is slow, does not let the limit jump up
-/// and down.
+/// An additional gate counts immediately: until it does, all gates together admit too much. A missing gate is removed
+/// only after `patience`, so a restart or a slow store does not make the limit jump.
 public struct LiveGates: Sendable {
-  /// At least 1.
+  /// The number of gates, at least 1.
   public private(set) var count = 1
   private let patience: Duration
-  /// The greatest number seen since fewer than `count` are seen, and since when that is.
+  /// The greatest number seen since fewer than `count` gates report, and the time at which that began.
   private var decline: (greatest: Int, since: ContinuousClock.Instant)?
 
   public init(patience: Duration = .seconds(30)) { self.patience = patience }
 
-  /// Records that `number` gates were counted at `instant`. While the store cannot be asked, do not call it: the last
-  /// count stays.
+  /// Records that `number` gates were alive at `instant`. Do not call it while the store cannot be asked: the last
+  /// count then stays in force.
   public mutating func see(_ number: Int, at instant: ContinuousClock.Instant) {
     let number = max(1, number)
     guard number < count else {
@@ -55,6 +55,6 @@ public struct LiveGates: Sendable {
     decline = nil
   }
 
-  /// This gate's part of a limit for all gates, rounded up: a limit that is not zero leaves each gate at least one.
+  /// This gate's share of a common limit, rounded up. A limit above zero gives every gate at least 1.
   public func share(of limit: Int) -> Int { limit / count + (limit % count == 0 ? 0 : 1) }
 }

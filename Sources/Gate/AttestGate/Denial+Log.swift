@@ -3,7 +3,7 @@ internal import ByteCoding
 internal import Cryptography
 
 extension Denial {
-  /// The broken rule in a stable word, for the log: finer than `code`.
+  /// The rule that failed, as a stable word for the log. It is more specific than `code`.
   public var step: String {
     switch self {
     case .noCredentials: "no_credentials"
@@ -31,7 +31,7 @@ extension Denial {
     }
   }
 
-  /// The app that the refused key is bound to, where that is known.
+  /// The app that the refused key belongs to, if known.
   public var appID: AppID? {
     switch self {
     case .assertionRefused(_, let app), .counterReplayed(_, _, let app), .keyRevoked(let app), .appNotServed(let app),
@@ -45,7 +45,7 @@ extension Denial {
     }
   }
 
-  /// What the operator needs beside `step`, or `nil`. Never a nonce, a key id or a part of an assertion.
+  /// Further details for the operator, or `nil`. Never contains a nonce, a key id or a part of an assertion.
   public var detail: String? {
     switch self {
     case .partMissing(let name), .partRepeated(let name): name.rawValue
@@ -69,7 +69,7 @@ extension Denial {
 }
 
 extension AttestationRejection {
-  // What cannot be read is told by rule and place, and not quoted.
+  // Unreadable input is described by rule and position and never quoted.
   fileprivate var detail: String? {
     switch self {
     case .notCBOR(let error): "\(error)"
@@ -114,22 +114,22 @@ extension AssertionRejection {
 }
 
 extension Denial {
-  /// The client chooses the length of a text that names object identifiers.
+  /// Object identifiers come from the client, so the text can have any length.
   fileprivate static func bounded(_ text: String) -> String { String(text.prefix(200)) }
 }
 
 extension ChainRejection {
-  // Without the subjects: that of a leaf is its key id.
+  // The subject is omitted: the subject of a leaf is its key id.
   fileprivate var detail: String {
     switch self {
     case .notYetValid(_, let notBefore, _): "not valid before \(notBefore)"
     case .expired(_, let notAfter, _): "not valid after \(notAfter)"
     case .untrusted(_, let reason): reason
-    case .issuerIsNoAuthority: "issuer is no authority"
-    case .leafIsAuthority: "leaf is an authority"
-    case .leafMustNotSign: "leaf must not sign"
-    case .strayCertificate: "stray certificate"
-    case .unexpectedLength(let found, let expected): "\(found) certificates, not \(expected)"
+    case .issuerIsNoAuthority: "issuer is not a certificate authority"
+    case .leafIsAuthority: "leaf is a certificate authority"
+    case .leafMustNotSign: "leaf key usage does not allow signatures"
+    case .strayCertificate: "certificate outside the chain"
+    case .unexpectedLength(let found, let expected): "\(found) certificates, expected \(expected)"
     case .operationFailed(let reason): reason
     }
   }

@@ -1,7 +1,7 @@
 internal import ByteCoding
 
 extension Denial {
-  /// What `call` to a store comes to; its fault becomes a denial.
+  /// Runs `call` on a store and turns a `StoreError` into `.storeUnavailable`.
   static func onStoreError<Value: Sendable>(
     _ call: () async throws(StoreError) -> Value
   ) async throws(Denial) -> Value {
@@ -14,13 +14,15 @@ extension Denial {
 }
 
 extension Challenges {
-  /// Throws unless `nonce` is ours and good at `now`.
+  /// Requires that `nonce` was issued here and is valid at `now`.
+  ///
+  /// - Throws: `.nonceRefused`, or `.storeUnavailable` if the challenge keys cannot be read.
   func require(_ nonce: Nonce, at now: Timestamp) async throws(Denial) {
     try await Denial.onStoreError { () throws(StoreError) in try await prepare() }
     do throws(NonceFault) {
       try check(nonce, at: now)
     } catch .unknownKey {
-      // Another node may have made it with a key that it has just made.
+      // Another node may have just made the key of this nonce.
       try await Denial.onStoreError { () throws(StoreError) in try await refreshOnce(at: now) }
       do throws(NonceFault) { try check(nonce, at: now) } catch { throw .nonceRefused(error) }
     } catch {

@@ -2,58 +2,58 @@ public import AppAttest
 public import ByteCoding
 internal import Cryptography
 
-/// Why someone is not registered, or not let in: the rule that was broken, with the values that broke it.
+/// The reason why a registration or an admission is refused: the rule that failed, and the values that broke it.
 ///
-/// For the log and for tests. What a stranger may learn of it is `code`, which does not tell a key that is unknown from
-/// a signature that is wrong.
+/// It is meant for the log and for tests. A client receives only `code`, which is the same for an unknown key and for
+/// a wrong signature.
 public enum Denial: Error, Sendable, Hashable {
-  /// Nothing was brought that any rule looks at.
+  /// The client sent no credentials that any rule checks.
   case noCredentials
-  /// Some part of an assertion came, this one did not.
+  /// Some part of an assertion was sent, but not this one.
   case partMissing(AssertionClaim.Name)
   case partRepeated(AssertionClaim.Name)
-  /// A part of an assertion is not written as it must be.
+  /// A part of an assertion is not encoded correctly.
   case partMalformed(AssertionClaim.Name, rule: String)
-  /// A value of a registration is not written as it must be.
+  /// A value of a registration is not encoded correctly.
   case valueMalformed(RegistrationClaim.Name, rule: String)
 
   /// The nonce is not 64 lowercase hex digits.
   case nonceMalformed
   case nonceRefused(NonceFault)
-  /// The nonce is ours and young enough, but has been used.
+  /// The nonce was issued here and has not expired, but was already used.
   case nonceUsed
 
   case attestationRefused(AttestationRejection)
-  /// The receipt was made too long before or after now.
+  /// The receipt was created too long before or after now.
   case receiptNotFresh(created: Timestamp, now: Timestamp)
-  /// The key is registered, by another request.
+  /// Another request registered the key before.
   case keyExists
 
-  /// No such key is registered.
+  /// The key is not registered.
   case unknownKey
-  /// The assertion cannot be read; no key was looked up.
+  /// The assertion cannot be parsed; no key was looked up.
   case assertionMalformed(AssertionRejection)
   case assertionRefused(AssertionRejection, AppID)
   case counterReplayed(SignCount, stored: SignCount, AppID)
   case keyRevoked(AppID)
 
-  /// The key belongs to an app that is not configured any more.
+  /// The key belongs to an app that is no longer configured.
   case appNotServed(AppID)
-  /// The key's environment is not one that its app's configuration allows.
+  /// The configuration of the app does not allow the key's environment.
   case environmentRefused(AttestEnvironment, AppID)
   case categoryRefused(ValidationCategory?, AppID)
-  /// The debug path does not take certificates with this subject.
+  /// The debug path does not accept certificates with this subject.
   case certificateRefused(subject: String)
 
-  /// No app is configured, so nothing of App Attest's kind can be proved.
+  /// No app is configured, so no attestation or assertion can be verified.
   case notConfigured
   case storeUnavailable(StoreError)
-  /// As many registrations are on their way as there is room for.
+  /// The maximum number of registrations is already in progress.
   case tooManyRegistrations
 }
 
 extension Denial {
-  /// What the outside is told, in a stable word.
+  /// The stable word that the client receives.
   public enum Code: String, Sendable, Hashable, CaseIterable {
     case noCredentials = "no_credentials"
     case malformedHeader = "malformed_header"
@@ -81,7 +81,7 @@ extension Denial {
     case overloaded
   }
 
-  /// The public code. An unknown key and a wrong signature have the same.
+  /// The public code. An unknown key and a wrong signature have the same one.
   public var code: Code {
     switch self {
     case .noCredentials: .noCredentials
@@ -142,7 +142,7 @@ extension ChainRejection {
     case .expired, .notYetValid: .certExpired
     case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength:
       .chainUntrusted
-    // The gate could not do its work, which is mostly for want of memory: no word about the certificates.
+    // The gate itself failed, mostly for lack of memory. This says nothing about the certificates.
     case .operationFailed: .overloaded
     }
   }

@@ -1,22 +1,25 @@
 public import AppAttest
 public import ByteCoding
 
-/// One way of being let in.
+/// A method by which a client can prove what it is.
 public protocol AdmissionRule: Sendable {
-  /// Who the claim proves to be: `nil` if it holds nothing of this rule's kind, so that the next rule is asked.
+  /// Verifies the claim and returns the principal, or `nil` if the claim has no credentials for this rule; the next
+  /// rule is then asked.
   ///
-  /// What is there but bad throws. What this returns is final: all that it takes has been spent, durably.
+  /// Credentials that are present but invalid throw. A returned principal is final: everything that the admission
+  /// consumes has been spent durably.
   func evaluate(_ claim: AdmissionClaim, at now: Timestamp) async throws(Denial) -> Principal?
 }
 
-/// Decides who is let in. There is no other way to an `Admission`.
+/// Decides whether a client is admitted. Only a `Gate` can create an `Admission`.
 public struct Gate: Sendable {
+  /// What the gate does with a client that no rule admits.
   public enum Enforcement: String, Sendable, Hashable, CaseIterable {
-    /// Only who proves to be someone is let in.
+    /// Admits only clients that pass a rule.
     case enforce
-    /// Verifies, spends and counts like `enforce`, and admits a client that was denied anonymously.
+    /// Monitor mode: verifies, spends and counts as `enforce` does, but admits a refused client anonymously.
     case monitor
-    /// Everyone is let in and nothing is looked at.
+    /// Enforcement off: admits every client and verifies nothing.
     case off
   }
 
@@ -24,14 +27,15 @@ public struct Gate: Sendable {
   private let rules: [any AdmissionRule]
   private let clock: WallClock
 
-  /// A gate that asks `rules` in their order.
+  /// Creates a gate that asks `rules` in order.
   public init(rules: [any AdmissionRule], enforcement: Enforcement = .enforce, clock: WallClock = .system) {
     self.rules = rules
     self.enforcement = enforcement
     self.clock = clock
   }
 
-  /// Lets the bearer of `claim` in, or throws why not. The first rule that finds something of its kind decides.
+  /// Admits the client or throws the reason for the refusal. The first rule that finds its kind of credentials
+  /// decides.
   public func admit(_ claim: AdmissionClaim) async throws(Denial) -> Admission {
     let now = clock.now()
     if enforcement == .off { return Admission(principal: .anyone, at: now) }
@@ -56,11 +60,11 @@ public struct Gate: Sendable {
   }
 }
 
-/// The proof that the gate has let someone in. Only a `Gate` makes one.
+/// The proof that the gate admitted a client. Only a `Gate` creates it.
 public struct Admission: Sendable, Hashable {
   public let principal: Principal
   public let at: Timestamp
-  /// Why an enforcing gate would have refused; only a gate that watches lets in despite it.
+  /// The reason for which `enforce` would have refused the client. Set only in monitor mode.
   public let overruled: Denial?
 
   init(principal: Principal, at: Timestamp, overruled: Denial? = nil) {
@@ -70,19 +74,19 @@ public struct Admission: Sendable, Hashable {
   }
 }
 
-/// Who was let in.
+/// The identity of an admitted client.
 public enum Principal: Sendable, Hashable {
-  /// A device, by an assertion of its attested key.
+  /// A device, identified by an assertion of its attested key.
   case device(DevicePrincipal)
-  /// A debug build, by the client certificate that all debug builds share: no proof of a device.
+  /// A debug build with the client certificate that all debug builds share. It identifies no device.
   case certificate(VerifiedCertificate)
-  /// The gate stands open, or only watches.
+  /// An anonymous client: enforcement is off, or monitor mode admitted it.
   case anyone
 
-  /// The words of `method`.
+  /// All values of `method`.
   public static let methods = ["app-attest", "mtls", "none"]
 
-  /// How the principal was proved, in a word.
+  /// The method that proved the principal, as a stable word.
   public var method: String {
     switch self {
     case .device: "app-attest"
@@ -92,12 +96,12 @@ public enum Principal: Sendable, Hashable {
   }
 }
 
-/// A device that proved its key.
+/// A device that proved possession of its key.
 public struct DevicePrincipal: Sendable, Hashable {
   public let keyID: KeyID
   public let appID: AppID
   public let environment: AttestEnvironment
   public let counter: SignCount
-  /// From where the app was installed, as the assertion says or else the attestation.
+  /// The source from which the app was installed: as reported by the assertion, otherwise by the attestation.
   public let category: ValidationCategory?
 }

@@ -1,21 +1,22 @@
-/// Everything that a gate remembers. Each store keeps the laws of `StoreConformance`.
+/// The persistent state of a gate. Every store passes the `StoreConformance` suite.
 public protocol GateStore: KeyRegistry, KeyCatalog, ChallengeKeyStorage, IdentityKeyStorage, ChangeFeed,
   ClusterMembership
 {
-  /// What the store is and where, for logs: without user and password.
+  /// The kind and location of the store for logs, without user and password.
   var place: String { get }
-  /// How the last calls ended.
+  /// Whether the most recent calls succeeded.
   var health: StoreHealth { get }
 
-  /// Looks at the store without changing it, whether or not it is open.
+  /// Inspects the store without changing it, whether it is open or not.
   ///
-  /// - Throws: what `open()` would meet, as far as looking tells: absent folders, missing permissions, a newer version.
+  /// - Throws: The errors that `open()` would report, as far as they can be seen: missing folders or permissions, or
+  ///   a schema of a newer version.
   func survey() async throws(StoreError) -> StoreStatistics
 
-  /// Opens and migrates the store and shows that it takes writes, so that a fault is known before the first client
-  /// comes. Calling it is not needed, and an error is not final.
+  /// Opens and migrates the store and verifies that it accepts writes, so that a fault is known before the first
+  /// client connects. The call is optional, and an error is not final.
   func open() async throws(StoreError)
 
-  /// Finishes the calls that wait and closes for good: later calls are refused as `.closed`.
+  /// Completes the waiting calls and closes the store permanently. Later calls throw `.closed`.
   func close() async
 }

@@ -1,14 +1,14 @@
 public import ByteCoding
 public import Cryptography
 
-/// A key that signs what a gate tells an upstream about a client.
+/// A key that signs the client's identity for the upstream.
 public struct IdentityKey: Sendable {
   public let privateKey: P256PrivateKey
   /// The key's name: its JWK thumbprint (RFC 7638) in base64url, 43 characters.
   public let kid: String
-  /// Published from the beginning, but signs only from then on: verifiers have that long to learn of it.
+  /// The time from which the key signs. It is published earlier, so that verifiers can load it first.
   public let signsFrom: Timestamp
-  /// Not published from then on; `nil` while no younger key is there.
+  /// The time from which the key is no longer published; `nil` while it is the newest key.
   public let retiresAt: Timestamp?
 
   public init(privateKey: P256PrivateKey, signsFrom: Timestamp, retiresAt: Timestamp? = nil) {
@@ -31,11 +31,11 @@ extension IdentityKey: Hashable {
   public func hash(into hasher: inout Hasher) { hasher.combine(kid) }
 }
 
-/// The keys of a gate's identities, the youngest first.
+/// The identity signing keys of a gate, newest first.
 public struct IdentityKeyRing: Sendable, Hashable {
   public let keys: [IdentityKey]
 
-  /// `nil` unless there is a key, and each of them once.
+  /// Returns `nil` if `keys` is empty or contains a key twice.
   public init?(keys: [IdentityKey]) {
     guard !keys.isEmpty, Set(keys.map(\.kid)).count == keys.count else { return nil }
     self.keys = keys
@@ -43,16 +43,16 @@ public struct IdentityKeyRing: Sendable, Hashable {
 
   private init(unchecked keys: [IdentityKey]) { self.keys = keys }
 
-  /// A ring with one new key, which signs at once.
+  /// Makes a ring with one new key, which signs immediately.
   public static func new(at now: Timestamp) throws(CryptographyError) -> IdentityKeyRing {
     IdentityKeyRing(unchecked: [IdentityKey(privateKey: try P256PrivateKey(), signsFrom: now.inMilliseconds)])
   }
 
-  /// The ring with a new key, which is published now and signs `overlap` later; the others are published for as long
-  /// again, until the last of what they signed has expired and been forgotten. Keys that retired before `now` are
-  /// dropped.
+  /// Returns the ring with a new key.
   ///
-  /// With an overlap of zero the others are gone at once: for a key that was stolen.
+  /// The new key is published now and signs after `overlap`. The other keys are published for another `overlap` after
+  /// that, until everything that they signed has expired. Keys that retired before `now` are dropped. With an
+  /// `overlap` of zero the other keys are dropped immediately, as needed after a key was stolen.
   public func rotated(at now: Timestamp, overlap: Duration) throws(CryptographyError) -> IdentityKeyRing {
     let now = now.inMilliseconds
     let kept = published(at: now).map { $0.retiring(at: now.advanced(by: overlap * 2)) }
@@ -60,15 +60,15 @@ public struct IdentityKeyRing: Sendable, Hashable {
     return IdentityKeyRing(unchecked: [new] + kept.filter { $0.retiresAt.map { $0 > now } ?? true })
   }
 
-  /// The key that signs at `now`: the youngest whose time has come. Where none has, the clocks of nodes differ, and the
-  /// oldest is the one that verifiers are the surest to know.
+  /// Returns the key that signs at `now`: the newest whose time has come. If there is none because the clocks of
+  /// nodes differ, returns the oldest, which verifiers are most likely to know.
   func signing(at now: Timestamp) -> IdentityKey? { keys.first { $0.signsFrom <= now } ?? keys.last }
 
-  /// The keys that verifiers are told of at `now`.
+  /// Returns the keys that are published to verifiers at `now`.
   func published(at now: Timestamp) -> [IdentityKey] { keys.filter { $0.retiresAt.map { $0 > now } ?? true } }
 }
 
 extension Timestamp {
-  /// As stores keep it.
+  /// The time in the precision that stores keep.
   fileprivate var inMilliseconds: Timestamp { Timestamp(milliseconds: milliseconds) }
 }

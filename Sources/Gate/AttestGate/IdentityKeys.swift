@@ -2,37 +2,39 @@ public import ByteCoding
 internal import Cryptography
 internal import Locking
 
-/// The keys of a gate's identities, in memory: what signs, and what verifiers are told of.
+/// The identity signing keys in memory: the key that signs, and the keys that are published to verifiers.
 public final class IdentityKeys: Sendable {
   private let storage: any IdentityKeyStorage
   private let clock: WallClock
   private let ring = LockedValue<IdentityKeyRing?>(nil)
 
-  /// Keys that are made once and kept in `storage`. See `prepare()`.
+  /// Creates keys that are made once and kept in `storage`. Call `prepare()` before the first use.
   public init(storage: any IdentityKeyStorage, clock: WallClock = .system) {
     self.storage = storage
     self.clock = clock
   }
 
-  /// Whether there are keys to sign with.
+  /// Whether there is a key to sign with.
   public var isReady: Bool { ring.withLock { $0 != nil } }
 
-  /// Makes sure that there are keys. Costs nothing once there are; until then each call asks the storage.
+  /// Loads the keys, and makes them if there are none. Free once they are loaded; until then each call reads the
+  /// storage.
   public func prepare() async throws(StoreError) {
     if !isReady { try await refresh() }
   }
 
-  /// Takes over the keys that the storage has now: another node may have replaced them.
+  /// Reloads the keys from the storage: another node may have replaced them.
   public func refresh() async throws(StoreError) { adopt(try await stored()) }
 
   /// Makes a new key for every node that shares the storage; see `IdentityKeyRing.rotated(at:overlap:)`.
   ///
-  /// - Returns: `false` if another node was faster; then nothing was changed here.
+  /// - Returns: `false` if another node replaced the keys first; the keys are then unchanged here.
   public func rotate(overlap: Duration) async throws(StoreError) -> Bool {
     try await rotate(try await stored(), overlap: overlap)
   }
 
-  /// Rotates if the youngest key has signed for `period`; whether it did. To be called now and then, by each node.
+  /// Rotates the keys if the newest has signed for `period`, and returns whether it did. Each node calls it
+  /// periodically.
   public func rotateIfDue(every period: Duration, overlap: Duration) async throws(StoreError) -> Bool {
     try await prepare()
     guard isDue(ring.withLock { $0 }, after: period) else { return false }
@@ -47,10 +49,10 @@ public final class IdentityKeys: Sendable {
     return clock.now().since(youngest.signsFrom) >= period
   }
 
-  /// The key that signs at `now`; `nil` while there are no keys.
+  /// Returns the key that signs at `now`; `nil` while there are no keys.
   public func signing(at now: Timestamp) -> IdentityKey? { ring.withLock { $0 }?.signing(at: now) }
 
-  /// The keys that verifiers are told of at `now`, the youngest first.
+  /// Returns the keys that are published to verifiers at `now`, newest first.
   public func published(at now: Timestamp) -> [IdentityKey] { ring.withLock { $0 }?.published(at: now) ?? [] }
 
   private func adopt(_ ring: IdentityKeyRing) { self.ring.withLock { $0 = ring } }
@@ -75,22 +77,22 @@ public final class IdentityKeys: Sendable {
   }
 }
 
-/// Makes new keys for identities when the old ones have served their time.
+/// Rotates the identity signing keys periodically.
 public struct IdentityKeyRotation: Sendable {
   private let keys: IdentityKeys
   private let period: Duration?
   private let overlap: Duration
 
   /// - Parameters:
-  ///   - period: for how long a key signs; `nil` for ever.
-  ///   - overlap: see `IdentityKeyRing.rotated(at:overlap:)`.
+  ///   - period: The time for which a key signs; `nil` for no rotation.
+  ///   - overlap: See `IdentityKeyRing.rotated(at:overlap:)`.
   public init(keys: IdentityKeys, every period: Duration?, overlap: Duration) {
     self.keys = keys
     self.period = period
     self.overlap = overlap
   }
 
-  /// One round; whether a new key was made. A fault is not fatal: the next round does what this one left.
+  /// Performs one run and returns whether it made a new key. An error is not fatal: the next run tries again.
   public func run() async throws(StoreError) -> Bool {
     if let period { return try await keys.rotateIfDue(every: period, overlap: overlap) }
     try await keys.prepare()

@@ -1,49 +1,52 @@
 public import AppAttest
 public import ByteCoding
 
-/// What an operator does with the keys that are registered.
+/// The operations on registered keys that operators need.
 ///
-/// Lists are read in pages, in the order of the key ids: a page costs the same wherever it begins, and no call holds
-/// the store up for long, however many keys there are.
+/// Lists are read in pages, in key id order. A page costs the same at any position, and no call blocks the store for
+/// long, however many keys there are.
 public protocol KeyCatalog: Sendable {
-  /// Keys that `selection` picks, behind `cursor` (`nil`: from the start), at most `limit`.
+  /// Returns at most `limit` keys that match `selection` and follow `cursor` (`nil`: from the start).
   ///
-  /// A page may hold fewer, even none, and still have a next one: one call looks at a bounded number of keys.
+  /// One call scans a bounded number of keys (`KeyPage.reach`), so a page may be short or empty although more pages
+  /// follow.
   func keys(_ selection: KeySelection, after cursor: KeyID?, limit: Int) async throws(StoreError) -> KeyPage
 
-  /// Keys whose `KeyHash.text` begins with `prefix`, at most `limit`.
+  /// Returns at most `limit` keys whose `KeyHash.text` begins with `prefix`.
   func keys(hashPrefix prefix: String, limit: Int) async throws(StoreError) -> [KeyRecord]
 
-  /// Removes those of `keys` that were not used since `instant`, or all (`nil`), in one transaction; says how many.
+  /// Removes those of `keys` that were not used since `instant` (`nil`: all of them) in one transaction, and returns
+  /// how many were removed.
   ///
-  /// A removed key is as one that was never registered: its device has to attest a new one. Each gate hears of it.
+  /// A removed key counts as never registered: its device has to attest a new key. Each gate is notified.
   func remove(_ keys: [KeyID], unusedSince instant: Timestamp?) async throws(StoreError) -> Int
 
-  /// A time that has come, by a clock that is not the gate's: of a database server now, of a file the youngest nonce
-  /// that was ever spent. `nil` if there is none.
+  /// Returns a time that has certainly passed, independent of the gate's clock; `nil` if none is known. A database
+  /// server returns its current time, a file the issue time of the latest nonce that was ever spent.
   func latestKnownTime() async throws(StoreError) -> Timestamp?
 
-  /// Everything about the keys behind `cursor` (`nil`: from the start), at most `limit`: what a copy is made of.
+  /// Returns the complete entries of at most `limit` keys that follow `cursor` (`nil`: from the start), for copies.
   func entries(after cursor: KeyID?, limit: Int) async throws(StoreError) -> [KeyEntry]
 
-  /// How many keys there are. Reads an index from end to end: not for every request.
+  /// Returns the number of keys. It scans a whole index, so do not call it for every request.
   func count() async throws(StoreError) -> Int
 
-  /// Takes `entries` in, in one transaction, and says how many keys were new. Again is the same as once.
+  /// Merges `entries` in one transaction and returns how many keys were new. Merging the same entries again changes
+  /// nothing.
   ///
-  /// A key that is there already keeps what is stricter: the greater counter, the earlier revocation.
+  /// For an existing key the stricter values win: the greater counter and the earlier revocation.
   func merge(_ entries: [KeyEntry]) async throws(StoreError) -> Int
 
-  /// What an operator should know about the store. `isThorough` reads all of it.
+  /// Returns problems and warnings for the operator. `isThorough` reads the whole store.
   func findings(isThorough: Bool) async throws(StoreError) -> [StoreFinding]
 }
 
-/// Which keys to list. Conditions that are `nil` pick all.
+/// A filter for key lists. A condition that is `nil` matches every key.
 public struct KeySelection: Sendable, Hashable {
   public var appID: AppID?
   public var environment: AttestEnvironment?
   public var isRevoked: Bool?
-  /// Neither registered nor used at or after this instant.
+  /// Matches keys that were neither registered nor used at or after this instant.
   public var unusedSince: Timestamp?
 
   public init(
@@ -58,9 +61,10 @@ public struct KeySelection: Sendable, Hashable {
   public static let all = KeySelection()
 }
 
+/// One page of a key list.
 public struct KeyPage: Sendable, Hashable {
   public let records: [KeyRecord]
-  /// Where the next page begins; `nil` at the end.
+  /// The cursor of the next page; `nil` on the last page.
   public let next: KeyID?
 
   public init(_ records: [KeyRecord], next: KeyID?) {
@@ -68,16 +72,16 @@ public struct KeyPage: Sendable, Hashable {
     self.next = next
   }
 
-  /// How many keys one call looks at.
+  /// The maximum number of keys that one call scans.
   public static let reach = 5000
 }
 
-/// All that is stored about a key.
+/// Everything that a store holds about one key.
 public struct KeyEntry: Sendable, Hashable {
   public let record: KeyRecord
-  /// Bit n stands for the counter n below the greatest one and is set if that cannot be used any more.
+  /// A bitmap of the counters below the greatest one: bit n is set if the counter n below it can no longer be used.
   public let usedCounters: UInt64
-  /// CMS, as the device sent it.
+  /// The receipt as the device sent it (CMS).
   public let receipt: [UInt8]
 
   public init(record: KeyRecord, usedCounters: UInt64, receipt: [UInt8]) {
@@ -87,26 +91,26 @@ public struct KeyEntry: Sendable, Hashable {
   }
 }
 
-/// Something that an operator should know about a store.
+/// A problem or warning about a store, for the operator.
 public struct StoreFinding: Sendable, Hashable {
   public enum Weight: String, Sendable, Hashable {
-    /// What was promised may not be kept.
+    /// The store may fail to keep a guarantee.
     case problem
     case warning
   }
 
   public enum Area: String, Sendable, Hashable {
-    /// How the store, or the server that it is on, is set up.
+    /// The setup of the store or of its server.
     case settings
-    /// What is stored.
+    /// The stored data.
     case data
   }
 
   public let weight: Weight
   public let area: Area
-  /// What was found.
+  /// The description of the problem.
   public let text: String
-  /// What to do about it.
+  /// The recommended action.
   public let advice: String
 
   public init(_ weight: Weight, in area: Area, _ text: String, advice: String) {

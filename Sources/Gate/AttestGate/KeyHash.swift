@@ -2,16 +2,15 @@ public import AppAttest
 internal import ByteCoding
 internal import Cryptography
 
-/// The name by which the world behind the gate knows a key: the SHA-256 of the key id, base64url without padding, 43
-/// characters.
+/// The public name of a key: the SHA-256 of the key id in base64url without padding, 43 characters.
 ///
-/// A key id is half of what an upgrade has to show, so neither upstreams nor logs get to see it; the hash is as
-/// stable and as unique.
+/// A key id is one of the credentials of an upgrade request, so upstreams and logs never receive it. The hash is
+/// equally stable and unique.
 public struct KeyHash: Sendable, Hashable {
   public let text: String
 
   public init(of keyID: KeyID) { text = Base64URL.encode(SHA256.hash(keyID.bytes)) }
 
-  /// Sixteen characters, enough to find a key by in a log.
+  /// The first 16 characters, enough to find a key by a log line.
   public var short: String { String(text.prefix(16)) }
 }

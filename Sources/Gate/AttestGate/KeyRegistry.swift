@@ -2,45 +2,45 @@ public import AppAttest
 public import ByteCoding
 internal import Cryptography
 
-/// The attested keys, their counters, and the nonces that have been spent: what the gate must never forget.
+/// Stores the attested keys, their counters and the spent nonces: the state that the gate must never lose.
 ///
 /// Every call is one transaction, and its effects are durable before it returns. Calls may come from any number of
-/// tasks and, with a shared store, of nodes; what the cases of `Insertion` and `Admittance` promise holds between all
-/// of them.
+/// tasks and, with a shared store, from several nodes. The guarantees of `Insertion` and `Admittance` cover all of
+/// them.
 public protocol KeyRegistry: Sendable {
-  /// Spends the nonce of `registration` and inserts its key: both or neither. Answers other than `.inserted` change
+  /// Spends the nonce of `registration` and inserts its key, or does neither. Results other than `.inserted` change
   /// nothing.
   func register(_ registration: Registration) async throws(StoreError) -> Insertion
 
-  /// What is stored about a key; `nil` if it was never registered.
+  /// Returns the record of a key; `nil` if it is not registered.
   func record(of keyID: KeyID) async throws(StoreError) -> KeyRecord?
 
-  /// The receipt that came with a key's registration (CMS); `nil` if the key was never registered.
+  /// Returns the receipt from a key's registration (CMS); `nil` if the key is not registered.
   func receipt(of keyID: KeyID) async throws(StoreError) -> [UInt8]?
 
-  /// Spends `use.nonce`, advances the counter, and makes sure that the key is not revoked: all or nothing. Answers
-  /// other than `.admitted` change nothing.
+  /// Spends `use.nonce`, advances the counter and checks that the key is not revoked, all or nothing. Results other
+  /// than `.admitted` change nothing.
   func admit(_ use: KeyUse) async throws(StoreError) -> Admittance
 
-  /// Makes every admission after this call fail. `false` if the key was never registered; revoking again keeps the
-  /// first date.
+  /// Revokes a key: every later admission fails. Returns `false` if the key is not registered. A second revocation
+  /// keeps the first date.
   func revoke(_ keyID: KeyID, at now: Timestamp) async throws(StoreError) -> Bool
 
-  /// Takes a revocation back. `false` if the key was never registered.
+  /// Cancels a revocation. Returns `false` if the key is not registered.
   func restore(_ keyID: KeyID) async throws(StoreError) -> Bool
 
-  /// Forgets the spent nonces that were issued at or before `instant`. They stay refused for ever, whatever clocks say
-  /// later, and so does each nonce that was issued no later than one of them.
+  /// Deletes the spent nonces that were issued at or before `instant`. They stay refused forever, whatever the clock
+  /// reports later, and so does every nonce that was not issued later than the newest of them.
   func forgetNonces(issuedBy instant: Timestamp) async throws(StoreError)
 }
 
-/// A verified key on its way into the registry.
+/// A verified key that is to be registered.
 public struct Registration: Sendable, Hashable {
   public let key: AttestedKey
   /// The receipt as the device sent it (CMS).
   public let receipt: [UInt8]
   public let request: RegistrationRequest
-  /// Kept to the millisecond.
+  /// The time of the registration, stored with millisecond precision.
   public let registeredAt: Timestamp
 
   public init(key: AttestedKey, receipt: [UInt8], request: RegistrationRequest, registeredAt: Timestamp) {
@@ -51,7 +51,7 @@ public struct Registration: Sendable, Hashable {
   }
 }
 
-/// What tells the repetition of a registration from another one: its nonce and what it attested.
+/// Identifies a registration request by its nonce and attestation, so that a repetition is recognized.
 public struct RegistrationRequest: Sendable, Hashable {
   public let nonce: Nonce
   public let attestationDigest: AttestationDigest
@@ -62,34 +62,34 @@ public struct RegistrationRequest: Sendable, Hashable {
   }
 }
 
-/// SHA-256 of an attestation object, 32 bytes.
+/// The SHA-256 of an attestation object, 32 bytes.
 public struct AttestationDigest: Sendable, Hashable {
   public let bytes: [UInt8]
 
-  /// `nil` unless there are exactly 32 bytes.
+  /// Returns `nil` unless there are exactly 32 bytes.
   public init?(bytes: [UInt8]) {
     guard bytes.count == SHA256.digestSize else { return nil }
     self.bytes = bytes
   }
 
-  /// The digest of `attestation`.
+  /// Computes the digest of `attestation`.
   public init(of attestation: [UInt8]) { bytes = SHA256.hash(attestation) }
 }
 
-/// What became of a registration. Of several at once with one nonce or one key, exactly one is `.inserted`.
+/// The result of a registration. If several race with the same nonce or the same key, exactly one gets `.inserted`.
 public enum Insertion: Sendable, Hashable {
   case inserted
-  /// The same key was registered before by the same nonce and attestation, and is not revoked.
+  /// The same request registered the key before, and the key is not revoked.
   case sameRequest
-  /// As `.sameRequest`, but the key has been revoked since.
+  /// The same request registered the key before, and the key has been revoked since.
   case revoked
-  /// The nonce has been used, for a registration or for an admission.
+  /// The nonce was already used, for a registration or for an admission.
   case nonceSpent
-  /// The key was registered before by another request.
+  /// Another request registered the key before.
   case keyExists
 }
 
-/// One use of a key: verified, not yet admitted.
+/// A verified assertion that is to be admitted.
 public struct KeyUse: Sendable, Hashable {
   public let keyID: KeyID
   public let counter: SignCount
@@ -106,30 +106,30 @@ public struct KeyUse: Sendable, Hashable {
   }
 }
 
-/// What became of an admission. Of several at once with one nonce, or with one counter of one key, at most one is
-/// `.admitted`.
+/// The result of an admission. If several race with the same nonce, or with the same counter of one key, at most one
+/// gets `.admitted`.
 public enum Admittance: Sendable, Hashable {
   case admitted
   case nonceSpent
-  /// The counter is not greater than `stored`, and not an unused one of the window.
+  /// The counter is not greater than `stored`, and not an unused counter within the window.
   case counterReplayed(stored: SignCount)
   case revoked
-  /// No such key; it may have been removed since it was looked up.
+  /// The key is not registered; it may have been removed after the lookup.
   case unknownKey
 }
 
-/// How far behind the greatest counter one may come in, once each.
+/// The distance below the greatest counter within which an unused counter is still accepted, once each.
 ///
-/// For devices that open several sockets at the same instant, whose assertions overtake one another. With 0 each
-/// counter must exceed the last. Counters that left a window count as used, also when the window is made larger
-/// later.
+/// It serves devices that open several sockets at the same time, whose assertions may arrive out of order. With 0,
+/// each counter must be greater than the last. Counters that left the window count as used, even if the window is
+/// enlarged later.
 public struct CounterWindow: Sendable, Hashable {
   public static let largest = 63
   public static let none = CounterWindow(unchecked: 0)
 
   public let size: Int
 
-  /// `nil` unless `size` is 0 to 63.
+  /// Returns `nil` unless `size` is 0 to 63.
   public init?(_ size: Int) {
     guard (0...Self.largest).contains(size) else { return nil }
     self.init(unchecked: size)
@@ -138,13 +138,13 @@ public struct CounterWindow: Sendable, Hashable {
   private init(unchecked size: Int) { self.size = size }
 }
 
-/// What the registry knows about a key.
+/// The stored state of a key.
 public struct KeyRecord: Sendable, Hashable {
   public let key: AttestedKey
   /// The request that registered the key.
   public let request: RegistrationRequest
   public let registeredAt: Timestamp
-  /// The greatest counter that was admitted, 0 before the first.
+  /// The greatest admitted counter; 0 before the first admission.
   public let counter: SignCount
   public let lastSeenAt: Timestamp?
   public let revokedAt: Timestamp?

@@ -1,17 +1,17 @@
 internal import Synchronization
 
-/// How many gates share a limit, for those who divide one: read at each request, written when a gate comes or goes.
+/// The number of gates that share a limit. It is read at each request and written when a gate joins or leaves.
 public final class NodeCount: Sendable {
   private let value = Atomic(1)
 
   public init() {}
 
-  /// At least 1.
+  /// The number of gates, at least 1.
   public var count: Int { value.load(ordering: .relaxed) }
 
   public func set(_ count: Int) { value.store(max(1, count), ordering: .relaxed) }
 
-  /// One gate's part of a limit for all of them, rounded up.
+  /// Returns this gate's share of a common limit, rounded up.
   public func share(of limit: Int) -> Int {
     let count = count
     return limit / count + (limit % count == 0 ? 0 : 1)

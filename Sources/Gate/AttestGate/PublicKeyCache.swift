@@ -2,19 +2,19 @@ internal import AppAttest
 internal import Cryptography
 internal import Locking
 
-/// The keys that were seen lately, ready to verify with.
+/// A cache of recently used public keys.
 ///
-/// Saves the lookup and, above all, the making of the public key. What is kept never changes for a key: that it is
-/// still there, is not revoked and has a greater counter is asked of the registry at each admission, so a stale entry
-/// costs nothing but a verification. Two generations bound the memory: what was not used while `capacity` others were
-/// is gone.
+/// It saves the lookup and, above all, the construction of the OpenSSL key. Cached values never change: the registry
+/// checks at each admission that the key still exists, is not revoked and has a greater counter. A stale entry
+/// therefore costs only one verification. Two generations bound the memory: a key that was not used while `capacity`
+/// others were is evicted.
 final class PublicKeyCache: Sendable {
   struct Key: Sendable {
     let attested: AttestedKey
     let publicKey: P256PublicKey
 
-    /// A key of no device, to verify with in the place of one that is not registered: its private half is forgotten at
-    /// once.
+    /// Makes a key that belongs to no device. It is verified against in place of a key that is not registered. Its
+    /// private key is discarded immediately.
     static func decoy() throws(CryptographyError) -> AttestedKey? {
       let publicKey = try P256PrivateKey().publicKey
       guard let keyID = KeyID(bytes: SHA256.hash(publicKey.x963)),
@@ -33,13 +33,13 @@ final class PublicKeyCache: Sendable {
   private let capacity: Int
   private let generations = LockedValue(Generations())
 
-  /// Keeps at most twice `capacity` keys.
+  /// Creates a cache of at most twice `capacity` keys.
   init(registry: any KeyRegistry, capacity: Int) {
     self.registry = registry
     self.capacity = max(1, capacity)
   }
 
-  /// The key `keyID` if it was used lately.
+  /// Returns the key `keyID` if it was used recently.
   func recall(_ keyID: KeyID) -> Key? {
     let (key, isOld) = generations.withLock { generations in
       let young = generations.young[keyID]
@@ -49,9 +49,10 @@ final class PublicKeyCache: Sendable {
     return key
   }
 
-  /// Reads the key `keyID` from the registry and remembers it; `nil` if it is not registered.
+  /// Reads the key `keyID` from the registry and caches it. If it is not registered, returns `decoy`.
   ///
-  /// - Parameter decoy: the key whose public half is made ready where none is found, so that both cases cost the same.
+  /// - Parameter decoy: The key whose public key is constructed if none is found, so that both cases take the same
+  ///   time.
   func read(
     _ keyID: KeyID, decoy: AttestedKey, timedBy stopwatch: Stopwatch = .none
   ) async throws(StoreError) -> (key: Key, isRegistered: Bool) {
@@ -64,11 +65,11 @@ final class PublicKeyCache: Sendable {
       if record != nil { keep(key) }
       return (key, record != nil)
     } catch {
-      throw .corrupt(reason: "a stored public key is not a point of P-256")
+      throw .corrupt(reason: "a stored public key is not a point on P-256")
     }
   }
 
-  /// Forgets a key that the registry no longer has.
+  /// Removes a key that the registry no longer has.
   func forget(_ keyID: KeyID) {
     generations.withLock { generations in
       generations.young[keyID] = nil

@@ -2,13 +2,13 @@ public import AppAttest
 public import ByteCoding
 internal import Cryptography
 
-/// What a device sends to have its key registered, unread.
+/// The registration request of a device, not yet decoded.
 public struct RegistrationClaim: Sendable, Hashable {
   public enum Name: String, Sendable, Hashable, CaseIterable { case keyID = "keyId", attestation, nonce }
 
-  /// Base64, as `generateKey()` returns it.
+  /// The key id in base64, as `generateKey()` returns it.
   public let keyID: String
-  /// Base64 of what `attestKey` returns.
+  /// The attestation object in base64, as `attestKey` returns it.
   public let attestation: String
   public let nonce: String
 
@@ -23,13 +23,13 @@ public struct RegistrationClaim: Sendable, Hashable {
 public struct RegisteredKey: Sendable, Hashable {
   public let keyID: KeyID
   public let appID: AppID
-  /// Whether this very request had registered it before, and its answer may have been lost.
+  /// Whether the same request had registered the key before. Its answer may have been lost.
   public let isRepetition: Bool
 }
 
-/// Registers keys: once each, for good.
+/// Registers each key once and permanently.
 public struct Registrar: Sendable {
-  /// How long before or after now a receipt may have been made.
+  /// The maximum distance between now and the creation of a receipt, in either direction.
   public static let receiptFreshness = Duration.seconds(300)
 
   private let apps: AllowedApps
@@ -40,7 +40,7 @@ public struct Registrar: Sendable {
   private let clock: WallClock
   private let stopwatch: Stopwatch
 
-  /// `verifier` is to know the same apps as `apps`.
+  /// Creates a registrar. `verifier` must know the same apps as `apps`.
   public init(
     apps: AllowedApps, verifier: AttestationVerifier, challenges: Challenges, registry: any KeyRegistry,
     limiter: VerificationLimiter = VerificationLimiter(width: 1), clock: WallClock = .system,
@@ -55,10 +55,10 @@ public struct Registrar: Sendable {
     self.stopwatch = stopwatch
   }
 
-  /// Verifies the claim, then spends its nonce and stores its key in one step. A claim that is refused spends nothing.
+  /// Verifies the claim, then spends its nonce and stores its key in one transaction. A refused claim spends nothing.
   ///
-  /// The same claim again succeeds again and changes nothing, however late: the device can attest a key once only, so a
-  /// lost answer must not strand it.
+  /// Repeating the same request succeeds again at any time and changes nothing. A device can attest a key only once,
+  /// so a lost answer must not make the key unusable.
   public func register(_ claim: RegistrationClaim) async throws(Denial) -> RegisteredKey {
     guard !apps.isEmpty else { throw .notConfigured }
     let (keyID, attestation, nonce) = try Self.read(claim)

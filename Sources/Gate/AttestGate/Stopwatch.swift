@@ -1,29 +1,29 @@
-/// Tells how long the parts of a decision take.
+/// Measures the steps of a decision.
 ///
-/// `observe` is called on whatever thread did the work, a moment after each piece of it, and must not wait.
+/// `observe` is called right after each step, on the thread that performed it, and must not block.
 public struct Stopwatch: Sendable {
-  /// A piece of work.
+  /// A measured step.
   public enum Work: String, Sendable, Hashable, CaseIterable {
-    /// The signature and the fields of an assertion.
+    /// Verifies the signature and the fields of an assertion.
     case assertion
-    /// The chain, the nonce and the receipt of an attestation.
+    /// Verifies the chain, the nonce and the receipt of an attestation.
     case attestation
-    /// Spending a nonce and advancing a counter, until that is durable.
+    /// Spends a nonce and advances a counter, until both are durable.
     case admit
-    /// Entering a key, until that is durable.
+    /// Stores a new key, until it is durable.
     case register
-    /// Reading a key that was not at hand.
+    /// Reads a key that was not cached.
     case lookup
   }
 
   private let observe: (@Sendable (Work, Duration) -> Void)?
 
-  /// Discards its measurements.
+  /// A stopwatch that measures nothing.
   public static let none = Stopwatch(observe: nil)
 
   public init(observe: (@Sendable (Work, Duration) -> Void)?) { self.observe = observe }
 
-  /// Does `body` and tells how long that took, also if it throws.
+  /// Runs `body` and reports its duration, even if it throws.
   func time<Result, Failure: Error>(
     _ work: Work, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -33,7 +33,7 @@ public struct Stopwatch: Sendable {
     return try body()
   }
 
-  /// The same for what waits.
+  /// Runs asynchronous `body` and reports its duration, even if it throws.
   func time<Result: Sendable, Failure: Error>(
     _ work: Work, isolation: isolated (any Actor)? = #isolation, _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {

@@ -1,50 +1,50 @@
 public import ByteCoding
 
-/// A whole store: migrated to this version, copied while gates use it, replaced while none does.
+/// Operations on a whole store: migrate it, copy it while gates are running, and replace it while no gate is running.
 ///
-/// For operators' commands. A call blocks its thread for as long as the size of the store takes.
+/// They are meant for operator commands. Calls block the calling thread, for longer the larger the store is.
 public protocol StoreArchive: Sendable {
-  /// What the store is and where: without user and password.
+  /// The kind and location of the store, without user and password.
   var place: String { get }
 
-  /// How far the tables have come. Changes nothing.
+  /// Returns the schema version without changing anything.
   ///
-  /// - Throws: `.unreachable` if a newer version has been here.
+  /// - Throws: `.unreachable` if a newer version migrated the store.
   func schema() throws(StoreError) -> SchemaState
 
-  /// Makes the tables, or brings them to this version; says what was done. Of several at once one does it.
+  /// Creates the tables or migrates them to this version, and returns what was done. If several callers race, one
+  /// migrates.
   ///
-  /// - Throws: `.unreachable` if a newer version has been here.
+  /// - Throws: `.unreachable` if a newer version migrated the store.
   func migrate() throws(StoreError) -> SchemaChange
 
-  /// Hands all keys to `take`, in the order of their ids, as they were at one instant. Gates go on meanwhile.
+  /// Passes all keys to `take` in key id order, from one consistent snapshot. Gates keep working meanwhile.
   ///
-  /// - Throws: `StoreError`, and what `take` throws.
+  /// - Throws: `StoreError`, and any error of `take`.
   func copyOut(_ take: ([KeyEntry]) throws -> Void) throws
 
-  /// Puts the keys that `feed` hands out into the place of everything that is stored: all of it, or, when anything
-  /// throws, nothing.
+  /// Replaces everything in the store with the keys that `feed` supplies. If anything throws, nothing is changed.
   ///
-  /// - Returns: where the store is kept that was replaced; `nil` if nowhere.
-  /// - Throws: `StoreInUse`, `StoreError`, and what `feed` throws.
+  /// - Returns: The location of the replaced store; `nil` if it was not kept.
+  /// - Throws: `StoreInUse`, `StoreError`, and any error of `feed`.
   func replace(with start: ArchiveHeader, _ feed: (_ take: ([KeyEntry]) throws -> Void) throws -> Void) throws
     -> String?
 }
 
-/// A process uses the store that is to be replaced.
+/// The store cannot be replaced because another process uses it.
 public struct StoreInUse: Error, Sendable, Hashable {
   public init() {}
 }
 
-/// What a store begins with, beside its keys, that takes the place of another.
+/// The initial state of a replaced store, in addition to its keys.
 ///
-/// It holds fewer spent nonces than were spent. So no nonce that was issued before may be good: neither by its key
-/// nor by its time.
+/// The new store contains fewer spent nonces than were actually spent. Earlier nonces must therefore be invalid both
+/// by their key and by their time.
 public struct ArchiveHeader: Sendable, Hashable {
-  /// Takes the place of all keys of nonces.
+  /// Replaces all challenge keys.
   public let ring: ChallengeKeyRing
-  /// Nonces that were issued at or before this instant are refused, whatever key made them, also if the keys are in a
-  /// file that was not replaced.
+  /// Nonces that were issued at or before this instant are refused, whatever key made them. This covers challenge
+  /// keys in a file that was not replaced.
   public let instant: Timestamp
 
   public init(at instant: Timestamp) {
@@ -53,11 +53,11 @@ public struct ArchiveHeader: Sendable, Hashable {
   }
 }
 
-/// Which of the steps that lead to this version's tables a store has seen.
+/// The schema version of a store, compared with this program.
 public struct SchemaState: Sendable, Hashable {
-  /// 0 for a store that is not there.
+  /// The number of applied migrations; 0 for a store that does not exist.
   public let version: Int
-  /// The version of this program.
+  /// The schema version of this program.
   public let newest: Int
 
   public init(version: Int, newest: Int) {
@@ -68,10 +68,10 @@ public struct SchemaState: Sendable, Hashable {
   public var isCurrent: Bool { version == newest }
 }
 
-/// What a migration did.
+/// The result of a migration.
 public struct SchemaChange: Sendable, Hashable {
   public let before: SchemaState
-  /// What each step brought, in the order in which they were done; empty if there was nothing to do.
+  /// The descriptions of the applied migrations in order; empty if the schema was current.
   public let steps: [String]
 
   public init(from before: SchemaState, _ steps: [String]) {

@@ -1,5 +1,5 @@
 extension StoreError: CustomStringConvertible {
-  /// What is wrong, for people: it goes on from `the store` or its place and a colon.
+  /// The reason as a clause that follows `the store` or the store's location and a colon.
   public var description: String {
     switch self {
     case .unreachable(let reason): "it cannot be reached: \(reason)"
@@ -7,26 +7,26 @@ extension StoreError: CustomStringConvertible {
     case .full: "its disk is full"
     case .locked: "it is locked"
     case .corrupt(let reason): "it is damaged: \(reason)"
-    case .overloaded: "it has too much to do"
+    case .overloaded: "it is overloaded"
     case .closed: "it is closed"
-    case .inDoubt(let reason): "it is not known whether it was done: \(reason)"
-    case .failed(let reason): "it reports: \(reason)"
+    case .inDoubt(let reason): "the outcome of the commit is unknown: \(reason)"
+    case .failed(let reason): "it reported an error: \(reason)"
     }
   }
 
-  /// What to do about it.
+  /// The recommended action.
   public var advice: String {
     switch self {
     case .unreachable:
-      "see that the store is there, that this user may use it, and that this sallyport is not older than it"
-    case .readOnly: "make it writable, or name the primary"
-    case .full: "make room and try again"
-    case .locked: "a restore or a long transaction is under way: try again later"
-    case .corrupt: "keep it as it is, and restore a backup: sallyport store restore FILE"
+      "check that the store exists, that this user can access it, and that no newer sallyport migrated it"
+    case .readOnly: "make it writable, or name the primary server"
+    case .full: "free disk space and try again"
+    case .locked: "a restore or a long transaction is in progress: try again later"
+    case .corrupt: "keep the damaged store for analysis, and restore a backup: sallyport store restore FILE"
     case .overloaded: "try again later"
     case .closed: "try again"
-    case .inDoubt: "look, and do it again if it was not"
-    case .failed: "see the database's own log"
+    case .inDoubt: "check whether the change was made, and repeat the command if not"
+    case .failed: "see the log of the database"
     }
   }
 }

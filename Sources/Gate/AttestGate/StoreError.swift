@@ -1,21 +1,21 @@
-/// Why a store did not do what was asked. Nothing was changed, unless the commit itself is in doubt (`.inDoubt`).
+/// The reason why a store operation failed. Nothing was changed, except possibly with `.inDoubt`.
 public enum StoreError: Error, Sendable, Hashable {
   /// The store could not be opened or reached; `reason` is for the log.
   case unreachable(reason: String)
   case readOnly
   case full
-  /// Another process kept it locked for longer than the store waits.
+  /// Another process held a lock for longer than the timeout.
   case locked
-  /// What is stored breaks a rule of the schema.
+  /// Stored data violates a rule of the schema.
   case corrupt(reason: String)
-  /// More calls wait than the store lets wait.
+  /// The queue of waiting calls is full.
   case overloaded
-  /// The store is shut.
+  /// The store has been closed.
   case closed
-  /// The commit was requested and its outcome is unknown. The caller is refused and nothing is retried: a nonce that
-  /// may have been spent is worth nothing.
+  /// The commit was sent, but its outcome is unknown. The waiting request is refused and never retried: its nonce may
+  /// have been spent.
   case inDoubt(reason: String)
-  /// Anything else that the store's library reported.
+  /// Any other error from the database library.
   case failed(reason: String)
 
   /// A stable word for the log.

@@ -1,17 +1,17 @@
 public import ByteCoding
 internal import Locking
 
-/// Whether a store answers, as its last calls tell.
+/// The health of a store according to its most recent calls.
 public enum StoreHealth: Sendable, Hashable {
-  /// Nothing has been asked yet.
+  /// No call has been made yet.
   case untried
   case healthy
-  /// Calls have failed since that instant, most recently for that reason.
+  /// Calls have failed since this instant; the error is the most recent one.
   case failing(since: Timestamp, StoreError)
 }
 
-/// Keeps account of how a store's calls end. A store has several parts, such as its writes and its reads, and is as
-/// well as its sickest one.
+/// Tracks the results of store calls. A store has several parts, such as writes and reads; it is healthy only if all
+/// of them are.
 public final class StoreHealthRecord: Sendable {
   private struct Failure {
     let since: Timestamp
@@ -28,7 +28,7 @@ public final class StoreHealthRecord: Sendable {
 
   public init(clock: WallClock = .system) { self.clock = clock }
 
-  /// What is known now. Of several parts that fail, the one that fails longest is told.
+  /// The current health. If several parts fail, returns the one that has been failing longest.
   public var health: StoreHealth {
     state.withLock { state in
       guard let oldest = state.failures.values.min(by: { $0.since < $1.since }) else {
@@ -38,14 +38,15 @@ public final class StoreHealthRecord: Sendable {
     }
   }
 
-  /// Notes how a call of `part` ended: `nil` is success. A store that has too much to do, or was shut, is not ill.
+  /// Records the result of a call to `part`; `nil` means success. An overloaded or closed store does not count as
+  /// failing.
   public func note(_ error: StoreError?, of part: String) {
     if error == .overloaded || error == .closed { return }
     let now = clock.now()
     state.withLock { state in
       state.isTried = true
       guard let error else {
-        // Nearly every call: nothing to write.
+        // The usual case: nothing to update.
         if !state.failures.isEmpty { state.failures[part] = nil }
         return
       }

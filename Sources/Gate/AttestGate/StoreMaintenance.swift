@@ -1,17 +1,17 @@
 internal import AppAttest
 public import ByteCoding
 
-/// Periodic maintenance: the store does not grow without end, and no secret grows old.
+/// Periodic maintenance of the store. It keeps the store from growing without bound and secrets from getting old.
 ///
-/// Spent nonces are forgotten once they are too old for any node to accept; the challenge keys are replaced; keys
-/// that have not been used for long are removed, if that is configured.
+/// It deletes spent nonces once they are too old for any node to accept them, rotates the challenge keys, and, if
+/// configured, removes keys that have not been used for a long time.
 public struct StoreMaintenance: Sendable {
-  /// What is done beyond forgetting nonces.
+  /// The optional parts of a maintenance run.
   public struct Plan: Sendable, Hashable {
-    /// The age at which the key that issues nonces gives way to a new one; `nil` for never.
+    /// The age at which the issuing challenge key is replaced; `nil` for never.
     public var rotation: Duration?
-    /// How long a key may stay unused before it is removed; `nil` for ever. A clock that is set ahead while the gate
-    /// works shortens it by a day at most.
+    /// The time after which an unused key is removed; `nil` for never. A clock that is set ahead while the gate runs
+    /// shortens it by at most a day.
     public var longestUnused: Duration?
 
     public init(rotation: Duration? = nil, longestUnused: Duration? = nil) {
@@ -20,7 +20,7 @@ public struct StoreMaintenance: Sendable {
     }
   }
 
-  /// What a round did, where it is worth a line in the log.
+  /// The results of a run that are worth a log line.
   public struct Report: Sendable, Hashable {
     public var ring: RingChange?
     public var removedKeys = 0
@@ -37,7 +37,7 @@ public struct StoreMaintenance: Sendable {
   private let clock: WallClock
   private let latest: ClockUpperBound
 
-  /// - Parameter latest: bounds what a clock that is set ahead has removed; the same for as long as the process lives.
+  /// - Parameter latest: Limits what a clock that is set ahead can remove. Use one instance for the whole process.
   public init(
     store: any KeyRegistry & KeyCatalog & ClusterMembership, challenges: Challenges, plan: Plan = Plan(),
     clock: WallClock = .system, latest: ClockUpperBound = ClockUpperBound()
@@ -49,7 +49,8 @@ public struct StoreMaintenance: Sendable {
     self.latest = latest
   }
 
-  /// One round; `nil` if another gate is at it. A fault is not fatal: the next round does what this one left.
+  /// Performs one run; returns `nil` if another gate is already performing one. An error is not fatal: the next run
+  /// continues.
   public func run() async throws(StoreError) -> Report? {
     guard try await store.beginHousekeeping() else { return nil }
     do throws(StoreError) {
@@ -72,7 +73,7 @@ public struct StoreMaintenance: Sendable {
     return report
   }
 
-  /// In pages, so that no admission waits for long. A key that is used meanwhile stays.
+  /// Removes keys page by page, so that no admission waits long. A key that is used in the meantime stays.
   private func removeKeys(unusedSince instant: Timestamp) async throws(StoreError) -> Int {
     var count = 0
     var cursor: KeyID?

@@ -1,6 +1,6 @@
-/// A rule about what is stored that no constraint of the tables states, and how to find where it is broken.
+/// An invariant of the stored data that no table constraint enforces, with the query that finds violations.
 public struct StoreRule: Sendable {
-  /// A statement in the dialect of every store, whose one value says how often the rule is broken.
+  /// A query that every store supports. Its single value is the number of violations.
   public let count: String
   private let text: String
   private let advice: String
@@ -13,19 +13,19 @@ public struct StoreRule: Sendable {
     self.weight = weight
   }
 
-  /// What an operator is told; `nil` if the rule is kept.
+  /// Returns the finding for the operator; `nil` if the count is 0.
   public func finding(broken count: Int64) -> StoreFinding? {
     count == 0 ? nil : StoreFinding(weight, in: .data, "\(count) \(text)", advice: advice)
   }
 
-  /// What most rules advise.
+  /// The advice of most rules.
   public static let restore = "restore a backup: sallyport store restore FILE"
 
-  /// The rules of every store.
+  /// Returns the rules that apply to every store.
   ///
   /// - Parameters:
-  ///   - hashOfID: an expression for the `KeyHash` of `key_id`.
-  ///   - now: an expression for the present, in milliseconds since the epoch.
+  ///   - hashOfID: An SQL expression for the `KeyHash` of `key_id`.
+  ///   - now: An SQL expression for the current time, in milliseconds since the epoch.
   public static func all(hashOfID: String, now: String) -> [StoreRule] { keys(hashOfID) + nonces(now) + changes }
 
   private static func keys(_ hashOfID: String) -> [StoreRule] {
@@ -37,8 +37,8 @@ public struct StoreRule: Sendable {
         """, "keys without a receipt", advice: "\(restore); the keys themselves work"),
       StoreRule(
         "SELECT COUNT(*) FROM attested_keys WHERE key_hash IS NULL OR key_hash <> \(hashOfID)",
-        "keys whose hash is not that of their id",
-        advice: "\(restore); until then the keys command does not find them"),
+        "keys whose hash does not match their id",
+        advice: "\(restore); until then `sallyport keys` does not find them"),
       StoreRule(
         "SELECT COUNT(*) FROM attested_keys WHERE sha256(public_key) <> key_id",
         "keys whose id is not the SHA-256 of the public key",
@@ -55,37 +55,37 @@ public struct StoreRule: Sendable {
   private static func nonces(_ now: String) -> [StoreRule] {
     [
       StoreRule(
-        "SELECT 1 - COUNT(*) FROM nonce_watermark", "rows missing that tell which nonces were forgotten",
-        advice: "\(restore): no nonce can be spent"),
+        "SELECT 1 - COUNT(*) FROM nonce_watermark", "missing nonce watermark rows",
+        advice: "\(restore); until then no nonce can be spent"),
       StoreRule(
         "SELECT COUNT(*) FROM nonce_watermark WHERE issued_at > \(now) + 5000",
-        "rows in which nonces of the future are forgotten: a clock ran ahead, and every nonce of before is refused",
+        "nonce watermarks in the future: a clock ran ahead, and nonces issued before that time are refused",
         advice:
-          "once the clock is right: sallyport store rotate --now, which also has apps fetch new nonces; gates with "
-          + "app_attest.challenge_keys_file need a new key in it as well"),
+          "once the clock is right: sallyport store rotate --now, after which apps fetch new nonces; gates with "
+          + "app_attest.challenge_keys_file also need a new key in that file"),
       StoreRule(
         "SELECT COUNT(*) FROM spent_nonces WHERE issued_at < \(now) - 86400000",
-        "spent nonces older than a day: no gate has cleaned up",
-        advice: "nothing, if no gate has run; a gate forgets them within a minute", weight: .warning),
+        "spent nonces older than a day: no gate has deleted them",
+        advice: "no action needed if no gate was running; a gate deletes them within a minute", weight: .warning),
       StoreRule(
         "SELECT COUNT(*) FROM spent_nonces WHERE issued_at <= (SELECT issued_at FROM nonce_watermark)",
-        "spent nonces that are no longer needed", advice: "nothing: a gate removes them within a minute",
-        weight: .warning),
+        "spent nonces that are no longer needed",
+        advice: "no action needed: a gate deletes them within a minute", weight: .warning),
       StoreRule(
         "SELECT COUNT(*) FROM challenge_keys WHERE position = 0 AND retires_at IS NOT NULL",
-        "keys that issue nonces although they have retired", advice: "make a new one: sallyport store rotate"),
+        "challenge keys that issue nonces after their retirement", advice: "make a new key: sallyport store rotate"),
       StoreRule(
         "SELECT COUNT(*) FROM challenge_keys WHERE 0 = (SELECT COUNT(*) FROM challenge_keys WHERE position = 0)",
-        "keys of nonces of which none issues", advice: "make new ones: sallyport store rotate --now"),
+        "challenge keys, none of which issues nonces", advice: "make new keys: sallyport store rotate --now"),
     ]
   }
 
   private static let changes = [
     StoreRule(
-      "SELECT 1 - COUNT(*) FROM change_position", "rows missing that number the changes",
-      advice: "\(restore): no revocation can be made"),
+      "SELECT 1 - COUNT(*) FROM change_position", "missing change position rows",
+      advice: "\(restore); until then no key can be revoked"),
     StoreRule(
       "SELECT COUNT(*) FROM changes WHERE position > (SELECT MAX(position) FROM change_position)",
-      "changes numbered beyond the newest", advice: "\(restore): gates do not hear of revocations"),
+      "changes numbered beyond the newest", advice: "\(restore); until then gates may miss revocations"),
   ]
 }

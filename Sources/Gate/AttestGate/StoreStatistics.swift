@@ -1,9 +1,9 @@
-/// The state of a store, read without creating, migrating or locking anything.
+/// The schema state of a store, found without creating, migrating or locking anything.
 public enum StoreStatistics: Sendable, Hashable {
-  /// There is nothing yet: the first gate that opens it makes it.
+  /// The store does not exist yet: the first gate that opens it creates it.
   case absent
-  /// The tables are those of this version.
+  /// The tables have the schema of this version.
   case current
-  /// The next gate that opens it makes so many migrations.
+  /// The next gate that opens the store applies this number of migrations.
   case outdated(migrations: Int)
 }

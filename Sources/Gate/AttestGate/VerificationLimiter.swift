@@ -1,10 +1,9 @@
 internal import Locking
 
-/// Room for registrations, each of which costs as much as ten admissions: so many are verified at once, others wait
-/// for their turn, and beyond a bound they are refused at once.
+/// Limits how many registrations are verified at once, since each costs as much as ten admissions. Others wait in
+/// order of arrival; above `capacity` they are refused immediately.
 ///
-/// A flood of attestations thereby takes neither all the threads that admissions need, nor all the places in the
-/// store's queue. Turns are given in the order of arrival.
+/// A flood of attestations then cannot occupy every thread, nor every place in the store's queue.
 public final class VerificationLimiter: Sendable {
   private struct State {
     var inside = 0
@@ -17,19 +16,19 @@ public final class VerificationLimiter: Sendable {
   private let state = LockedValue(State())
 
   /// - Parameters:
-  ///   - width: how many are verified at once; one always is.
-  ///   - capacity: how many are on their way at once, those that wait for the store included.
+  ///   - width: The number of verifications that run at once, at least 1.
+  ///   - capacity: The number of registrations in progress, including those that wait for the store.
   public init(width: Int, capacity: Int = 512) {
     self.width = max(1, width)
     self.capacity = capacity
   }
 
-  /// How many wait for their turn.
+  /// The number of verifications that wait for their turn.
   var countOfWaiting: Int { state.withLock { $0.waiting.count } }
 
-  /// What `body`, a whole registration, comes to.
+  /// Runs `body`, a complete registration, and returns its result.
   ///
-  /// - Throws: `.tooManyRegistrations`, before `body` begins, if as many are on their way as may be.
+  /// - Throws: `.tooManyRegistrations` before `body` starts if `capacity` registrations are in progress.
   func holding<Value>(_ body: () async throws(Denial) -> Value) async throws(Denial) -> Value {
     let isAdmitted = state.withLock { state in
       guard state.inside < capacity else { return false }
@@ -41,14 +40,14 @@ public final class VerificationLimiter: Sendable {
     return try await body()
   }
 
-  /// What `body`, a verification, comes to when it is its turn.
+  /// Waits for a turn, runs `body`, a verification, and returns its result.
   func inTurn<Value, Failure: Error>(_ body: () throws(Failure) -> Value) async throws(Failure) -> Value {
     await begin()
     defer { end() }
     return try body()
   }
 
-  /// Returns when it is the caller's turn; `end` has to follow.
+  /// Returns when it is the caller's turn. The caller must call `end` afterwards.
   func begin() async {
     await withCheckedContinuation { continuation in
       let isTurn = state.withLock { state in
@@ -63,7 +62,7 @@ public final class VerificationLimiter: Sendable {
     }
   }
 
-  /// The next one's turn is this one's, handed on.
+  /// Hands the turn to the next waiting caller, or frees it.
   func end() {
     let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
       guard state.waiting.isEmpty else { return state.waiting.removeFirst() }

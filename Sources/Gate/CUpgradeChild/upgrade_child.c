@@ -1,7 +1,7 @@
-// Starts a program that is told its own process id in its environment, which posix_spawn(3) cannot do.
+// Starts a program with its own process id in its environment, which posix_spawn(3) cannot do.
 //
-// In C, since between fork and exec a process with threads may call nothing but async-signal-safe functions
-// (signal-safety(7)), and no Swift code promises that of itself.
+// Written in C: between fork and exec, a process with threads may only call async-signal-safe functions
+// (signal-safety(7)), and Swift code gives no such guarantee.
 
 #define _GNU_SOURCE
 #include "CUpgradeChild.h"
@@ -18,7 +18,7 @@
 
 enum { first = 3 };
 
-// Writes `id` in decimal; false if there is no room for it and a zero.
+// Writes `id` in decimal; returns 0 if the number and a terminating zero do not fit.
 static int write_id(pid_t id, char *place, size_t size) {
   char digits[24];
   size_t count = 0;
@@ -29,7 +29,7 @@ static int write_id(pid_t id, char *place, size_t size) {
   return 1;
 }
 
-// All of them above their places first: a source may have the number of another one's place.
+// First copies all descriptors above the target range: a source may have the number of another one's target.
 static int place_descriptors(const int *descriptors, int count) {
   int copies[1024];
   if (count < 0 || count > 1024) return 0;
@@ -61,10 +61,10 @@ pid_t upgrade_child_start(const char *path, char *const arguments[], char *const
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t child = fork();
   if (child == 0) {
-    // Out of the way of the descriptors' places.
+    // Above the target range of the descriptors.
     const int writer = fcntl(report[1], F_DUPFD_CLOEXEC, first + count);
     if (writer >= 0 && write_id(getpid(), own_id, own_id_size) && place_descriptors(descriptors, count)) {
-      // A descriptor that was opened without O_CLOEXEC is not for the program. An old kernel has no close_range(2).
+      // Descriptors that were opened without O_CLOEXEC must not reach the program. Old kernels lack close_range(2).
       close_range((unsigned)(first + count), ~0U, CLOSE_RANGE_CLOEXEC);
       reset_signals();
       execve(path, arguments, environment);

@@ -1,19 +1,19 @@
 internal import ByteCoding
 internal import Cryptography
 
-/// From when to when a certificate is good.
+/// The validity period of a certificate.
 struct Lifetime: Sendable {
   var start: Timestamp
   var end: Timestamp
 
-  /// From a day before `instant`, since clocks differ.
+  /// Creates a period that starts one day before `instant`, since clocks differ.
   init(from instant: Timestamp, days: Int64) {
     start = instant.advanced(by: .seconds(-86400))
     end = instant.advanced(by: .seconds(days * 86400))
   }
 }
 
-/// What the certificates of a client authority say.
+/// The templates for the certificates of a client authority.
 extension CertificateTemplate {
   static func clientAuthority(
     _ subject: DistinguishedName, _ key: ECPrivateKey, _ lifetime: Lifetime
@@ -39,7 +39,8 @@ extension CertificateTemplate {
       .keyUsage([.digitalSignature]),
       .extendedKeyUsage([.tlsClient]),
     ]
-    // An authority that openssl made names its key in its own way, and an identifier that differs rules it out.
+    // An authority made by openssl computes its key identifier differently, and a mismatch would make the issuer
+    // unusable.
     if let identifier = issuer.subjectKeyIdentifier {
       template.extensions.append(.authorityKeyIdentifier(identifier))
     }
@@ -48,7 +49,7 @@ extension CertificateTemplate {
 }
 
 extension Certificate {
-  /// The key's name in the certificate (RFC 5280 section 4.2.1.2): an OCTET STRING of fewer than 128 bytes.
+  /// The key identifier in the certificate (RFC 5280 section 4.2.1.2): an OCTET STRING of fewer than 128 bytes.
   fileprivate var subjectKeyIdentifier: [UInt8]? {
     guard let value = extensionValue(oid: "2.5.29.14"), value.count > 2, value[0] == 0x04,
       Int(value[1]) == value.count - 2

@@ -1,29 +1,34 @@
 public import ByteCoding
 public import Cryptography
 
-/// A folder with an authority of client certificates for debug builds: `ca.pem` and `ca.key`, and for each client
-/// `NAME.crt` and `NAME.key`, as the guide for app developers lays them out. Keys are on P-256, in files of mode
-/// 0600.
+/// A folder with a certificate authority for debug builds: `ca.pem` and `ca.key`, and `NAME.crt` and `NAME.key` for
+/// each client, with the names of the guide for app developers. Keys use P-256 and are stored in files of mode 0600.
 ///
-/// It is for a developer's own machine, since each certificate of its admits its holder: it is not a public
-/// authority, keeps no list of what it issued, and revokes nothing.
+/// The gate admits every holder of a certificate of this authority, so it belongs on a developer's own machine. It is
+/// not a public authority: it keeps no list of issued certificates and revokes none.
 public struct ClientAuthority: Sendable, Hashable {
   public let folder: String
 
   public init(folder: String) { self.folder = folder }
 
+  /// The path of the authority's certificate.
   public var certificatePath: String { "\(folder)/ca.pem" }
+  /// The path of the authority's private key.
   public var keyPath: String { "\(folder)/ca.key" }
+  /// The path of a client's certificate.
   public func certificatePath(of client: String) -> String { "\(folder)/\(client).crt" }
+  /// The path of a client's private key.
   public func keyPath(of client: String) -> String { "\(folder)/\(client).key" }
 
-  /// Makes the authority: a self-signed certificate of version 3 that may issue clients' and nothing above them.
+  /// Creates the authority: a self-signed version 3 certificate that may issue client certificates but no
+  /// sub-authorities.
   ///
   /// - Parameters:
-  ///   - subject: its name.
-  ///   - days: how long it is valid, from a day before `instant`, so that clocks may differ.
-  ///   - isReplacing: whether files that are there give way.
-  /// - Returns: the paths of the certificate and the key.
+  ///   - subject: The name of the authority.
+  ///   - days: The validity in days. It starts one day before `instant`, since clocks differ.
+  ///   - isReplacing: Whether existing files are replaced.
+  /// - Returns: The paths of the certificate and the key.
+  /// - Throws: `.exists` if a file exists and `isReplacing` is `false`, `.system` or `.cryptography`.
   public func make(
     _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
   ) throws(ClientAuthorityFault) -> [String] {
@@ -39,9 +44,11 @@ public struct ClientAuthority: Sendable, Hashable {
     return [files.certificate, files.key]
   }
 
-  /// Issues a client's certificate, which ends with the authority's at the latest.
+  /// Issues a client certificate. It expires no later than the authority's certificate.
   ///
-  /// - Returns: the paths of the certificate and the key.
+  /// - Returns: The paths of the certificate and the key.
+  /// - Throws: `.unusableName`, `.exists` if a file exists and `isReplacing` is `false`, `.absent` or `.malformed` if
+  ///   the authority cannot be read, `.system` or `.cryptography`.
   public func issue(
     _ client: String, _ subject: DistinguishedName, days: Int64, at instant: Timestamp, isReplacing: Bool
   ) throws(ClientAuthorityFault) -> [String] {
@@ -60,7 +67,7 @@ public struct ClientAuthority: Sendable, Hashable {
     return [files.certificate, files.key]
   }
 
-  /// The certificate and the key that were issued to `client`.
+  /// Reads the certificate and the private key of `client`.
   func identity(of client: String) throws(ClientAuthorityFault) -> ClientIdentity {
     try Self.check(client)
     return try identity(certificatePath(of: client), keyPath(of: client))
@@ -82,7 +89,7 @@ public struct ClientAuthority: Sendable, Hashable {
     guard isWord, !client.isEmpty, client != "ca" else { throw .unusableName(client) }
   }
 
-  /// The two files of an identity.
+  /// The paths of a certificate and its key.
   private struct Files {
     let certificate: String
     let key: String
@@ -92,7 +99,7 @@ public struct ClientAuthority: Sendable, Hashable {
     for path in [files.certificate, files.key] where NewFile.exists(path) { throw .exists(path) }
   }
 
-  /// The key first: a certificate without its key would look like a whole identity.
+  /// The key is written first: a certificate without its key would look like a complete identity.
   private func save(
     _ certificate: Certificate, _ key: ECPrivateKey, at files: Files, isReplacing: Bool
   ) throws(ClientAuthorityFault) {
@@ -120,7 +127,7 @@ public struct ClientAuthority: Sendable, Hashable {
   private func certificate(_ path: String) throws(ClientAuthorityFault) -> Certificate {
     let text = String(decoding: try NewFile.read(path), as: UTF8.self)
     do throws(CryptographyError) {
-      // One is there: that there are none is an error.
+      // The array is not empty: the parser throws if it finds no certificate.
       guard let first = try Certificate.certificates(pem: text).first else { throw .malformedPEM("no certificate") }
       return first
     } catch {
@@ -129,13 +136,13 @@ public struct ClientAuthority: Sendable, Hashable {
   }
 }
 
-/// A certificate together with its private key.
+/// A certificate with its private key.
 struct ClientIdentity: Sendable {
   let certificate: Certificate
   let key: ECPrivateKey
 }
 
-/// Runs `body` and says what OpenSSL had against it.
+/// Runs `body` and turns a `CryptographyError` into `.cryptography`.
 func cryptographically<Value>(
   _ body: () throws(CryptographyError) -> Value
 ) throws(ClientAuthorityFault) -> Value {

@@ -1,43 +1,43 @@
 internal import Glibc
 
-/// Why an authority of client certificates did not do what it was asked.
+/// The reason why an operation of a client authority failed.
 public enum ClientAuthorityFault: Error, Sendable, Hashable {
-  /// The file at this path would have been overwritten.
+  /// A file at this path already exists.
   case exists(String)
   /// There is no file at this path.
   case absent(String)
-  /// A system call on `path` failed; `code` is an `errno`.
+  /// A system call on `path` failed. `action` is a verb for the message; `code` is an `errno` value.
   case system(_ action: String, path: String, code: Int32)
-  /// What is in the file cannot be used; the text says why, without quoting a key.
+  /// The content of the file cannot be used. The reason does not quote key material.
   case malformed(_ path: String, reason: String)
-  /// A name that cannot be the name of a client's files.
+  /// The name cannot be used for a client's files.
   case unusableName(String)
-  /// OpenSSL refused.
+  /// OpenSSL reported an error.
   case cryptography(String)
 }
 
 extension ClientAuthorityFault: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .exists(let path): "\(path) is there already"
-    case .absent(let path): "there is no \(path)"
+    case .exists(let path): "\(path) already exists"
+    case .absent(let path): "\(path) does not exist"
     case .system(let action, let path, let code): "cannot \(action) \(path): \(String(cString: strerror(code)))"
     case .malformed(let path, let reason): "\(path): \(reason)"
-    case .unusableName(let name): "\"\(name)\" cannot be the name of a client's files"
+    case .unusableName(let name): "\"\(name)\" is not a valid client name"
     case .cryptography(let reason): reason
     }
   }
 
-  /// What a person can do about it.
+  /// The recommended action.
   public var hint: String {
     switch self {
-    case .exists: "--force replaces it: what was issued or installed with the old one is then of no use"
-    case .absent: "`sallyport ca init` makes an authority, `sallyport ca issue` a client's certificate"
+    case .exists: "--force replaces it; certificates and profiles made with the old file then stop working"
+    case .absent: "create an authority with `sallyport ca init`, and a client certificate with `sallyport ca issue`"
     case .system: "choose another folder with --folder"
     case .malformed:
-      "these files are made by `sallyport ca init` and `sallyport ca issue`, or by openssl with P-256 keys"
-    case .unusableName: "letters, digits, - and _, and not ca, which is the authority itself"
-    case .cryptography: "see the system's OpenSSL"
+      "create these files with `sallyport ca init` and `sallyport ca issue`, or with openssl and P-256 keys"
+    case .unusableName: "use letters, digits, - and _; the name ca is reserved for the authority"
+    case .cryptography: "check the OpenSSL installation of this machine"
     }
   }
 }

@@ -1,18 +1,18 @@
 public import Cryptography
 
-/// What others want a client's certificate as.
+/// The file format of an exported client certificate.
 public enum ClientExport: Sendable, Hashable {
-  /// The certificate, then its private key: what curl and other programs take. Text.
+  /// The certificate and then its private key as text, for curl and other programs.
   case pem
-  /// The certificate alone, in DER.
+  /// Only the certificate, in DER.
   case der
-  /// Key, certificate and authority under a password, for an app's bundle or a key chain.
+  /// The private key, certificate and authority encrypted with a password, for an app bundle or a keychain.
   case p12(password: String, PKCS12.Encryption)
-  /// A configuration profile that installs the authority and the identity on an iPhone or a Mac, which ask for the
-  /// password. Text.
+  /// A configuration profile as text that installs the authority and the identity on an iPhone or a Mac. The device
+  /// asks for the password.
   case mobileconfig(password: String, PKCS12.Encryption)
 
-  /// Permissions of a file with it: what holds a key is its owner's alone.
+  /// The permissions of the file. Only the owner can access a file with a private key.
   public var mode: UInt32 {
     switch self {
     case .der: 0o644
@@ -31,10 +31,12 @@ public enum ClientExport: Sendable, Hashable {
 }
 
 extension ClientAuthority {
-  /// Writes what was issued to `client` in another form.
+  /// Exports the certificate of `client` to a file.
   ///
-  /// - Parameter path: where to; `nil` for `NAME.` and the extension in the authority's folder.
-  /// - Returns: the path of the file.
+  /// - Parameter path: The path of the file; `nil` for `NAME.EXTENSION` in the authority's folder.
+  /// - Returns: The path of the file.
+  /// - Throws: `.unusableName`, `.absent` or `.malformed` if the client's files cannot be read, `.exists` if a file
+  ///   exists and `isReplacing` is `false`, `.system` or `.cryptography`.
   public func export(
     _ client: String, as form: ClientExport, to path: String?, isReplacing: Bool
   ) throws(ClientAuthorityFault) -> String {

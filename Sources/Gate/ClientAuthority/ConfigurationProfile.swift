@@ -1,8 +1,8 @@
 internal import ByteCoding
 internal import Cryptography
 
-/// A configuration profile (`.mobileconfig`) with two payloads: the authority's certificate, and the client's identity
-/// as PKCS #12, whose password is not in it.
+/// A configuration profile (`.mobileconfig`) with two payloads: the authority's certificate, and the client's
+/// identity as PKCS #12. The password is not included.
 struct ConfigurationProfile {
   let name: String
   let authority: Certificate
@@ -28,7 +28,7 @@ struct ConfigurationProfile {
         <key>PayloadDisplayName</key>
         <string>Client certificate \(Self.escaped(name))</string>
         <key>PayloadDescription</key>
-        <string>Lets debug builds through a sallyport gate that trusts \(Self.escaped(authority.subject)).</string>
+        <string>Authenticates debug builds to a sallyport gate that trusts \(Self.escaped(authority.subject)).</string>
         <key>PayloadIdentifier</key>
         <string>\(identifier)</string>
         <key>PayloadType</key>
@@ -68,8 +68,8 @@ struct ConfigurationProfile {
     """
   }
 
-  /// The same for the same certificate, so that a profile that is made again replaces the one that is installed
-  /// (RFC 9562 section 5.8, version 8).
+  /// Returns the same UUID for the same certificate, so that a profile that is exported again replaces the installed
+  /// one (RFC 9562 section 5.8, version 8).
   private static func uuid(_ role: String, _ certificate: Certificate) -> String {
     var bytes = Array(SHA256.hash(Array(role.utf8) + certificate.der).prefix(16))
     bytes[6] = bytes[6] & 0x0F | 0x80

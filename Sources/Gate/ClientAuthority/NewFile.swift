@@ -1,13 +1,12 @@
 internal import Glibc
 
-/// Files that are written whole or not at all, and never over others by accident.
+/// Writes files completely or not at all, and never overwrites a file by accident.
 enum NewFile {
-  /// Writes `bytes` to a file at `path`; it and its name are on the disk when this returns.
+  /// Writes `bytes` to a file at `path`. The file and its name are on disk when this returns.
   ///
   /// - Parameters:
-  ///   - mode: the permissions; at no time are there more.
-  ///   - isReplacing: whether a file that is there already gives way. Of two that write at once without it, one is
-  ///     refused.
+  ///   - mode: The permissions. The file never has wider ones.
+  ///   - isReplacing: Whether an existing file is replaced. If `false` and two calls race, one gets `.exists`.
   static func write(
     _ bytes: [UInt8], to path: String, mode: UInt32, isReplacing: Bool
   ) throws(ClientAuthorityFault) {
@@ -16,13 +15,13 @@ enum NewFile {
     guard file >= 0 else { throw .system("write", path: path, code: errno) }
     defer { unlink(temporary) }
     try fill(file, with: bytes, mode: mode, path: path)
-    // A link is refused where there is something, and a renaming is not.
+    // `link` fails if the file exists; `rename` replaces it.
     let code = isReplacing ? rename(temporary, path) : link(temporary, path)
     guard code == 0 else { throw errno == EEXIST ? .exists(path) : .system("write", path: path, code: errno) }
     try synchronizeFolder(of: path)
   }
 
-  /// The content of the file at `path`, at most a mebibyte.
+  /// Returns the content of the file at `path`, at most 1 MiB.
   static func read(_ path: String) throws(ClientAuthorityFault) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw errno == ENOENT ? .absent(path) : .system("read", path: path, code: errno) }
@@ -39,17 +38,17 @@ enum NewFile {
     throw .system("read", path: path, code: EFBIG)
   }
 
-  /// Makes the folder at `path` and those above it, where there are none: for its owner alone.
+  /// Creates the folder at `path` and missing parent folders, with mode 0700.
   static func makeFolder(_ path: String) throws(ClientAuthorityFault) {
     if try makeOneFolder(path) { return }
     guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-      throw .system("make the folder", path: path, code: ENOENT)
+      throw .system("create the folder", path: path, code: ENOENT)
     }
     try makeFolder(String(path[..<slash]))
-    guard try makeOneFolder(path) else { throw .system("make the folder", path: path, code: ENOENT) }
+    guard try makeOneFolder(path) else { throw .system("create the folder", path: path, code: ENOENT) }
   }
 
-  /// `false` if the folder above `path` is missing.
+  /// Returns `false` if the parent folder is missing.
   private static func makeOneFolder(_ path: String) throws(ClientAuthorityFault) -> Bool {
     if mkdir(path, 0o700) == 0 { return true }
     switch errno {
@@ -57,10 +56,10 @@ enum NewFile {
     case EEXIST:
       var status = stat()
       guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-        throw .system("make the folder", path: path, code: ENOTDIR)
+        throw .system("create the folder", path: path, code: ENOTDIR)
       }
       return true
-    default: throw .system("make the folder", path: path, code: errno)
+    default: throw .system("create the folder", path: path, code: errno)
     }
   }
 
@@ -74,7 +73,7 @@ enum NewFile {
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  /// Closes the file, whatever happens.
+  /// Writes and flushes the file, and closes it in every case.
   private static func fill(
     _ file: Int32, with bytes: [UInt8], mode: UInt32, path: String
   ) throws(ClientAuthorityFault) {

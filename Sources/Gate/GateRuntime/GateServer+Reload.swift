@@ -155,7 +155,8 @@ extension GateServer {
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
-      logger.notice("new certificate served", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
+      logger.notice(
+        "new certificate served", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)

@@ -119,7 +119,8 @@ package actor GateServer {
         hint: "\(fault.advice); the gate before serves on")
     }
     let generation = Generation(
-      composition: composition, responder: try composition.responder(logger: logger), served: served, certificates: files)
+      composition: composition, responder: try composition.responder(logger: logger), served: served,
+      certificates: files)
     let engine = try start(generation, tls, inheritance, EngineLog(logger: logger, metrics: memory.metrics))
     let server = GateServer(
       engine: engine, loader: loader, memory: memory, generation: generation, program: program,

@@ -19,7 +19,8 @@ package final class InheritedSockets: Sendable {
     case metrics
   }
 
-  package static let ofThisProcess = InheritedSockets(PassedSockets.named(environment: ProcessInfo.processInfo.environment))
+  package static let ofThisProcess = InheritedSockets(
+    PassedSockets.named(environment: ProcessInfo.processInfo.environment))
 
   /// The gate whose place this process takes; `nil` if there is none, as under systemd.
   let parent: UpgradeParent?

@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// The program that runs, as it is to be started again: from the place that it was started from, where a newer one may
-/// stand by then.
+/// The running program, so that it can be started again from the same path. A newer version may be installed there by
+/// then.
 public struct ExecutableLocator: Sendable, Hashable {
-  /// An absolute path. What it names may have been replaced since.
+  /// The absolute path of the program. The file may have been replaced since the start.
   public let path: String
-  /// With the program's name in front.
+  /// The arguments, starting with the program name.
   public let arguments: [String]
 
   public init(path: String, arguments: [String]) {
@@ -13,11 +13,10 @@ public struct ExecutableLocator: Sendable, Hashable {
     self.arguments = arguments
   }
 
-  /// Make it at the start of the process: later the place may hold another program.
+  /// Determines the path of the program. Call it when the process starts: later the path may lead to another program.
   ///
-  /// The place is where the first argument leads, symbolic links kept, so that it may be a link that is switched over
-  /// to a newer version. An argument that leads to no such place, or to another program, gives the executable's own
-  /// path.
+  /// The path is taken from the first argument, with symbolic links kept, so that a link can be switched to a newer
+  /// version. If the first argument does not lead to the running program, the path of the executable is used.
   public init(arguments: [String] = CommandLine.arguments, searchPath: String?) {
     self.arguments = arguments
     let named = arguments.first.flatMap { Self.place(of: $0, searchPath: searchPath) }
@@ -35,7 +34,7 @@ public struct ExecutableLocator: Sendable, Hashable {
     return candidates.first(where: isRunning)
   }
 
-  /// Whether the file at `path` is the program that runs.
+  /// Whether the file at `path` is the running executable.
   private static func isRunning(_ path: String) -> Bool {
     var file = stat()
     var own = stat()
@@ -47,7 +46,7 @@ public struct ExecutableLocator: Sendable, Hashable {
 
   private static var executable: String { resolved { readlink("/proc/self/exe", $0, $1) } }
 
-  /// What `fill` writes, whose length it returns.
+  /// Returns the text that `fill` writes. `fill` returns the length of the text.
   private static func resolved(_ fill: (UnsafeMutablePointer<CChar>, Int) -> Int) -> String {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX) + 1) { buffer in
       guard let base = buffer.baseAddress else { return "" }

@@ -3,26 +3,28 @@ internal import Dispatch
 internal import Glibc
 internal import Locking
 
-/// A process that was started to take this one's place.
+/// The new process of a graceful upgrade, which takes over from this one.
 ///
-/// It gets listening sockets as systemd would pass them (sd_listen_fds(3)): `LISTEN_FDS`, `LISTEN_FDNAMES`,
-/// `LISTEN_PID`. One descriptor more, of the name `UpgradeParent.descriptorName`, is the way on which it tells that
-/// it serves, or why not.
+/// It inherits listening sockets as systemd passes them (sd_listen_fds(3)): `LISTEN_FDS`, `LISTEN_FDNAMES`,
+/// `LISTEN_PID`. One more descriptor, named `UpgradeParent.descriptorName`, is the channel on which it reports
+/// readiness or a failure.
 public final class UpgradeChild: Sendable {
+  /// The reason why the new process could not be started.
   public struct StartFault: Error, Sendable, Hashable, CustomStringConvertible {
     public let description: String
   }
 
-  /// What came of it.
+  /// The outcome of the upgrade.
   public enum Verdict: Sendable, Hashable {
-    /// It serves.
+    /// The new process serves.
     case ready
-    /// It is gone; the text, of one line or several, is for people.
+    /// The new process has exited. The text, one or several lines, is for people.
     case failed(String)
   }
 
+  /// The process id.
   public let id: Int32
-  /// Where its word arrives. Closed with this value.
+  /// The descriptor on which the report arrives. Closed when this object is released.
   private let channel: Int32
   private let isGone = LockedValue(false)
 
@@ -33,17 +35,18 @@ public final class UpgradeChild: Sendable {
 
   deinit { close(channel) }
 
-  /// Starts `program`, and returns when it runs.
+  /// Starts `program` and returns once it runs.
   ///
   /// - Parameters:
-  ///   - sockets: with the names that it knows them by; without colons. This process keeps its own descriptors.
-  ///   - environment: of this process. Variables that are meant for this process alone are left out: those of sockets,
-  ///     and `WATCHDOG_PID`.
+  ///   - sockets: The inherited sockets with their names, which contain no colon. This process keeps its own
+  ///     descriptors.
+  ///   - environment: The environment of this process. Variables meant only for this process are removed: those of
+  ///     socket activation, and `WATCHDOG_PID`.
   public static func start(
     _ program: ExecutableLocator, passing sockets: [(name: String, descriptor: Int32)], environment: [String: String]
   ) throws(StartFault) -> UpgradeChild {
     var ends: [Int32] = [-1, -1]
-    guard upgrade_child_pipe(&ends) == 0 else { throw fault("no pipe") }
+    guard upgrade_child_pipe(&ends) == 0 else { throw fault("cannot create a pipe") }
     defer { close(ends[1]) }
     let passed = sockets + [(name: UpgradeParent.descriptorName, descriptor: ends[1])]
     var environment = environment.filter { !ownVariables.contains($0.key) }
@@ -58,7 +61,7 @@ public final class UpgradeChild: Sendable {
     return UpgradeChild(id: id, channel: ends[0])
   }
 
-  /// Variables with which systemd speaks to one process only.
+  /// The variables that systemd sets for one process only.
   private static let ownVariables: Set = [
     "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "LISTEN_PIDFDID", "WATCHDOG_PID",
   ]
@@ -69,12 +72,12 @@ public final class UpgradeChild: Sendable {
 
   private static func spawn(_ program: ExecutableLocator, _ environment: [String], _ descriptors: [Int32]) -> pid_t {
     let name = "LISTEN_PID="
-    // Room for any process id and a zero.
+    // Enough for any process id and a terminating zero.
     let room = 24
     let place = name + String(repeating: " ", count: room)
     return withCStrings(program.arguments) { arguments in
       withCStrings([place] + environment) { environment in
-        // The first string is `place`, so it is there, and has `room` bytes behind its name.
+        // The first string is `place`, so it exists and has `room` bytes after its name.
         let ownID = environment[0].map { $0 + name.utf8.count }
         return upgrade_child_start(
           program.path, arguments, environment, descriptors, Int32(descriptors.count), ownID, room)
@@ -82,7 +85,7 @@ public final class UpgradeChild: Sendable {
     }
   }
 
-  /// Calls `body` with the null-terminated array of C strings that `execve` takes.
+  /// Lends the texts to `body` as a null-terminated array of C strings, as `execve` expects.
   private static func withCStrings<R>(
     _ texts: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> R
   ) -> R {
@@ -98,10 +101,11 @@ public final class UpgradeChild: Sendable {
 
   // MARK: Its word
 
-  /// Waits for its word, for `limit` at most. Who does not say by then that it serves is ended. Call it once.
+  /// Waits at most `limit` for the report. If the new process has not reported readiness by then, it is killed. Call
+  /// it only once.
   public func verdict(within limit: Duration) async -> Verdict {
     await withCheckedContinuation { continuation in
-      // A thread that may block: the word comes within the limit, and upgrades are rare.
+      // This thread may block: the wait is bounded, and upgrades are rare.
       DispatchQueue(label: "sallyport.successor").async {
         let text = self.word(until: .now + limit)
         if text == UpgradeParent.readyLine {
@@ -114,7 +118,7 @@ public final class UpgradeChild: Sendable {
     }
   }
 
-  /// What it has told until it told everything, or nothing more in time.
+  /// Reads the report until the new process closes the channel or the deadline passes.
   private func word(until deadline: ContinuousClock.Instant) -> String {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -132,28 +136,29 @@ public final class UpgradeChild: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Ends it, unless it has ended, and tells how it did. Blocks until it is gone; after the first call it does nothing.
+  /// Kills the new process unless it has exited, and returns the reason. Blocks until it has exited. Later calls do
+  /// nothing.
   @discardableResult
   public func end() -> String {
     isGone.withLock { isGone in
-      guard !isGone else { return "it was ended" }
+      guard !isGone else { return "the new process was stopped" }
       isGone = true
       var status: Int32 = 0
-      // A process that has reported everything is about to exit, and its own status says more than a signal's.
+      // A process that has closed the channel is about to exit, and its own status says more than a signal's.
       for _ in 0..<100 {
         let ended = waitpid(id, &status, WNOHANG)
         if ended == id { return Self.description(of: status) }
-        if ended < 0 && errno != EINTR { return "it is gone" }
+        if ended < 0 && errno != EINTR { return "the new process does not exist" }
         guard hasToldEverything else { break }
         usleep(10_000)
       }
       kill(id, SIGKILL)
       while waitpid(id, &status, 0) < 0 && errno == EINTR {}
-      return "it did not say in time that it serves"
+      return "the new process did not report readiness in time"
     }
   }
 
-  /// Whether its end of the channel is closed.
+  /// Whether the new process has closed its end of the channel.
   private var hasToldEverything: Bool {
     var wanted = pollfd(fd: channel, events: 0, revents: 0)
     return poll(&wanted, 1, 0) > 0 && wanted.revents & Int16(POLLHUP) != 0
@@ -161,6 +166,8 @@ public final class UpgradeChild: Sendable {
 
   private static func description(of status: Int32) -> String {
     let signal = status & 0x7F
-    return signal == 0 ? "it ended with status \(status >> 8 & 0xFF)" : "signal \(signal) ended it"
+    return signal == 0
+      ? "the new process exited with status \(status >> 8 & 0xFF)"
+      : "the new process was killed by signal \(signal)"
   }
 }

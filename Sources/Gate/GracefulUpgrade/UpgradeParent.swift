@@ -1,16 +1,16 @@
 internal import Glibc
 internal import Locking
 
-/// The process that started this one to take its place, and waits to hear how that goes.
+/// The old process of a graceful upgrade. It started this process and waits for its report.
 public final class UpgradeParent: Sendable {
-  /// The name of the descriptor that leads to it (`LISTEN_FDNAMES`).
+  /// The name of the descriptor that leads to the old process (`LISTEN_FDNAMES`).
   public static let descriptorName = "sallyport-predecessor"
   static let readyLine = "ready\n"
 
-  /// -1 once it was told.
+  /// The descriptor; -1 after the report was sent.
   private let descriptor: LockedValue<Int32>
 
-  /// Takes over `descriptor`.
+  /// Takes ownership of `descriptor`.
   public init(descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     self.descriptor = LockedValue(descriptor)
@@ -18,13 +18,13 @@ public final class UpgradeParent: Sendable {
 
   deinit { tell("") }
 
-  /// From here nothing can fail: the sockets belong to this process, and the other one accepts no new connections.
+  /// Reports that this process owns the sockets and serves. The old process then accepts no new clients.
   public func tellReady() { tell(Self.readyLine) }
 
-  /// Why this process does not take over. The other one goes on as if nothing had been.
+  /// Reports why this process does not take over. The old process continues unchanged.
   public func tell(failure: String) { tell(failure) }
 
-  /// What was told first counts.
+  /// Sends the report and closes the channel. Only the first report is sent.
   private func tell(_ text: String) {
     descriptor.withLock { descriptor in
       guard descriptor >= 0 else { return }
@@ -32,7 +32,7 @@ public final class UpgradeParent: Sendable {
       while !rest.isEmpty {
         let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
         if count < 0 && errno == EINTR { continue }
-        // The other process is gone.
+        // The old process has exited.
         if count <= 0 { break }
         rest = rest.dropFirst(count)
       }

@@ -3,12 +3,12 @@ public import AttestGate
 public import ByteCoding
 internal import Cryptography
 
-/// Every key of a store as lines of JSON, a page at a time, however many there are.
+/// Exports every key of a store as JSON Lines, page by page, however many there are.
 ///
-/// It is no snapshot: keys that are registered or used meanwhile are in it as they were when their page was read.
-/// Import it again afterwards and nothing that is stricter is lost.
+/// The export is not a snapshot: each key has the state at the time when its page was read. A later export and import
+/// adds the stricter values that were missed.
 public struct KeyExport: Sendable {
-  /// Keys that are read in one call of the store.
+  /// The number of keys that one store call reads.
   static let page = 500
 
   private let store: any GateStore
@@ -19,9 +19,9 @@ public struct KeyExport: Sendable {
     self.clock = clock
   }
 
-  /// Gives the lines to `sink`, some at a time, and says how many keys they hold.
+  /// Passes the lines to `sink` in chunks, and returns the number of exported keys.
   ///
-  /// - Parameter progress: told how many keys are written, of about how many.
+  /// - Parameter progress: Called with the number of written keys and the approximate total.
   public func run(
     progress: (_ count: Int, _ total: Int) -> Void = { _, _ in }, to sink: ([UInt8]) throws -> Void
   ) async throws -> Int {

@@ -2,15 +2,15 @@ internal import AppAttest
 public import AttestGate
 internal import ByteCoding
 
-/// Merges an export into a store. A repeated import changes nothing more, so an interrupted one can be started again.
+/// Merges an export into a store. Merging it again changes nothing, so an interrupted import can simply be repeated.
 public struct KeyImport: Sendable {
-  /// What became of the keys of an export.
+  /// The results of an import.
   public struct Summary: Codable, Sendable, Hashable {
-    /// Keys that the store did not have.
+    /// The number of keys that the store did not have.
     public var new = 0
-    /// Keys that it had and that the export told something stricter of.
+    /// The number of existing keys for which the export had stricter values.
     public var updated = 0
-    /// Keys that it had, as they were or stricter.
+    /// The number of existing keys that did not change.
     public var unchanged = 0
 
     public init() {}
@@ -24,15 +24,15 @@ public struct KeyImport: Sendable {
     var id: [UInt8] { entry.record.key.keyID.bytes }
   }
 
-  /// Keys that are merged in one transaction.
+  /// The number of keys that are merged in one transaction.
   static let batch = 500
 
   private let store: any GateStore
 
   public init(into store: any GateStore) { self.store = store }
 
-  /// Whether the export is whole, told by its trailer; nothing is stored. A pipe can be read once, so ask only of
-  /// files.
+  /// Checks by its trailer that the export is complete, without storing anything. It consumes `lines`, so it is only
+  /// for files that can be read again.
   public static func verify(_ lines: LineReader) throws(ImportFault) {
     let reader = try ExportReader(lines)
     while try reader.next() != nil {}
@@ -41,8 +41,8 @@ public struct KeyImport: Sendable {
   /// Merges every key of an export.
   ///
   /// - Parameters:
-  ///   - summary: what has been done, up to the fault if there is one.
-  ///   - progress: told how many keys were looked at, of about how many.
+  ///   - summary: The results so far, also valid after an error.
+  ///   - progress: Called with the number of processed keys and the approximate total.
   public func run(
     _ lines: LineReader, summary: inout Summary, progress: (_ count: Int, _ total: Int) -> Void = { _, _ in }
   ) async throws(ImportFault) {
@@ -61,12 +61,12 @@ public struct KeyImport: Sendable {
 
   private static func item(_ bytes: [UInt8], _ line: Int) throws(ImportFault) -> Item {
     guard let keyLine = LineJSON.value(KeyLine.self, in: bytes) else {
-      throw .malformed(line: line, "is not what an export says of a key")
+      throw .malformed(line: line, "is not a valid key line")
     }
     do throws(MalformedMember) {
       return Item(entry: try keyLine.entry(), line: line)
     } catch {
-      throw .malformed(line: line, "has a malformed \(error.name)")
+      throw .malformed(line: line, "has a malformed value of \(error.name)")
     }
   }
 
@@ -107,19 +107,20 @@ public struct KeyImport: Sendable {
     else { throw .conflict(line: item.line, key: KeyHash(of: latter.keyID)) }
   }
 
-  /// What the store has of `items`. An export is in the order of the ids, and so is the store: where this import was
-  /// interrupted, one call finds a whole batch.
+  /// Returns the stored entries of `items`. Export and store are both in key id order. Where an earlier import was
+  /// interrupted, one call therefore finds a whole batch.
   private func known(among items: [Item]) async throws(StoreError) -> [[UInt8]: KeyEntry] {
     let sorted = items.map(\.id).sorted { $0.lexicographicallyPrecedes($1) }
     var known: [[UInt8]: KeyEntry] = [:]
     var rest = sorted[...]
     while let first = rest.first {
-      // A store that is much larger would be read from end to end: after the first page, key by key.
+      // Reading on in pages would scan a much larger store completely. After the first page, keys are read one by
+      // one.
       let limit = rest.count == sorted.count ? sorted.count : 1
       let entries = try await store.entries(after: first.predecessor.flatMap(KeyID.init(bytes:)), limit: limit)
       for entry in entries { known[entry.record.key.keyID.bytes] = entry }
       guard entries.count == limit, let last = entries.last?.record.key.keyID.bytes else { break }
-      // With a page of one, an entry behind `first` says that there is none until there.
+      // With a page of one, a returned later key proves that the store has no key up to it.
       rest = rest.drop { !last.lexicographicallyPrecedes($0) }
     }
     return known
@@ -127,7 +128,7 @@ public struct KeyImport: Sendable {
 }
 
 extension KeyEntry {
-  /// Whether merging `other`, which is of the same key, would change nothing.
+  /// Whether merging `other`, an entry of the same key, would change nothing.
   fileprivate func covers(_ other: KeyEntry) -> Bool {
     let isCounted =
       record.counter > other.record.counter
@@ -139,7 +140,7 @@ extension KeyEntry {
 }
 
 extension [UInt8] {
-  /// The number before this one, as many bytes; `nil` before zero.
+  /// The big-endian number minus one, with the same number of bytes; `nil` for zero.
   fileprivate var predecessor: [UInt8]? {
     guard let place = lastIndex(where: { $0 != 0 }) else { return nil }
     var bytes = self

@@ -3,7 +3,7 @@ internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
 
-/// The lines of an export: a header, a line for each key in the order of the ids, a trailer (JSON Lines).
+/// The format of an export (JSON Lines): a header, one line per key in key id order, and a trailer.
 enum ExportFormat {
   static let name = "sallyport-keys"
   static let version = 1
@@ -12,10 +12,10 @@ enum ExportFormat {
 struct HeaderLine: Codable {
   let format: String
   let version: Int
-  /// Where the keys are from, without user and password.
+  /// The location of the exported store, without user and password.
   let store: String
   let exportedAt: String
-  /// How many there were when the export began.
+  /// The number of keys when the export began.
   let count: Int
 
   enum CodingKeys: String, CodingKey {
@@ -25,16 +25,16 @@ struct HeaderLine: Codable {
 }
 
 struct TrailerLine: Codable {
-  /// Names stand in the order of the alphabet, and no key's line begins with this one.
+  /// The start of every trailer. Members are sorted by name, and no key line starts with `count`.
   static let beginning = Array(#"{"count":"#.utf8)
 
-  /// How many lines of keys there are.
+  /// The number of key lines.
   let count: Int
-  /// Of all lines before this one, line ends included, in hex.
+  /// The SHA-256 of all earlier lines, including line ends, in hex.
   let sha256: String
 }
 
-/// All that is stored about a key.
+/// One key with everything that a store holds about it.
 struct KeyLine: Codable {
   let keyID: String
   let publicKey: String
@@ -43,7 +43,7 @@ struct KeyLine: Codable {
   let category: UInt32?
   let bundleVersion: String?
   let counter: UInt32
-  /// 64 bits in hex: more than a number of JSON holds.
+  /// A 64-bit bitmap in hex, since JSON numbers do not hold 64 bits exactly.
   let usedCounters: String
   let registrationNonce: String
   let attestationDigest: String
@@ -83,7 +83,9 @@ struct KeyLine: Codable {
     receipt = Base64.encode(entry.receipt)
   }
 
-  /// The entry, or the name of the member that is malformed.
+  /// Decodes the entry.
+  ///
+  /// - Throws: `MalformedMember` with the name of the invalid member.
   func entry() throws(MalformedMember) -> KeyEntry {
     let key = try attestedKey()
     let request = RegistrationRequest(
@@ -102,7 +104,8 @@ struct KeyLine: Codable {
 
   private func attestedKey() throws(MalformedMember) -> AttestedKey {
     let keyID = try read(keyID, "key_id") { KeyID(base64: $0) }
-    // Apple's key id is the hash of the key: so a line cannot bring another key under the id of one that is registered.
+    // The key id is the SHA-256 of the public key. A line therefore cannot bring a different key under a registered
+    // id.
     let publicKey = try read(publicKey, "public_key") { text in
       Base64.decode(text).flatMap { $0.count == 65 && SHA256.hash($0) == keyID.bytes ? $0 : nil }
     }
@@ -124,7 +127,7 @@ struct KeyLine: Codable {
     return try read(text, name, Self.instant)
   }
 
-  /// Stores keep milliseconds.
+  /// Parses a time with at most millisecond precision, as stores keep it.
   private static func instant(_ text: String) -> Timestamp? {
     Timestamp(rfc3339: text).flatMap { $0.nanoseconds % 1_000_000 == 0 ? $0 : nil }
   }

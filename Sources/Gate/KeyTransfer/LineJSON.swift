@@ -4,12 +4,12 @@
   internal import Foundation
 #endif
 
-/// One value, one line.
+/// Encodes and decodes one JSON value per line.
 enum LineJSON {
   static func bytes(of value: some Encodable) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // The lines hold texts and whole numbers, all of which JSON has.
+    // Encoding cannot fail: the lines contain only strings and integers.
     return ((try? encoder.encode(value)).map(Array.init) ?? []) + [UInt8(ascii: "\n")]
   }
 

@@ -1,21 +1,21 @@
 internal import Glibc
 
-/// The lines of a file, one at a time.
+/// Reads the lines of a file one at a time.
 public final class LineReader {
-  /// Bytes of a line. A receipt has a few thousand.
+  /// The maximum length of a line in bytes. A receipt has a few thousand.
   static let longest = 1 << 20
 
   private let descriptor: Int32
   private var buffer: [UInt8] = []
   private var start = 0
   private var hasEnded = false
-  /// The number of the line that was given last, from 1.
+  /// The number of the last returned line, counted from 1.
   private(set) var number = 0
 
-  /// - Parameter descriptor: stays open, and the caller's.
+  /// - Parameter descriptor: The file to read. It stays open and belongs to the caller.
   public init(descriptor: Int32) { self.descriptor = descriptor }
 
-  /// The next line with its end; `nil` behind the last one.
+  /// Returns the next line including its line end; `nil` after the last line.
   func next() throws(ImportFault) -> [UInt8]? {
     var searched = start
     while true {
@@ -28,7 +28,7 @@ public final class LineReader {
         throw .malformed(line: number + 1, "is longer than \(Self.longest) bytes")
       }
       if hasEnded {
-        // Every line of an export has an end: what has none was cut.
+        // Every line of an export has a line end; a line without one is incomplete.
         if start < buffer.count { throw .truncated(afterLine: number) }
         return nil
       }

@@ -3,19 +3,19 @@ internal import AttestGate
 internal import ByteCoding
 internal import Postgres
 
-/// Admits as many waiting admissions as there are in one transaction and one round trip.
+/// Processes all waiting admissions in one transaction and one round trip.
 ///
-/// All gates take locks in one order, so that batches of several gates never deadlock: first the shared lock of the
-/// nonces, then the rows of the keys in the order of their ids, then the nonces in the order of their bytes.
+/// Every batch takes locks in the same order, so that batches of several gates cannot deadlock: first the shared
+/// nonce lock, then the key rows in key id order, then the nonces in byte order.
 enum AdmissionBatch {
-  /// Answers each of `uses`. Those of one key or with one nonce see what the ones before them did.
+  /// Returns one result per use. Uses with the same key or the same nonce see the effects of the earlier ones.
   static func admit(
     _ uses: [KeyUse], on connection: PostgresConnection
   ) throws(StoreError) -> [Result<Admittance, StoreError>] {
     let order = uses.indices.sorted { uses[$0].nonce.bytes.lexicographicallyPrecedes(uses[$1].nonce.bytes) }
     let keys = Set(uses.map(\.keyID.bytes)).sorted { $0.lexicographicallyPrecedes($1) }
     var calls = [NonceStatements.share]
-    // One statement for one key locks it anyway.
+    // A single key is locked by its own statement.
     if keys.count > 1 { calls.append(Call(lockKeys, Parameter(ByteStrings(keys)))) }
     calls += order.map { call(for: uses[$0]) }
     do throws(TransactionFault) {
@@ -26,7 +26,7 @@ enum AdmissionBatch {
       return answers
     } catch {
       guard case .refused(let refusal) = error, refusal.isOfOneCall, uses.count > 1 else { throw error.storeError }
-      // Everything was rolled back. One call spoilt it for all: each gets a transaction of its own.
+      // The whole transaction was rolled back because of one call. Each call now gets its own transaction.
       return uses.map { use in Result { () throws(StoreError) in try admitAlone(use, on: connection) } }
     }
   }
@@ -41,14 +41,15 @@ enum AdmissionBatch {
   private static let lockKeys = Statement(
     "lock_keys", "SELECT 1 FROM attested_keys WHERE key_id = ANY($1) ORDER BY key_id FOR NO KEY UPDATE")
 
-  /// Spends the nonce, reads the revocation and advances the counter, in one statement.
+  /// Spends the nonce, checks the revocation and advances the counter in one statement.
   ///
-  /// `key` locks the key's row and reads its newest version, whatever the statement's snapshot shows; the values stay
-  /// valid until the commit. `spent` waits for a concurrent insertion of the same nonce and then finds it spent. So
-  /// of two admissions with one nonce or one counter, on any gate, the second sees what the first did. `was_spent`
-  /// reads the snapshot: in a race it may miss what `spent` has met; `fits` without `admitted` shows that.
+  /// `key` locks the key's row and reads its newest version, independent of the statement's snapshot; the row cannot
+  /// change until the commit. `spent` waits for a concurrent insertion of the same nonce and then finds the nonce
+  /// spent. If two admissions use the same nonce or counter, on any gates, the second therefore sees the effects of
+  /// the first. `was_spent` reads the snapshot and may miss a nonce that `spent` has just collided with. That case
+  /// shows as `fits` without `admitted`.
   ///
-  /// `SQLiteStore`'s `KeyStatements` explains the bits of `used_counters`.
+  /// The bits of `used_counters` are explained in `KeyStatements` of `SQLiteStore`.
   private static let admit = Statement(
     "admit",
     """
@@ -93,7 +94,7 @@ enum AdmissionBatch {
       Parameter(use.at.milliseconds))
   }
 
-  /// The bits above bit W, which stands for the last counter within the window.
+  /// The bits above bit W, where W is the window size and bit W stands for the last counter in the window.
   private static func bits(outside window: CounterWindow) -> Int64 {
     Int64(bitPattern: UInt64.max << UInt64(window.size + 1))
   }

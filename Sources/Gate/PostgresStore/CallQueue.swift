@@ -2,13 +2,13 @@ internal import Dispatch
 internal import Locking
 internal import Postgres
 
-/// Calls on their way to the one thread that serves them.
+/// A bounded queue of calls for one consumer thread.
 final class CallQueue<Element: Sendable>: Sendable {
   enum Taken {
     case some([Element])
-    /// The time was up first.
+    /// The deadline has passed.
     case none
-    /// Nothing is left, and nothing more will come.
+    /// The queue is empty and closed.
     case closed
   }
 
@@ -22,7 +22,7 @@ final class CallQueue<Element: Sendable>: Sendable {
   private let state = LockedValue(State())
   private let alarm = DispatchSemaphore(value: 0)
 
-  /// - Parameter bound: how many may wait.
+  /// - Parameter bound: The maximum number of waiting elements.
   init(bound: Int) { self.bound = bound }
 
   var countOfWaiting: Int { state.withLock { $0.waiting.count } }
@@ -41,9 +41,10 @@ final class CallQueue<Element: Sendable>: Sendable {
     return offer
   }
 
-  /// Takes the oldest, at most `count`; waits for one until `deadline` if there is none (`nil`: for ever).
+  /// Removes and returns the oldest elements, at most `count`. If there are none, waits until `deadline` (`nil`:
+  /// without limit).
   ///
-  /// For one thread alone.
+  /// Only one thread may call it.
   func take(atMost count: Int, until deadline: ContinuousClock.Instant?) -> Taken {
     while true {
       if let taken = takeNow(atMost: count) { return taken }
@@ -70,7 +71,7 @@ final class CallQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// Lets nothing more in. What waits is still handed out.
+  /// Refuses new elements. Waiting elements are still delivered.
   func close() {
     let wakes = state.withLock { state in
       state.isClosed = true

@@ -3,7 +3,7 @@ internal import AttestGate
 internal import ByteCoding
 internal import Postgres
 
-/// What operators say to the table of attested keys.
+/// The operator statements on the table of attested keys.
 enum CatalogStatements {
   // MARK: Lists
 
@@ -37,13 +37,13 @@ enum CatalogStatements {
     ORDER BY key_id LIMIT $7
     """)
 
-  /// The last key that a page looks at, if there are so many.
+  /// Selects the last key of a page's scan range, if the range is full.
   private static let end = Statement(
     "page_end", "SELECT key_id FROM attested_keys WHERE key_id > $1 ORDER BY key_id LIMIT 1 OFFSET $2")
 
   // MARK: Removal
 
-  /// Locks the keys in the common order, removes them and records each change.
+  /// Locks the keys in the common lock order, removes them and records each change.
   static func remove(
     _ keys: [KeyID], unusedSince instant: Timestamp?, on connection: PostgresConnection
   ) throws(StoreError) -> Int {
@@ -110,18 +110,18 @@ enum CatalogStatements {
     let sorted = entries.sorted {
       $0.record.key.keyID.bytes.lexicographicallyPrecedes($1.record.key.keyID.bytes)
     }
-    // An entry may bring a revocation.
+    // A merged entry may carry a revocation.
     let notes = sorted.filter { $0.record.revokedAt != nil }.flatMap { ChangeStatements.note($0.record.key.keyID) }
     do throws(TransactionFault) {
       let results = try connection.transaction(sorted.flatMap(mergeCalls) + notes)
-      // Three statements an entry; the first one changes a row if the key is new.
+      // Each entry has three statements; the first one changes a row if the key is new.
       return sorted.indices.count { results.indices.contains($0 * 3) && results[$0 * 3].changes == 1 }
     } catch {
       throw error.storeError
     }
   }
 
-  /// What takes `entry` in; part of a transaction.
+  /// Returns the statements that merge `entry`. They are part of a transaction.
   static func mergeCalls(for entry: KeyEntry) -> [Call] {
     let (record, key) = (entry.record, entry.record.key)
     return [
@@ -142,7 +142,7 @@ enum CatalogStatements {
     ]
   }
 
-  // No bit is set: nothing of this row has been used yet, `advance` says what was.
+  // No bit is set, since no counter of this new row has been used; `advance` adds the used ones.
   private static let insert = Statement(
     "merge_key",
     """
@@ -153,8 +153,8 @@ enum CatalogStatements {
     ON CONFLICT (key_id) DO NOTHING
     """)
 
-  // If two histories have different counters, it is unknown which counters below the greater one were used: all of
-  // them count as used, unless the stored history has none.
+  // If two histories have different counters, the used counters below the greater one are unknown. All of them then
+  // count as used, unless the stored row has no history.
   private static let advance = Statement(
     "merge_counter",
     """

@@ -2,9 +2,9 @@ internal import AttestGate
 internal import ByteCoding
 internal import Postgres
 
-/// What is said to the table of challenge keys. Position 0 issues.
+/// The statements on the table of challenge keys. Position 0 issues nonces.
 enum ChallengeKeyStatements {
-  // Readers are not kept waiting, writers wait for one another.
+  // Readers are not blocked; writers wait for each other.
   private static let lock = Call("LOCK TABLE challenge_keys IN SHARE ROW EXCLUSIVE MODE")
 
   static func ring(
@@ -17,7 +17,7 @@ enum ChallengeKeyStatements {
       _ = try connection.ask(insertions(of: candidate))
       return candidate
     }
-    // The transaction was not taken back.
+    // The result is not `nil`: the transaction was not rolled back.
     return settled ?? candidate
   }
 
@@ -30,7 +30,7 @@ enum ChallengeKeyStatements {
     }
   }
 
-  /// As above, if the ring is still `expected`.
+  /// Replaces the ring if it still equals `expected`.
   static func replace(
     _ expected: ChallengeKeyRing, with ring: ChallengeKeyRing, on connection: PostgresConnection
   ) throws(StoreError) -> Bool {
@@ -43,7 +43,7 @@ enum ChallengeKeyStatements {
     return isReplaced ?? false
   }
 
-  /// What puts `ring` into the place of whatever there is; part of a transaction.
+  /// Returns the statements that replace the stored ring with `ring`. They are part of a transaction.
   static func replacement(by ring: ChallengeKeyRing) -> [Call] {
     [Call("DELETE FROM challenge_keys")] + insertions(of: ring) + ChangeStatements.note(nil)
   }

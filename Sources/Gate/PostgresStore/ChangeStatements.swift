@@ -2,12 +2,13 @@ internal import AppAttest
 internal import AttestGate
 internal import Postgres
 
-/// What is said to the list of changes, by which gates learn what others did.
+/// The statements on the list of changes, from which gates learn about changes of other processes.
 enum ChangeStatements {
-  /// The channel that is notified of each change; the notice itself says nothing.
+  /// The channel that is notified of each change. The notification has no payload.
   static let channel = "sallyport_changes"
 
-  /// Notes a change of `keyID`, or of the keys that nodes share (`nil`), in the transaction that makes it.
+  /// Returns the statements that record a change of `keyID`, or of the shared keys (`nil`), in the transaction of the
+  /// change.
   static func note(_ keyID: KeyID?) -> [Call] {
     [
       Call(note, Parameter(keyID?.bytes)), Call(Statement("notify", "SELECT pg_notify('\(channel)', '')")),
@@ -26,9 +27,9 @@ enum ChangeStatements {
     "prune_changes",
     "DELETE FROM changes WHERE position <= (SELECT position FROM change_position WHERE id = 1) - $1")
 
-  /// What was changed after `position`: the newest position first, then what there is up to it.
+  /// Returns the changes after `position` and the newest position. The newest position is read first.
   ///
-  /// Positions become visible in their order, so what is read up to one is complete.
+  /// Positions become visible in order, so everything up to the returned position is complete.
   static func changes(after position: ChangePosition?, on connection: PostgresConnection) throws(StoreError) -> Changes
   {
     let answers = try connection.ask([

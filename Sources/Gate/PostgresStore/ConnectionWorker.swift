@@ -2,20 +2,20 @@ internal import AttestGate
 internal import Locking
 internal import Postgres
 
-/// One connection with a thread of its own, and the calls that wait for it.
+/// A connection with its own thread, and the calls that wait for it.
 ///
-/// Calls that arrive while others are under way wait and go together: under load many share a round trip and a
-/// commit, and without load none waits. While the database is unreachable, calls are refused at once, and the thread
-/// tries to connect again and again. After a fault the thread itself finds out when the database works again, so that
-/// the reported health does not wait for the next call.
+/// Calls that arrive while others are in progress wait and are sent together. Under load, many calls share a round
+/// trip and a commit; without load, no call waits. While the database is unavailable, calls are refused immediately
+/// and the thread keeps reconnecting. After a fault the thread probes the store by itself, so the reported health
+/// recovers without waiting for the next call.
 final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
-  /// Answers each of the inputs, in their order. A thrown error answers all of them.
+  /// Returns one result per input, in order. A thrown error is the result of all inputs.
   typealias Work = @Sendable (PostgresConnection, [Input]) throws(StoreError) -> [Result<Answer, StoreError>]
 
-  /// What shows that the store takes calls of this kind, where no call is at hand.
+  /// Checks that the store accepts calls of this kind when no call is waiting.
   typealias Probe = @Sendable (PostgresConnection) throws(StoreError) -> Void
 
-  /// Between two probes.
+  /// The time between two probes.
   private static var rest: Duration { .seconds(2) }
 
   private struct Waiting: Sendable {
@@ -31,11 +31,12 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
   private let queue: CallQueue<Waiting>
   private let probe: Probe
   private let isStarted = LockedValue(false)
-  /// Why there is no connection; `nil` before the first attempt, too.
+  /// The reason why there is no connection; `nil` before the first attempt too.
   private let outage = LockedValue<StoreError?>(nil)
 
-  /// - Parameter name: the part of the store whose health the lane tells.
-  /// - Parameter probe: asked every two seconds for as long as the lane's last call failed.
+  /// - Parameters:
+  ///   - name: The part of the store whose health this worker reports.
+  ///   - probe: Runs every two seconds while the most recent call failed.
   init(
     _ name: String, dialer: Dialer, health: StoreHealthRecord, mostAtOnce: Int, probe: @escaping Probe,
     work: @escaping Work
@@ -51,7 +52,7 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
 
   var countOfWaiting: Int { queue.countOfWaiting }
 
-  /// Hands `input` to the lane's thread and waits for the answer.
+  /// Passes `input` to the worker's thread and waits for the result.
   func run(_ input: Input) async throws(StoreError) -> Answer {
     let result = await withCheckedContinuation { continuation in
       let waiting = Waiting(input: input, continuation: continuation)
@@ -62,7 +63,7 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
 
   private func enqueue(_ waiting: Waiting) -> StoreError? {
     if let outage = outage.withLock({ $0 }) { return outage }
-    guard start() else { return .unreachable(reason: "no thread for the connection") }
+    guard start() else { return .unreachable(reason: "cannot start a thread for the connection") }
     return switch queue.offer(waiting) {
     case .taken: nil
     case .full: .overloaded
@@ -77,7 +78,7 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
     }
   }
 
-  /// Finishes what waits, and ends the thread.
+  /// Completes the waiting calls and stops the thread.
   func close() {
     queue.close()
     outage.withLock { $0 = .closed }
@@ -113,7 +114,7 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
       guard let usable = connection else { continue }
       let fault = batch.isEmpty ? ask(usable) : perform(batch, on: usable)
       if fault?.endsConnection == true { connection = nil }
-      // A connection that a call lost is opened again at once; what a probe met gets time.
+      // A connection that broke during a call is reopened immediately; after a failed probe the worker pauses.
       nextAttempt = fault.map { $0.endsConnection && !batch.isEmpty ? .now : .now + Self.rest }
     }
   }
@@ -133,7 +134,7 @@ final class ConnectionWorker<Input: Sendable, Answer: Sendable>: Sendable {
     do throws(StoreError) {
       let answers = try work(connection, batch.map(\.input))
       let fault = answers.lazy.compactMap(\.fault).first { !$0.isOfOneAnswer }
-      // Before the answers, so that a caller with an answer finds the matching health.
+      // Before the callers resume, so that they see the health that matches their result.
       health.note(fault, of: name)
       for (index, waiting) in batch.enumerated() {
         waiting.continuation.resume(
@@ -165,7 +166,7 @@ extension Result where Failure == StoreError {
 }
 
 extension StoreError {
-  /// Whether it may be about what one call asked for, such as a damaged row, and tells nothing about the others'.
+  /// Whether the error may concern only the data of one call, such as a damaged row, and not the other calls.
   fileprivate var isOfOneAnswer: Bool {
     if case .corrupt = self { true } else { false }
   }

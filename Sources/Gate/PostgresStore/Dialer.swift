@@ -1,13 +1,13 @@
 internal import AttestGate
 internal import Postgres
 
-/// Opens connections that are ready for use.
+/// Opens connections and prepares them for use.
 struct Dialer: Sendable {
   let parameters: ConnectionParameters
   let limits: PostgresStore.Limits
 
-  // `remote_apply` is more than `on`, and may have been asked for. Locks of a process that was stopped in the middle of
-  // a transaction must not hold up the others for ever; a machine that is merely busy is given time.
+  // A stronger `remote_apply` is kept, since the operator may have chosen it. The idle timeout releases the locks of
+  // a process that was stopped within a transaction; it is long enough for a process on a busy machine.
   private static let settings = Statement(
     "settings",
     """
@@ -17,7 +17,8 @@ struct Dialer: Sendable {
         WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false) AS synchronous_commit
     """)
 
-  /// Connects, sees to it that a commit is durable before it is answered, claims the store and migrates. Blocks.
+  /// Connects, ensures that commits are durable before they are answered, takes the shared lease and migrates.
+  /// Blocks.
   func open() throws(StoreError) -> PostgresConnection {
     let connection = try connect()
     try StoreLease.share(on: connection)
@@ -25,7 +26,7 @@ struct Dialer: Sendable {
     return connection
   }
 
-  /// As `open`, but neither claims nor migrates.
+  /// Connects like `open`, but neither takes the lease nor migrates.
   func connect() throws(StoreError) -> PostgresConnection {
     let connection = try PostgresConnection.open(parameters, patience: limits.patience)
     try PoolerProbe.check(connection) { () throws(StoreError) in
@@ -41,7 +42,7 @@ struct Dialer: Sendable {
         throw MalformedColumn(name: "synchronous_commit")
       }
     } catch {
-      throw .unreachable(reason: "the server does not take synchronous_commit = on")
+      throw .unreachable(reason: "the server does not accept synchronous_commit = on")
     }
     return connection
   }

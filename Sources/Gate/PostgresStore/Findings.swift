@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import Postgres
 
-/// What an operator should know about the server and the tables.
+/// Findings about the server settings and the tables.
 enum Findings {
   static func all(isThorough: Bool, on connection: PostgresConnection) throws(StoreError) -> [StoreFinding] {
     let settings = try self.settings(on: connection)
@@ -23,19 +23,19 @@ enum Findings {
     if try !isOn("fsync") {
       findings.append(
         StoreFinding(
-          .problem, in: .settings, "fsync is off: a power cut loses what was answered", advice: "set fsync = on"))
+          .problem, in: .settings, "fsync is off: a power failure loses committed data", advice: "set fsync = on"))
     }
     if try !isOn("pages") {
       findings.append(
         StoreFinding(
-          .problem, in: .settings, "full_page_writes is off: a power cut can damage the tables",
+          .problem, in: .settings, "full_page_writes is off: a power failure can damage the tables",
           advice: "set full_page_writes = on"))
     }
     if try !isOn("standby") {
       findings.append(
         StoreFinding(
           .warning, in: .settings,
-          "no synchronous standby: what a failover loses, counters and spent nonces among it, can be replayed",
+          "no synchronous standby: counters and spent nonces that a failover loses can be replayed",
           advice: "set synchronous_standby_names, or never promote a standby that may lag"))
     }
     return findings

@@ -3,9 +3,9 @@ internal import ByteCoding
 internal import Cryptography
 internal import Postgres
 
-/// What is said to the table of identity keys. Position 0 is the youngest.
+/// The statements on the table of identity signing keys. Position 0 is the newest key.
 enum IdentityKeyStatements {
-  // Readers are not kept waiting, writers wait for one another.
+  // Readers are not blocked; writers wait for each other.
   private static let lock = Call("LOCK TABLE identity_keys IN SHARE ROW EXCLUSIVE MODE")
 
   static func ring(
@@ -19,11 +19,11 @@ enum IdentityKeyStatements {
       _ = try connection.ask(insertions)
       return candidate
     }
-    // The transaction was not taken back.
+    // The result is not `nil`: the transaction was not rolled back.
     return settled ?? candidate
   }
 
-  /// Puts `ring` in the place of `expected`, if that is still the ring.
+  /// Replaces the ring if it still equals `expected`.
   static func replace(
     _ expected: IdentityKeyRing, with ring: IdentityKeyRing, on connection: PostgresConnection
   ) throws(StoreError) -> Bool {

@@ -4,9 +4,9 @@ internal import ByteCoding
 internal import Postgres
 
 extension KeyRecord {
-  /// The record that `row` of `attested_keys` holds.
+  /// Reads the record from a row of `attested_keys`.
   ///
-  /// - Throws: `.corrupt` if any value has another type or form than this target writes.
+  /// - Throws: `.corrupt` if a value has a type or form that this target does not write.
   init(row: ResultRow) throws(StoreError) {
     do throws(MalformedColumn) {
       self.init(
@@ -47,7 +47,7 @@ extension AttestedKey {
 }
 
 extension SignCount {
-  /// `nil` unless `number` fits the 32 bits of a counter.
+  /// Returns `nil` unless `number` fits into the 32 bits of a counter.
   init?(stored number: Int64) {
     guard let value = UInt32(exactly: number) else { return nil }
     self.init(value)

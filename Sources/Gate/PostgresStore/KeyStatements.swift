@@ -3,12 +3,13 @@ internal import AttestGate
 internal import ByteCoding
 internal import Postgres
 
-/// What is said to the table of attested keys, admissions apart.
+/// The statements on the table of attested keys, except admissions.
 enum KeyStatements {
   /// Spends the nonce and inserts the key, or does neither.
   ///
-  /// Two round trips, since the second insertion decides about the first. It waits for a transaction that spends the
-  /// same nonce, and for one that registers the same key; neither waits for this one, so there is no deadlock.
+  /// It takes two round trips, since the result of the insertions decides whether to commit. It may wait for a
+  /// transaction that spends the same nonce, and for a registration of the same key, but never for an admission that
+  /// has locked a key's row. Transactions therefore cannot deadlock.
   static func register(_ registration: Registration, on connection: PostgresConnection) throws(StoreError) -> Insertion
   {
     let outcome = try connection.transaction { connection throws(StoreError) -> Insertion? in
@@ -24,7 +25,7 @@ enum KeyStatements {
     return try refusal(of: registration, on: connection)
   }
 
-  /// Why a registration was taken back. Everything that stood in its way is committed, so it can be looked up.
+  /// Returns the reason why a registration was rolled back. The conflicting rows are committed, so they can be read.
   private static func refusal(
     of registration: Registration, on connection: PostgresConnection
   ) throws(StoreError) -> Insertion {
@@ -44,7 +45,7 @@ enum KeyStatements {
     } catch {
       throw .corrupt(reason: "spent_nonces.\(error.name) is malformed")
     }
-    // Both may be outdated if a key was removed meanwhile; another transaction held the nonce.
+    // If a key was removed meanwhile, neither condition may be true any more. The nonce then counts as spent.
     return !isSpent && record != nil ? .keyExists : .nonceSpent
   }
 
@@ -55,7 +56,7 @@ enum KeyStatements {
       OR $2 <= (SELECT issued_at FROM nonce_watermark WHERE id = 1) AS spent
     """)
 
-  // No counter has been used, and those outside a window count as used: all bits are set.
+  // No counter has been used, and counters outside the window count as used: all bits are set.
   private static let insert = Statement(
     "insert_key",
     """
@@ -81,14 +82,14 @@ enum KeyStatements {
 
   // MARK: Looking up
 
-  /// Where there is no such key, the next one's row is read and dropped, so that both cost the same (the last key of
-  /// all has no next one).
+  /// If the key does not exist, the row of the next key is read and discarded, so that both cases take the same time.
+  /// Only a key id after the last stored one has no next row.
   private static let record = Statement(
     "record", "SELECT * FROM attested_keys WHERE key_id >= $1 ORDER BY key_id LIMIT 1")
 
   private static func lookup(_ keyID: KeyID) -> Call { Call(record, Parameter(keyID.bytes)) }
 
-  /// The records of `keys`, in one round trip.
+  /// Returns the records of `keys` in one round trip.
   static func records(
     of keys: [KeyID], on connection: PostgresConnection
   ) throws(StoreError) -> [Result<KeyRecord?, StoreError>] {
@@ -97,7 +98,7 @@ enum KeyStatements {
     }
   }
 
-  /// The record of `keyID` in the answer to its `lookup`.
+  /// Reads the record of `keyID` from the result of its `lookup`.
   private static func found(_ keyID: KeyID, in answer: QueryResult) throws(StoreError) -> KeyRecord? {
     guard let row = answer.rows.first else { return nil }
     let record = Result { () throws(StoreError) in try KeyRecord(row: row) }
@@ -105,11 +106,11 @@ enum KeyStatements {
     return try record.get()
   }
 
-  /// Keys whose hash begins with `prefix`, by the index of the hashes.
+  /// Returns keys whose hash begins with `prefix`, by the hash index.
   static func keys(hashPrefix prefix: String, limit: Int, on connection: PostgresConnection) throws(StoreError)
     -> [KeyRecord]
   {
-    // Behind every character of base64url comes the tilde.
+    // The tilde sorts after every base64url character.
     let answer = try connection.ask(
       Call(
         Statement(
@@ -147,7 +148,7 @@ enum KeyStatements {
       on: connection)
   }
 
-  /// Does `call`, which changes the row of one key or none, and tells every gate.
+  /// Runs `call`, which changes the row of at most one key, and notifies every gate if it did.
   private static func change(
     _ keyID: KeyID, by call: Call, on connection: PostgresConnection
   ) throws(StoreError) -> Bool {

@@ -2,9 +2,10 @@ internal import AttestGate
 internal import ByteCoding
 internal import Postgres
 
-/// What gates say to one another: who lives, and who cleans up.
+/// The statements for cluster membership: which gates are alive, and which one performs maintenance.
 enum MembershipStatements {
-  /// Counts by the server's clock. Each call also forgets gates that stopped long ago.
+  /// Records a heartbeat and returns the number of live gates. Uses the server's clock. Also deletes gates that are
+  /// long gone.
   static func report(_ gate: GateNumber, life: Duration, on connection: PostgresConnection) throws(StoreError) -> Int {
     let seconds = Parameter("\(life.components.seconds) seconds")
     let results: [QueryResult]
@@ -35,7 +36,7 @@ enum MembershipStatements {
     ON CONFLICT (gate) DO UPDATE SET seen_at = excluded.seen_at
     """)
 
-  // Skips rows that another gate has locked: it does not wait, so it cannot deadlock.
+  // Rows that another gate has locked are skipped, so no gate waits and no deadlock is possible.
   private static let forget = Statement(
     "forget_gates",
     """
@@ -51,7 +52,7 @@ enum MembershipStatements {
 
   // MARK: Housekeeping
 
-  /// The server's clock.
+  /// Returns the time of the server's clock.
   static func time(on connection: PostgresConnection) throws(StoreError) -> Timestamp? {
     let answer = try connection.ask(
       Call("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now"))
@@ -60,7 +61,7 @@ enum MembershipStatements {
     }
   }
 
-  /// Any number, the same in every version: with the schema it names the lock of the one that cleans up.
+  /// The id of the maintenance lock: an arbitrary number that is the same in every version, and the schema.
   private static let lock = "1935763571, hashtext(current_schema())"
 
   static func beginHousekeeping(on connection: PostgresConnection) throws(StoreError) -> Bool {
@@ -71,7 +72,7 @@ enum MembershipStatements {
     }
   }
 
-  // Of a lock that went with its connection the server says that there is none, which is as good.
+  // If the lock was released with its connection, the server only warns that it is not held.
   static func endHousekeeping(on connection: PostgresConnection) throws(StoreError) {
     _ = try connection.ask(Call(Statement("end_housekeeping", "SELECT pg_advisory_unlock(\(lock))")))
   }

@@ -2,20 +2,19 @@ internal import AttestGate
 internal import ByteCoding
 internal import Postgres
 
-/// What is said to the table of spent nonces.
+/// The statements on the table of spent nonces.
 enum NonceStatements {
-  /// What names the lock: any number, the same in every version, and the table.
+  /// The id of the advisory lock: an arbitrary number that is the same in every version, and the table.
   private static let lock = "1935763569, CAST('spent_nonces'::regclass::oid AS integer)"
 
-  /// Begins every transaction that spends nonces.
+  /// Takes the shared nonce lock. Every transaction that spends nonces begins with it.
   ///
-  /// A statement of its own, so that the following ones have younger snapshots: they see the watermark that the
-  /// previous holder of the lock wrote. Otherwise a nonce that is forgotten between snapshot and insertion would pass
-  /// for a new one.
+  /// It is a separate statement, so that the following ones have later snapshots and see the watermark of the
+  /// previous lock holder. Otherwise a nonce that is deleted between snapshot and insertion would count as new.
   static let share = Call(
     Statement("share_nonces", "SELECT pg_advisory_xact_lock_shared(\(lock))"))
 
-  /// Marks a nonce as spent: one row if it was not, none if it was.
+  /// Marks a nonce as spent: changes one row, or none if the nonce was already spent.
   static func spend(_ nonce: Nonce) -> Call {
     Call(spend, Parameter(nonce.bytes), Parameter(nonce.issuedAt.milliseconds))
   }
@@ -28,10 +27,10 @@ enum NonceStatements {
     ON CONFLICT (nonce) DO NOTHING
     """)
 
-  /// Raises the watermark to the youngest nonce that is forgotten.
+  /// Raises the watermark to the newest nonce that is forgotten. Admissions wait for it, for about one commit.
   ///
-  /// It keeps admissions waiting, for as long as one commit. Not `instant` itself: after a clock that ran ahead for a
-  /// while, every nonce would otherwise be refused until the world has caught up.
+  /// It does not use `instant` itself: after a clock ran ahead, every nonce would be refused until real time has
+  /// passed the watermark.
   static func raiseWatermark(to instant: Timestamp, on connection: PostgresConnection) throws(StoreError) {
     do throws(TransactionFault) {
       _ = try connection.transaction([
@@ -42,8 +41,8 @@ enum NonceStatements {
     }
   }
 
-  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more at once: others wait for
-  /// the connection.
+  /// Deletes a portion of the nonces at or below the watermark; returns `false` if none are left. The portion is
+  /// bounded, since other calls wait for the connection.
   static func deletePortion(on connection: PostgresConnection) throws(StoreError) -> Bool {
     do throws(TransactionFault) {
       return try connection.transaction([Call(delete)]).first?.changes == portion
@@ -60,7 +59,7 @@ enum NonceStatements {
     WHERE id = 1 AND issued_at < youngest
     """)
 
-  /// Takes back what a clock that ran ahead had the watermark rise to, now that no nonce of before can be good.
+  /// Lowers a watermark that a clock running ahead had raised. Safe only when all earlier nonces are invalid.
   static func lowerWatermark(to instant: Timestamp) -> Call {
     Call(
       Statement("lower_watermark", "UPDATE nonce_watermark SET issued_at = $1 WHERE id = 1 AND issued_at > $1"),

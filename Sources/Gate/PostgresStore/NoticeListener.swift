@@ -2,9 +2,9 @@ internal import AttestGate
 internal import Locking
 internal import Postgres
 
-/// Hears the notices of other gates (`LISTEN`), on a connection and a thread of its own.
+/// Receives notifications of other gates (`LISTEN`) on its own connection and thread.
 ///
-/// Where `LISTEN` is not to be had, as behind a pooler that shares connections, it hears nothing and does no harm.
+/// Where `LISTEN` does not work, as behind a pooler that shares connections, it receives nothing and causes no error.
 final class NoticeListener: Sendable {
   private struct State {
     var isStarted = false
@@ -18,7 +18,7 @@ final class NoticeListener: Sendable {
 
   init(dialer: Dialer) { self.dialer = dialer }
 
-  /// Yields a value for each notice, and one after each reconnection, since notices may have been lost until then.
+  /// Yields for each notification, and after each reconnection, since notifications may have been lost before it.
   func notices() -> AsyncStream<Void> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let (number, starts, isClosed) = state.withLock { state in
@@ -33,11 +33,12 @@ final class NoticeListener: Sendable {
     }
   }
 
-  /// Tells every stream that there may be something new.
+  /// Yields to every stream.
   func notify() {
     for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
   }
 
+  /// Finishes every stream and stops the thread.
   func close() {
     let streams = state.withLock { state in
       state.isClosed = true
@@ -61,7 +62,7 @@ final class NoticeListener: Sendable {
         notify()
         hear(connection)
       } catch {
-        // Reading at intervals goes on without notices.
+        // Polling continues to work without notifications.
       }
       Worker.pause(for: backoff.next(using: &random))
     }
@@ -70,7 +71,7 @@ final class NoticeListener: Sendable {
   private func hear(_ connection: PostgresConnection) {
     while !isClosed, connection.isUsable() {
       if connection.takeNotifications() { notify() }
-      // Short, so that `close` is heard too.
+      // A short wait, so that `close` takes effect soon.
       _ = connection.waitForInput(within: .milliseconds(500))
     }
   }

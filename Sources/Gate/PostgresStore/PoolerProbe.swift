@@ -1,21 +1,21 @@
 internal import AttestGate
 internal import Postgres
 
-/// Finds out whether a pooler stands between, which gives each transaction another connection to the server.
+/// Detects a pooler that assigns each transaction to a different server connection.
 ///
-/// Prepared statements, settings of the session, its locks and `LISTEN` are then lost, and with them what the store
-/// promises. A pooler that keeps a connection for a client's whole session does no harm.
+/// With such a pooler, prepared statements, session settings, session locks and `LISTEN` do not work, and the
+/// guarantees of the store are lost. A pooler that assigns a server connection per client session is safe.
 enum PoolerProbe {
-  /// - Parameter other: opens a second connection.
-  /// - Throws: `.unreachable` with what to do about it.
+  /// - Parameter other: Opens a second connection.
+  /// - Throws: `.unreachable` with advice.
   static func check(_ connection: PostgresConnection, other: () throws(StoreError) -> PostgresConnection)
     throws(StoreError)
   {
-    // A pooler makes up the number that it gives its clients for cancelling.
+    // A pooler invents the process id that it reports to its clients for cancellation.
     guard try serverProcess(of: connection) != Int64(connection.serverProcess) else { return }
     let second = try other()
-    // Whatever connection the second one occupies, the first one's next transaction gets another, unless it has its
-    // own.
+    // The second connection holds a server connection, so a transaction pooler must assign another one to the first
+    // connection's next transaction.
     for _ in 0..<3 {
       let mark = String(UInt64.random(in: 0 ... .max), radix: 16)
       _ = try connection.ask(Call("SELECT set_config('sallyport.session', $1, false)", Parameter(mark)))
@@ -31,8 +31,8 @@ enum PoolerProbe {
   }
 
   static let advice = """
-    a pooler between gate and database gives each transaction another connection: set pool_mode = session for it, or \
-    name the database itself in store.url
+    a pooler between the gate and the database assigns each transaction to another connection: \
+    set pool_mode = session in the pooler, or name the database server itself in store.url
     """
 
   private static func serverProcess(of connection: PostgresConnection) throws(StoreError) -> Int64 {

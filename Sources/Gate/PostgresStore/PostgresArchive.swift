@@ -3,7 +3,7 @@ public import AttestGate
 internal import ByteCoding
 public import Postgres
 
-/// The PostgreSQL database as a whole, for commands of an operator.
+/// Operator commands on a whole PostgreSQL database.
 public struct PostgresArchive: StoreArchive {
   private let parameters: ConnectionParameters
   private let dialer: Dialer
@@ -57,7 +57,7 @@ public struct PostgresArchive: StoreArchive {
       }
       _ = try connection.ask(
         [
-          // A gap in the positions: who has read up to one of before is told that everything may have changed.
+          // The skipped position makes readers of earlier positions receive `.everything`.
           Call("UPDATE change_position SET position = position + 1 WHERE id = 1"), Call("DELETE FROM changes"),
           Call("UPDATE nonce_watermark SET issued_at = $1 WHERE id = 1", Parameter(start.instant.milliseconds)),
         ] + ChallengeKeyStatements.replacement(by: start.ring))
@@ -67,7 +67,7 @@ public struct PostgresArchive: StoreArchive {
     return nil
   }
 
-  // Not TRUNCATE, for which a role would have to own the tables.
+  // TRUNCATE would require ownership of the tables.
   private static let emptying = ["receipts", "attested_keys", "spent_nonces", "challenge_keys"]
     .map { "DELETE FROM \($0)" }
 }

@@ -1,11 +1,11 @@
 internal import AttestGate
 internal import Postgres
 
-/// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
+/// The tables as a sequence of migrations. Never edit a released migration: add another one.
 ///
-/// Times are milliseconds since the epoch. The tables stand in the first schema of `search_path`.
+/// Times are milliseconds since the epoch. The tables are in the first schema of `search_path`.
 enum PostgresSchema {
-  /// What it brings, and its statements.
+  /// The description of a migration, and its statements.
   typealias Migration = (title: String, statements: [String])
 
   static let migrations: [Migration] = [
@@ -14,16 +14,16 @@ enum PostgresSchema {
     ("age of challenge keys, live gates", gates),
   ]
 
-  /// Any number, the same in every version: with the schema it names the lock that migrations are made under.
+  /// The id of the migration lock: an arbitrary number that is the same in every version, and the schema.
   private static let lock = "SELECT pg_advisory_xact_lock(1935763568, hashtext(current_schema()))"
 
-  /// Brings the tables to this version. Of several processes that start at once one migrates and the others wait.
+  /// Migrates the tables to this version. If several processes start at once, one migrates and the others wait.
   ///
-  /// - Throws: `.unreachable` if a newer version has been here.
+  /// - Throws: `.unreachable` if a newer version migrated the database.
   static func migrate(_ connection: PostgresConnection) throws(StoreError) {
     if try version(connection) == migrations.count { return }
     _ = try connection.transaction { connection throws(StoreError) in
-      // The process with the lock may be building an index over millions of rows: only this side's patience ends the
+      // The lock holder may be building an index over millions of rows, so only this side's `patience` limits the
       // wait.
       _ = try connection.ask([
         Call("SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"), Call(lock),
@@ -43,9 +43,9 @@ enum PostgresSchema {
     SchemaState(version: try version(connection), newest: migrations.count)
   }
 
-  /// How many migrations the tables have seen.
+  /// Returns the number of applied migrations.
   static func version(_ connection: PostgresConnection) throws(StoreError) -> Int {
-    // Between `to_regclass` and the table itself nothing can be asked in one statement: the table may not be there.
+    // These are two queries, since a query that names a missing table fails.
     let table = try connection.ask(Call("SELECT to_regclass('sallyport_migrations') IS NOT NULL AS present"))
     do throws(MalformedColumn) {
       guard try table.rows.first?.read("present", { $0 as Bool }) == true else { return 0 }
@@ -60,8 +60,8 @@ enum PostgresSchema {
     return version
   }
 
-  // An admission updates columns that no index has, in a page with room: PostgreSQL then writes no index entry (a
-  // heap-only tuple). Receipts stand apart to keep the row short.
+  // An admission updates only columns without an index, in a page with free space. PostgreSQL then writes no index
+  // entry (a heap-only tuple). Receipts have their own table to keep the row short.
   private static let keys = [
     """
     CREATE TABLE attested_keys (
@@ -138,8 +138,8 @@ enum PostgresSchema {
     """,
   ]
 
-  // The position is taken from a row that is locked until the commit, so positions become visible in their order: who
-  // has read up to one has missed none before it.
+  // The position comes from a row that stays locked until the commit. Positions therefore become visible in order,
+  // and a reader that has read up to one position has missed none before it.
   private static let changes = [
     """
     CREATE TABLE change_position (

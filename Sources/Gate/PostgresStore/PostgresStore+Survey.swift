@@ -2,7 +2,7 @@ public import AttestGate
 internal import Postgres
 
 extension PostgresStore {
-  /// A connection of its own, which ends with the call. It takes as long as libpq's `connect_timeout` for each host.
+  /// Inspects the database on a separate connection. Takes at most libpq's `connect_timeout` per host.
   public func survey() async throws(StoreError) -> StoreStatistics {
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<StoreStatistics, StoreError>, Never>) in
@@ -10,7 +10,7 @@ extension PostgresStore {
       let isStarted = Worker.start {
         continuation.resume(returning: Result { () throws(StoreError) in try Self.look(parameters) })
       }
-      if !isStarted { continuation.resume(returning: .failure(.unreachable(reason: "no thread can be started"))) }
+      if !isStarted { continuation.resume(returning: .failure(.unreachable(reason: "cannot start a thread"))) }
     }
     return try result.get()
   }

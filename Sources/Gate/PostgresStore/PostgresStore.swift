@@ -4,31 +4,31 @@ public import ByteCoding
 internal import Locking
 public import Postgres
 
-/// The gate's store in a PostgreSQL database, for several gates.
+/// A store in a PostgreSQL database, for several gates.
 ///
-/// A commit is durable by the server's own settings (`synchronous_commit` is at least `on`) before a call returns.
-/// The first calls open the connections, and after a fault they are opened again with growing pauses; meanwhile calls
-/// are refused at once. No call blocks the thread on which it is made.
+/// A commit is durable according to the server's settings (`synchronous_commit` is at least `on`) before a call
+/// returns. The first calls open the connections. After a fault they are reopened with growing delays, and calls are
+/// refused immediately meanwhile. No call blocks its thread.
 public final class PostgresStore: Sendable {
-  /// How much, and for how long.
+  /// Capacity limits and timeouts.
   public struct Limits: Sendable, Hashable {
-    /// Connections that admit. The admissions of one key go over one of them.
+    /// The number of connections for admissions. All admissions of one key use the same connection.
     public var admissionLanes = 2
-    /// How many calls may wait for a connection before further ones are refused as `overloaded`.
+    /// The maximum number of calls that wait for a connection. Further calls throw `.overloaded`.
     public var mostWaiting = 4096
-    /// How many admissions share a transaction at most.
+    /// The maximum number of admissions in one transaction.
     public var mostAtOnce = 256
-    /// After which the server gives a statement up.
+    /// The time after which the server cancels a statement.
     public var statementTimeout = Duration.seconds(3)
-    /// After which the server gives up waiting for a row that another transaction holds.
+    /// The time after which the server stops waiting for a row lock.
     public var lockTimeout = Duration.seconds(2)
-    /// After which this side gives up waiting for an answer, and the connection with it.
+    /// The time after which this side stops waiting for a result and closes the connection.
     public var patience = Duration.seconds(6)
 
     public init() {}
 
-    /// For commands that read or write everything: a statement may take as long as it takes, and what hangs is seen by
-    /// the connection's keepalives.
+    /// The limits for commands that read or write everything: statements have no timeout, and keepalives detect a
+    /// broken connection.
     public static var patient: Limits {
       var limits = Limits()
       limits.statementTimeout = .zero
@@ -38,7 +38,7 @@ public final class PostgresStore: Sendable {
     }
   }
 
-  /// Does something with the connection and says what stood in the way.
+  /// Uses the connection and returns the error, if there is one.
   private typealias StoreJob = @Sendable (PostgresConnection) -> StoreError?
 
   public let parameters: ConnectionParameters
@@ -48,7 +48,7 @@ public final class PostgresStore: Sendable {
   private let jobs: ConnectionWorker<StoreJob, Bool>
   let listener: NoticeListener
 
-  /// A store in the database that `parameters` name. Nothing is opened yet.
+  /// Creates a store in the database of `parameters`. Opens no connection yet.
   public init(_ parameters: ConnectionParameters, limits: Limits = Limits()) {
     self.parameters = parameters
     let dialer = Dialer(parameters: parameters, limits: limits)
@@ -76,21 +76,22 @@ public final class PostgresStore: Sendable {
 
   public var place: String { "postgres://\(parameters.place)" }
 
-  /// How the last calls ended.
+  /// Whether the most recent calls succeeded.
   public var health: StoreHealth { record.health }
 
-  /// How many admissions wait for those that are under way.
+  /// The number of admissions that wait for the ones in progress.
   var countOfWaitingAdmissions: Int { admissions.map(\.countOfWaiting).reduce(0, +) }
 
-  /// Connects, migrates and shows that the database takes writes, so that a fault is known before the first client
-  /// comes. Calling it is not needed, and an error is not final.
+  /// Connects, migrates and verifies that the database accepts writes, so that a fault is known before the first
+  /// client connects. The call is optional, and an error is not final.
   public func open() async throws(StoreError) {
     try await run { connection throws(StoreError) in try ProbeStatements.write(on: connection) }
   }
 
-  /// Finishes the calls that wait and closes for good: later calls are refused as `closed`.
+  /// Completes the waiting calls and closes the store permanently. Later calls throw `.closed`.
   public func close() async {
-    // A job of its own at the end: when it is answered, so are those before it. Its fault would be theirs.
+    // An empty job at the end of the queue: when it finishes, all earlier jobs have finished and reported their own
+    // errors.
     _ = try? await run { _ throws(StoreError) in }
     for worker in admissions { worker.close() }
     lookups.close()
@@ -98,7 +99,7 @@ public final class PostgresStore: Sendable {
     listener.close()
   }
 
-  /// Runs `body` on the connection for whatever is no admission and no lookup, one after another.
+  /// Runs `body` on the connection for calls other than admissions and lookups, one after another.
   func run<Value: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws(StoreError) -> Value
   ) async throws(StoreError) -> Value {
@@ -129,7 +130,7 @@ extension PostgresStore: KeyRegistry {
   }
 
   public func admit(_ use: KeyUse) async throws(StoreError) -> Admittance {
-    // A key's id is a hash: its first byte spreads the keys evenly.
+    // A key id is a hash, so its first byte distributes keys evenly.
     let worker = Int(use.keyID.bytes.first ?? 0) % admissions.count
     return try await admissions[worker].run(use)
   }

@@ -1,14 +1,14 @@
 internal import AttestGate
 internal import Postgres
 
-/// What shows that the store takes calls, where none is at hand: it needs the rights and the locks that they need, and
-/// changes nothing.
+/// Checks that the store accepts calls when none is waiting. The probes need the same privileges and locks as the
+/// calls and change nothing.
 enum ProbeStatements {
-  /// As an admission does: it uses a key, and spends a nonce.
+  /// The writes of an admission: they use a key and spend a nonce.
   private static let written = [
     Call("UPDATE attested_keys SET counter = counter WHERE FALSE"),
     Call("INSERT INTO spent_nonces (nonce, issued_at) SELECT nonce, issued_at FROM spent_nonces WHERE FALSE"),
-    // Of a server that takes no writes any more the commit of nothing says nothing.
+    // A server that refuses writes still commits an empty transaction, so the probe changes a row.
     Call("UPDATE nonce_watermark SET issued_at = issued_at WHERE id = 1"),
   ]
 

@@ -1,29 +1,31 @@
 internal import AttestGate
 internal import Postgres
 
-/// A claim on the tables: of any number of connections that work on them, or of the one that replaces all that is in
-/// them. It ends with the connection (an advisory lock of the session).
+/// A lease on the tables, implemented as a session-level advisory lock: shared by all connections that use the
+/// tables, or exclusive for a connection that replaces their content. It is released when the connection closes.
 enum StoreLease {
-  /// Any number, the same in every version: with the schema it names the lock.
+  /// The id of the lock: an arbitrary number that is the same in every version, and the schema.
   private static let lock = "1935763570, hashtext(current_schema())"
 
-  /// How long to wait for other processes' leases. The server notices the end of a connection a moment later: a
-  /// process that starts right after another one has stopped must not be told that the tables are in use.
+  /// The time to wait for other leases. The server notices a closed connection with a delay, so a process that starts
+  /// right after another one has stopped must not be refused.
   private static let patience = Duration.seconds(1)
 
-  /// Blocks for at most `patience`.
+  /// Takes the shared lease. Blocks for at most `patience`.
   ///
-  /// - Throws: `.locked` while a restore is under way.
+  /// - Throws: `.locked` while a restore is in progress.
   static func share(on connection: PostgresConnection) throws(StoreError) {
     guard try take("pg_try_advisory_lock_shared", on: connection) else { throw .locked }
   }
 
-  /// Returns `false` if another process uses the tables. Blocks for at most `patience`.
+  /// Takes the exclusive lease. Blocks for at most `patience`, and returns `false` if another connection holds a
+  /// lease.
   static func takeAlone(on connection: PostgresConnection) throws(StoreError) -> Bool {
     try take("pg_try_advisory_lock", on: connection)
   }
 
-  // Polls instead of waiting at the server: a waiting exclusive request there would hold up later shared ones.
+  // Polls instead of waiting at the server: a waiting exclusive request would block the shared requests that come
+  // after it.
   private static func take(_ function: String, on connection: PostgresConnection) throws(StoreError) -> Bool {
     let deadline = ContinuousClock.now + patience
     while try !takeNow(function, on: connection) {

@@ -5,33 +5,34 @@ internal import Foundation
 internal import GRDB
 internal import Glibc
 
-/// A backup: an SQLite file with the tables of a store, whatever the store was, and a digest of all keys.
+/// A backup: an SQLite file with the tables of a store of any kind, and a digest of all keys.
 ///
-/// It holds keys, counters, revocations and receipts. It holds neither keys of nonces nor spent nonces: a store that is
-/// restored has new ones, and refuses every nonce of before.
+/// It contains keys, counters, revocations and receipts, but neither challenge keys nor spent nonces. A restored
+/// store gets new challenge keys and refuses every earlier nonce.
 public struct BackupFile: Sendable {
-  /// Why a file is no backup that could be restored.
+  /// The reason why a backup cannot be written or restored.
   public enum Fault: Error, Sendable, Hashable {
     case missing
     case exists
-    /// Not made by `write`, or by a newer version.
+    /// The file was not made by `write`, or was made by a newer version.
     case foreign(reason: String)
-    /// It does not hold what was written.
+    /// The content is not what was written.
     case damaged(reason: String)
-    /// It cannot be made, or not to its end.
+    /// The file cannot be created or completed.
     case unwritable(StoreError)
-    /// It cannot be read.
+    /// The file cannot be read.
     case store(StoreError)
   }
 
   public let path: String
   public let madeAt: Timestamp
-  /// Where the store was.
+  /// The location of the store that was backed up.
   public let place: String
+  /// The number of keys.
   public let count: Int64
   private let digest: [UInt8]
 
-  /// Copies `store` to a new file at `path`, mode 0600, which appears when it is complete.
+  /// Copies `store` to a new file at `path` with mode 0600. The file appears only when it is complete.
   ///
   /// - Throws: `Fault` for the file, `StoreError` for the store.
   public static func write(_ store: some StoreArchive, to path: String, at now: Timestamp) throws -> BackupFile {
@@ -52,13 +53,13 @@ public struct BackupFile: Sendable {
           sql: "INSERT INTO sallyport_backup (made_at, place, keys, digest) VALUES (?, ?, ?, ?)",
           arguments: [now.milliseconds, store.place, digest.count, Data(digest.bytes)])
       }
-      // Of two that are made at once the first one stays.
+      // If two backups race for the same path, the first one stays.
       try file.place(preparing: { guard access(path, F_OK) != 0 else { throw Fault.exists } })
     }
     return try BackupFile(path: path)
   }
 
-  /// Opens the backup at `path` and reads what it says about itself.
+  /// Opens the backup at `path` and reads its description.
   public init(path: String) throws(Fault) {
     guard access(path, F_OK) == 0 else { throw .missing }
     let row: Row?
@@ -70,7 +71,7 @@ public struct BackupFile: Sendable {
     } catch {
       throw Self.fault(of: error)
     }
-    guard let row else { throw .damaged(reason: "it does not say what it holds") }
+    guard let row else { throw .damaged(reason: "its description is missing") }
     do throws(MalformedColumn) {
       self.path = path
       madeAt = try row.read("made_at", Timestamp.init(milliseconds:))
@@ -82,9 +83,9 @@ public struct BackupFile: Sendable {
     }
   }
 
-  /// Hands all keys to `take`, and makes sure behind the last one that they are those that were written.
+  /// Passes all keys to `take`, then checks that they are the keys that were written.
   ///
-  /// - Throws: `Fault`, and what `take` throws: what was taken until then is worth nothing.
+  /// - Throws: `Fault`, and any error of `take`. The caller must then discard what it received.
   public func read(_ take: ([KeyEntry]) throws -> Void) throws {
     var found = EntryDigest()
     try KeyPages.read(queue: Self.open(path), fault: Self.fault) { entries in
@@ -92,9 +93,9 @@ public struct BackupFile: Sendable {
       try take(entries)
     }
     guard found.count == count else {
-      throw Fault.damaged(reason: "it holds \(found.count) keys, and \(count) were written")
+      throw Fault.damaged(reason: "it contains \(found.count) keys, but \(count) were written")
     }
-    guard found.bytes == digest else { throw Fault.damaged(reason: "its keys are not those that were written") }
+    guard found.bytes == digest else { throw Fault.damaged(reason: "its keys differ from the keys that were written") }
   }
 
   private static func open(_ path: String) throws -> DatabaseQueue {
@@ -119,11 +120,11 @@ public struct BackupFile: Sendable {
   }
 }
 
-/// Reads the keys of a file in pages, in one transaction.
+/// Reads the keys of a file page by page, in one transaction.
 enum KeyPages {
   static let size = 500
 
-  /// - Parameter fault: what an error of the file is to the caller; those of `take` are thrown as they are.
+  /// - Parameter fault: Converts an error of the file for the caller; errors of `take` are thrown unchanged.
   static func read(
     queue: @autoclosure () throws -> DatabaseQueue, fault: (any Error) -> any Error, _ take: ([KeyEntry]) throws -> Void
   ) throws {

@@ -4,7 +4,7 @@ internal import ByteCoding
 internal import Foundation
 internal import GRDB
 
-/// What operators say to the table of attested keys.
+/// The operator statements on the table of attested keys.
 struct CatalogStatements {
   let db: Database
 
@@ -38,9 +38,9 @@ struct CatalogStatements {
     }
   }
 
-  /// Keys whose hash begins with `prefix`, by the index of the hashes.
+  /// Returns keys whose hash begins with `prefix`, by the hash index.
   func keys(hashPrefix prefix: String, limit: Int) throws -> [KeyRecord] {
-    // Behind every character of base64url comes the tilde.
+    // The tilde sorts after every base64url character.
     try Row.fetchAll(
       db, sql: "SELECT * FROM attested_keys WHERE key_hash >= ? AND key_hash < ? ORDER BY key_hash LIMIT ?",
       arguments: [prefix, prefix + "~", limit]
@@ -106,7 +106,7 @@ struct CatalogStatements {
     return count
   }
 
-  // No bit is set: nothing of this row has been used yet, `advance` says what was.
+  // No bit is set, since no counter of this new row has been used; `advance` adds the used ones.
   private func insert(_ entry: KeyEntry) throws -> Bool {
     let (record, key) = (entry.record, entry.record.key)
     try db.cachedStatement(
@@ -127,8 +127,8 @@ struct CatalogStatements {
     return db.changesCount == 1
   }
 
-  // If two histories have different counters, it is unknown which counters below the greater one were used: all of
-  // them count as used, unless the stored history has none.
+  // If two histories have different counters, the used counters below the greater one are unknown. All of them then
+  // count as used, unless the stored row has no history.
   private func advance(_ entry: KeyEntry) throws {
     let record = entry.record
     try db.cachedStatement(

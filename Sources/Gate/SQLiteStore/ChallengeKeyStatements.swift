@@ -3,7 +3,7 @@ internal import ByteCoding
 internal import Foundation
 internal import GRDB
 
-/// What is said to the table of challenge keys. Position 0 issues.
+/// The statements on the table of challenge keys. Position 0 issues nonces.
 struct ChallengeKeyStatements {
   let db: Database
 

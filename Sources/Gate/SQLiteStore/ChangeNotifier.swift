@@ -1,6 +1,6 @@
 internal import Locking
 
-/// Tells the parts of this process that the store was changed; other processes read the list of changes at intervals.
+/// Notifies the parts of this process about changes to the store. Other processes poll the list of changes.
 final class ChangeNotifier: Sendable {
   private struct State {
     var isClosed = false

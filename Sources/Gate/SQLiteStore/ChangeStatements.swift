@@ -3,11 +3,11 @@ internal import AttestGate
 internal import Foundation
 internal import GRDB
 
-/// What is said to the list of changes, by which other processes learn what this one did.
+/// The statements on the list of changes, from which other processes learn about changes of this one.
 struct ChangeStatements {
   let db: Database
 
-  /// Notes a change of `keyID`, or of the keys that nodes share (`nil`), in the transaction that makes it.
+  /// Records a change of `keyID`, or of the shared keys (`nil`), in the transaction of the change.
   func note(_ keyID: KeyID?) throws {
     try db.execute(sql: "UPDATE change_position SET position = position + 1 WHERE id = 1")
     try db.execute(
@@ -18,8 +18,8 @@ struct ChangeStatements {
       arguments: [Changes.kept])
   }
 
-  /// What was changed after `position`, and the newest position. Every process asks each second, of which an idle one
-  /// should feel nothing.
+  /// Returns the changes after `position` and the newest position. Every process polls it each second, so it must be
+  /// cheap.
   func changes(after position: ChangePosition?) throws -> Changes {
     let newest = try Row.fetchOne(
       db.cachedStatement(sql: "SELECT position FROM change_position WHERE id = 1"))

@@ -3,7 +3,7 @@ internal import GRDB
 internal import Glibc
 internal import Locking
 
-/// The file and its connections: opened when they are first needed, and again after a fault that outlives a call.
+/// The database file and its connections. They are opened on first use, and again after a fault that breaks them.
 final class DatabaseFile: Sendable {
   private enum State {
     case idle
@@ -15,7 +15,7 @@ final class DatabaseFile: Sendable {
   private let busyTimeout: Double
   private let state = LockedValue(State.idle)
   private let use = LockedValue<StoreFileLock?>(nil)
-  /// The database that was opened first: no other one is opened in its place.
+  /// The identity of the file that was opened first. No other file is opened in its place.
   private let known = LockedValue<FileIdentity?>(nil)
 
   init(path: String, busyTimeout: Double) {
@@ -23,11 +23,11 @@ final class DatabaseFile: Sendable {
     self.busyTimeout = busyTimeout
   }
 
-  /// The connections, opened if they are not. Blocks while the file is opened.
+  /// Returns the connections and opens them if necessary. Blocks while the file is opened.
   ///
-  /// - Throws: `.unreachable` if the files were deleted or replaced since they were opened: what would be committed
-  ///   then is lost with the next start. Each batch asks, so that at most the one that runs is affected; three calls
-  ///   of `stat(2)` cost little next to its commit. Files that are put back are used again.
+  /// - Throws: `.unreachable` if the files were deleted or replaced since they were opened: later commits would be
+  ///   lost at the next start. Each batch checks, so at most the running batch is affected. The three `stat(2)` calls
+  ///   are cheap compared with a commit. If the files are put back, they are used again.
   func connections() throws -> DatabasePool {
     try state.withLock { state in
       switch state {
@@ -43,14 +43,14 @@ final class DatabaseFile: Sendable {
     }
   }
 
-  /// Lets go of `pool`; the next call opens the file again.
+  /// Drops `pool`; the next call opens the file again.
   func discard(_ pool: DatabasePool) {
     state.withLock { state in
       if case .open(let current, _) = state, current === pool { state = .idle }
     }
   }
 
-  /// Closes for good.
+  /// Closes the file permanently.
   func close() {
     state.withLock { $0 = .closed }
     use.withLock { $0 = nil }
@@ -61,7 +61,7 @@ final class DatabaseFile: Sendable {
     guard known == nil || known == FileIdentity(of: path) else { throw OpenFiles.displaced(path) }
     try createPrivately()
     let identity = FileIdentity(of: path)
-    // Kept until the store is closed: a fault that ends the connection must not let a restore in.
+    // Held until the store is closed: a fault that breaks the connection must not allow a restore.
     try use.withLock { use in
       if use == nil { use = try StoreFileLock(of: path, .shared) }
     }
@@ -70,8 +70,8 @@ final class DatabaseFile: Sendable {
     configuration.maximumReaderCount = 1
     configuration.label = "sallyport.store"
     configuration.prepareDatabase { db in
-      // In KiB, taken as needed. The inner pages of ten million keys are 15 MB; with SQLite's default of 2 MB each
-      // admission would read them again.
+      // In KiB, allocated on demand. The inner pages of ten million keys take 15 MB; with SQLite's default of 2 MB,
+      // each admission would read them from the file again.
       try db.execute(sql: "PRAGMA cache_size = -32768")
     }
     let pool = try DatabasePool(path: path, configuration: configuration)
@@ -84,25 +84,27 @@ final class DatabaseFile: Sendable {
     return (pool, files)
   }
 
-  /// Brings the tables to this version. Of several processes at once one does each step, and the others find it done.
+  /// Migrates the tables to this version. If several processes race, one performs each step, and the others find it
+  /// done.
   private static func migrate(_ pool: DatabasePool) throws {
     while true {
       let version = try pool.read(SQLiteSchema.state).version
       do {
         return try SQLiteSchema.migrator.migrate(pool)
       } catch {
-        // What is missing is asked before the transaction that makes it: another process may have been there between.
+        // GRDB looks for missing migrations before it starts the transaction; another process may have applied one in
+        // between.
         guard try pool.read(SQLiteSchema.state).version > version else { throw error }
       }
     }
   }
 
-  /// The file holds the challenge keys, so only its owner may read it. SQLite gives the companion files the same
+  /// Creates the file with mode 0600, since it contains the challenge keys. SQLite gives its companion files the same
   /// mode.
   ///
-  /// An existing file is not opened: closing a descriptor of it lifts all locks that this process has on it
-  /// (fcntl(2)), and another queue may still use a pool that was discarded. Without its lock, the next process that
-  /// closes the store removes the log that this one writes to, and with it what was acknowledged.
+  /// An existing file is not opened here. Closing any descriptor of a file releases all locks that the process holds
+  /// on it (fcntl(2)), and another queue may still use a pool that was discarded. Without its lock, the next process
+  /// that closes the store would delete the write-ahead log that this process writes to, and so lose committed data.
   private func createPrivately() throws {
     guard access(path, F_OK) != 0 else { return }
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -112,12 +114,12 @@ final class DatabaseFile: Sendable {
     Glibc.close(descriptor)
   }
 
-  // GRDB sets NORMAL behind every preparation of ours when it turns WAL on, and NORMAL loses commits with the power.
+  // GRDB sets NORMAL after our preparation when it enables WAL, and NORMAL loses commits in a power failure.
   private static func makeCommitsDurable(_ pool: DatabasePool) throws {
     try pool.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA synchronous = FULL")
       guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
-        throw StoreError.unreachable(reason: "SQLite does not take synchronous = FULL")
+        throw StoreError.unreachable(reason: "SQLite does not accept synchronous = FULL")
       }
     }
   }

@@ -3,7 +3,7 @@ internal import AttestGate
 internal import ByteCoding
 internal import Cryptography
 
-/// A digest of all that a sequence of keys holds, value by value: the same in whatever store they are.
+/// A digest of a sequence of keys with all their values. It is the same for every kind of store.
 struct EntryDigest {
   private(set) var bytes = [UInt8](repeating: 0, count: SHA256.digestSize)
   private(set) var count: Int64 = 0

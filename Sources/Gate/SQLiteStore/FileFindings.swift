@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import Glibc
 
-/// What an operator should know about the file itself.
+/// Findings about the permissions of the database file.
 enum FileFindings {
   static func all(of path: String) -> [StoreFinding] {
     var status = stat()
@@ -9,8 +9,8 @@ enum FileFindings {
     return [
       StoreFinding(
         .problem, in: .settings,
-        "others than its owner have access to the file, which holds the identity signing keys and the challenge keys",
-        advice: "chmod 600 \(path) \(path)-wal \(path)-shm, and rotate: sallyport store rotate --now")
+        "users other than its owner can access the file, which holds the identity signing keys and challenge keys",
+        advice: "chmod 600 \(path) \(path)-wal \(path)-shm, then rotate the keys: sallyport store rotate --now")
     ]
   }
 }

@@ -3,10 +3,10 @@ internal import Dispatch
 internal import GRDB
 internal import Locking
 
-/// Runs jobs in batches: one transaction, and so one flush to disk, for each batch.
+/// Runs jobs in batches: one transaction, and so one disk flush, per batch.
 ///
-/// Jobs that arrive while a batch runs form the next one: under load they share the price of a commit, and without
-/// load none waits. One queue serves any number of callers.
+/// Jobs that arrive while a batch runs form the next batch. Under load, jobs share the cost of a commit; without
+/// load, no job waits. One dispatch queue serves all callers.
 final class GroupCommitQueue: Sendable {
   enum Access { case read, write }
 
@@ -33,15 +33,17 @@ final class GroupCommitQueue: Sendable {
     queue = DispatchQueue(label: "sallyport.store.\(access)")
   }
 
-  /// How many jobs wait for the batch that runs now to end.
+  /// The number of jobs that wait for the current batch to finish.
   var countOfWaiting: Int { waiting.withLock { $0.jobs.count } }
 
   var tally: BatchTally { waiting.withLock { $0.tally } }
 
-  /// Runs `body` in a transaction and answers once that is committed. What throws in `body` leaves no trace, and no
-  /// mark on the other jobs of the batch. `body` may run twice; what its first run did is then rolled back.
+  /// Runs `body` in a transaction and returns after the commit.
   ///
-  /// - Throws: `.overloaded` at once if too many jobs wait.
+  /// An error in `body` rolls back its changes and does not affect the other jobs of the batch. `body` may run twice;
+  /// the changes of the first run are then rolled back.
+  ///
+  /// - Throws: `.overloaded` immediately if too many jobs wait.
   func run<Value: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws(StoreError) -> Value {
@@ -91,7 +93,8 @@ final class GroupCommitQueue: Sendable {
         health.note(error, of: "\(access)")
         for job in batch { job.finish(error) }
       } else {
-        // One job spoilt the transaction for all: each gets one of its own, and only the culprit fails.
+        // One job failed the transaction for all. Each job gets its own transaction, so that only the failing one
+        // fails.
         for job in batch { perform([job]) }
       }
     }
@@ -114,7 +117,7 @@ final class GroupCommitQueue: Sendable {
       }
     } catch {
       let fault = StoreError(error)
-      // A row that is malformed is no fault of the connection.
+      // A malformed row is not a fault of the connection.
       if let used, error is DatabaseError, fault.endsConnection { file.discard(used) }
       throw fault
     }
@@ -124,14 +127,14 @@ final class GroupCommitQueue: Sendable {
 /// A call that waits for its transaction.
 private protocol Job: Sendable {
   func perform(in db: Database) throws
-  /// Answers the caller: with what `perform` came to, or with a fault.
+  /// Resumes the caller with the result of `perform`, or with `fault`.
   func finish(_ fault: StoreError?)
 }
 
 private final class PendingJob<Value: Sendable>: Job, @unchecked Sendable {
   private let body: @Sendable (Database) throws -> Value
   private let continuation: CheckedContinuation<Result<Value, StoreError>, Never>
-  // LockedValue by the lane's queue: only its batches touch a job, one at a time.
+  // LockedValue by the dispatch queue: only its batches access a job, one at a time.
   private var value: Value?
 
   init(

@@ -4,7 +4,7 @@ internal import Cryptography
 internal import Foundation
 internal import GRDB
 
-/// What is said to the table of identity keys. Position 0 is the youngest.
+/// The statements on the table of identity signing keys. Position 0 is the newest key.
 struct IdentityKeyStatements {
   let db: Database
 

@@ -5,9 +5,9 @@ internal import Foundation
 internal import GRDB
 
 extension KeyRecord {
-  /// The record that `row` of `attested_keys` holds.
+  /// Reads the record from a row of `attested_keys`.
   ///
-  /// - Throws: `StoreError.corrupt` if any value has another type or form than this target writes.
+  /// - Throws: `StoreError.corrupt` if a value has a type or form that this target does not write.
   init(row: Row) throws {
     do throws(MalformedColumn) {
       self.init(

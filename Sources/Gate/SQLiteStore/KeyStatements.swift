@@ -4,9 +4,9 @@ internal import ByteCoding
 internal import Foundation
 internal import GRDB
 
-/// What is said to the table of attested keys.
+/// The statements on the table of attested keys.
 ///
-/// Each method runs inside a transaction of its caller and leaves nothing behind unless it says that it did its work.
+/// Each method runs in the caller's transaction. If it reports that it did not do its work, it has changed nothing.
 struct KeyStatements {
   let db: Database
 
@@ -24,14 +24,14 @@ struct KeyStatements {
     return .inserted
   }
 
-  /// What a registration is whose nonce has been spent.
+  /// Classifies a registration whose nonce was already spent.
   private func repetition(of registration: Registration) throws -> Insertion {
     guard let record = try record(of: registration.key.keyID), record.request == registration.request
     else { return .nonceSpent }
     return record.revokedAt == nil ? .sameRequest : .revoked
   }
 
-  // No counter has been used, and those outside a window count as used: all bits are set.
+  // No counter has been used, and counters outside the window count as used: all bits are set.
   private func insert(_ registration: Registration) throws -> Bool {
     let key = registration.key
     try db.cachedStatement(
@@ -61,10 +61,10 @@ struct KeyStatements {
     return record.revokedAt == nil ? .counterReplayed(stored: record.counter) : .revoked
   }
 
-  /// Moves the counter, and with it the window, if `use` may move it.
+  /// Advances the counter and its window, if `use` is allowed to.
   ///
-  /// Bit n of `used_counters` stands for the counter n below the greatest one and is set once that is used. What lies
-  /// outside the window is set too, so that a window made larger later does not open it again.
+  /// Bit n of `used_counters` stands for the counter n below the greatest one and is set once that counter is used.
+  /// Bits outside the window are set too, so that a window that is enlarged later does not allow old counters.
   private func advance(_ use: KeyUse) throws -> Bool {
     try db.cachedStatement(
       sql: """
@@ -90,7 +90,7 @@ struct KeyStatements {
     return db.changesCount == 1
   }
 
-  /// The bits above bit W, which stands for the last counter within the window.
+  /// The bits above bit W, where W is the window size and bit W stands for the last counter in the window.
   private static func bits(outside window: CounterWindow) -> Int64 {
     Int64(bitPattern: UInt64.max << UInt64(window.size + 1))
   }
@@ -107,7 +107,7 @@ struct KeyStatements {
     return try noteChange(of: keyID)
   }
 
-  /// Notes a change of `keyID` if the last statement made one, and says whether it did.
+  /// Records a change of `keyID` if the last statement made one, and returns whether it did.
   private func noteChange(of keyID: KeyID) throws -> Bool {
     guard db.changesCount == 1 else { return false }
     try ChangeStatements(db: db).note(keyID)
@@ -119,8 +119,8 @@ struct KeyStatements {
       .map { Array($0) }
   }
 
-  /// The record of `keyID`. Where there is none, the next key's is read and dropped, so that both cost the same (the
-  /// last key of all has no next one).
+  /// Returns the record of `keyID`. If there is none, the row of the next key is read and discarded, so that both
+  /// cases take the same time. Only a key id after the last stored one has no next row.
   func record(of keyID: KeyID) throws -> KeyRecord? {
     let statement = try db.cachedStatement(
       sql: "SELECT * FROM attested_keys WHERE key_id >= ? ORDER BY key_id LIMIT 1")

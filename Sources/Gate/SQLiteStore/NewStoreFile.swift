@@ -3,14 +3,14 @@ internal import GRDB
 internal import Glibc
 internal import ProcessSignals
 
-/// A store's file that is written as a draft, so that it appears in its place whole or not at all.
+/// A store file that is written under a temporary name, so that it appears complete or not at all.
 ///
-/// Not for two threads at once. Calls block.
+/// Not thread-safe. Calls block.
 final class NewStoreFile {
   private let draft: TemporaryFile
   private var queue: DatabaseQueue?
 
-  /// Makes the draft, with this version's tables, mode 0600.
+  /// Creates the temporary file with this version's tables and mode 0600.
   init(at path: String) throws {
     do throws(TemporaryFile.Fault) {
       draft = try TemporaryFile(for: path)
@@ -18,7 +18,7 @@ final class NewStoreFile {
       throw StoreError(systemError: error.number)
     }
     let queue = try DatabaseQueue(path: draft.path)
-    // Nothing of a draft has to survive a crash: it is flushed once, when it is complete.
+    // A temporary file need not survive a crash: it is flushed once, when it is complete.
     try queue.writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
     }
@@ -37,10 +37,10 @@ final class NewStoreFile {
 
   func append(_ entries: [KeyEntry]) throws { try write { _ = try CatalogStatements(db: $0).merge(entries) } }
 
-  /// Flushes the draft; then it stands in its place, in the instant of a rename, with `prepare` done just before and
-  /// `finish` behind it. A signal that would end the process waits meanwhile.
+  /// Flushes the temporary file and renames it into place. `prepare` runs just before the rename and `finish` just
+  /// after it. Signals that would terminate the process are held back meanwhile.
   func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
-    // Removes the changes that revocations recorded: no reader has a position in this file.
+    // Merged revocations recorded changes, but no reader has a position in this file.
     try write { try $0.execute(sql: "DELETE FROM changes") }
     try queue?.close()
     queue = nil
@@ -51,7 +51,7 @@ final class NewStoreFile {
     }
   }
 
-  /// Takes over the owner of `path`, for root.
+  /// Copies the owner of `path` when the process runs as root.
   func takeOwner(of path: String) {
     var status = stat()
     guard geteuid() == 0, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }

@@ -3,11 +3,11 @@ internal import ByteCoding
 internal import Foundation
 internal import GRDB
 
-/// What is said to the table of spent nonces.
+/// The statements on the table of spent nonces.
 struct NonceStatements {
   let db: Database
 
-  /// Marks `nonce` as spent; `false` if it was.
+  /// Marks `nonce` as spent; returns `false` if it already was.
   func spend(_ nonce: Nonce) throws -> Bool {
     try db.cachedStatement(
       sql: """
@@ -19,18 +19,18 @@ struct NonceStatements {
     return db.changesCount == 1
   }
 
-  /// Takes back a `spend` of this transaction.
+  /// Undoes a `spend` of the same transaction.
   func giveBack(_ nonce: Nonce) throws {
     try db.cachedStatement(sql: "DELETE FROM spent_nonces WHERE nonce = ?").execute(arguments: [Data(nonce.bytes)])
   }
 
-  /// Writes what is there already: proof that the store takes writes.
+  /// Rewrites the stored watermark, which proves that the store accepts writes.
   func rewriteWatermark() throws {
     try db.execute(sql: "UPDATE nonce_watermark SET issued_at = issued_at WHERE id = 1")
   }
 
-  // The watermark is the time of the youngest nonce that is forgotten, not `instant`: after a clock that ran ahead for
-  // a while, the gate would otherwise refuse every nonce until the world has caught up.
+  // The watermark becomes the time of the newest forgotten nonce, not `instant`. Otherwise, after a clock ran ahead,
+  // the gate would refuse every nonce until real time has passed the watermark.
   func raiseWatermark(to instant: Timestamp) throws {
     guard
       let youngest = try Int64.fetchOne(
@@ -41,14 +41,14 @@ struct NonceStatements {
       arguments: ["youngest": youngest])
   }
 
-  /// Takes back what a clock that ran ahead had the watermark rise to, now that no nonce of before can be good.
+  /// Lowers a watermark that a clock running ahead had raised. Safe only when all earlier nonces are invalid.
   func lowerWatermark(to instant: Timestamp) throws {
     try db.execute(
       sql: "UPDATE nonce_watermark SET issued_at = :instant WHERE id = 1 AND issued_at > :instant",
       arguments: ["instant": instant.milliseconds])
   }
 
-  /// When the youngest nonce was issued that is spent, or was and is forgotten.
+  /// Returns the issue time of the newest nonce that was ever spent, including deleted ones.
   func youngest() throws -> Timestamp? {
     let milliseconds = try Int64.fetchOne(
       db,
@@ -63,8 +63,8 @@ struct NonceStatements {
 
   private static let portion = 5000
 
-  /// Deletes some of what lies at or below the watermark; `false` if that was all. Not more in one transaction:
-  /// admissions wait for it.
+  /// Deletes a portion of the nonces at or below the watermark; returns `false` if none are left. The portion is
+  /// bounded, since admissions wait for the transaction.
   func deletePortion() throws -> Bool {
     try db.execute(
       sql: """

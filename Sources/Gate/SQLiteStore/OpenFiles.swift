@@ -1,12 +1,12 @@
 internal import AttestGate
 internal import Glibc
 
-/// Identifies the file at a path by device and inode.
+/// The identity of a file: its device and inode.
 struct FileIdentity: Sendable, Hashable {
   private let device: dev_t
   private let inode: ino_t
 
-  /// The file at `path`, behind links; `nil` if there is none.
+  /// Identifies the file at `path`, following links; `nil` if there is none.
   init?(of path: String) {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
@@ -14,14 +14,14 @@ struct FileIdentity: Sendable, Hashable {
   }
 }
 
-/// The files of a database, identified when it was opened: the database, its write-ahead log and the index of that.
+/// The identities of the database file, its write-ahead log and the log's index, taken when the database was opened.
 ///
-/// SQLite goes on with files that were deleted or replaced, and its commits are gone when it closes them.
+/// SQLite keeps using files that were deleted or replaced, and its commits to them are lost when they are closed.
 struct OpenFiles: Sendable {
   private let path: String
   private let identities: [(path: String, identity: FileIdentity)]
 
-  /// To be called when the database at `path` has just been read in WAL mode: then all three files exist.
+  /// Call it right after the database at `path` was read in WAL mode: all three files then exist.
   init(of path: String) {
     self.path = path
     identities = ["", "-wal", "-shm"].compactMap { suffix in
@@ -29,11 +29,14 @@ struct OpenFiles: Sendable {
     }
   }
 
-  /// Whether `identity` is that of the database itself.
+  /// Whether `identity` is the identity of the database file.
   func isDatabase(_ identity: FileIdentity) -> Bool {
     identities.first.map { $0.path == path && $0.identity == identity } ?? false
   }
 
+  /// Requires that all files are still in place.
+  ///
+  /// - Throws: `.unreachable` if one was deleted or replaced.
   func requireInPlace() throws(StoreError) {
     for (path, identity) in identities where FileIdentity(of: path) != identity { throw Self.displaced(path) }
   }

@@ -1,13 +1,13 @@
 internal import GRDB
 
-/// A column whose value is not what the schema says.
+/// A column whose value violates the schema.
 struct MalformedColumn: Error {
   let name: String
 }
 
-// GRDB's own subscripts end the process when a value has another type than expected, as it may in a damaged file.
+// GRDB's subscripts crash on a value of an unexpected type, which a damaged file may contain.
 extension Row {
-  /// What `make` makes of the value of `column`; NULL, another type and what `make` refuses are malformed.
+  /// Reads `column` and converts it with `make`. NULL, another type and a `nil` from `make` are malformed.
   func read<Stored: DatabaseValueConvertible, Value>(
     _ column: String, _ make: (Stored) -> Value?
   ) throws(MalformedColumn) -> Value {
@@ -17,7 +17,7 @@ extension Row {
     return value
   }
 
-  /// As `read`, but NULL is `nil`. A damaged value never passes for an absent one.
+  /// Reads `column`, where NULL gives `nil`. A damaged value is never read as an absent one.
   func readIfPresent<Stored: DatabaseValueConvertible, Value>(
     _ column: String, _ make: (Stored) -> Value?
   ) throws(MalformedColumn) -> Value? {

@@ -3,12 +3,12 @@ internal import ByteCoding
 internal import GRDB
 internal import Glibc
 
-/// The SQLite file as a whole, for commands of an operator.
+/// Operator commands on a whole SQLite store file.
 public struct SQLiteArchive: StoreArchive {
   public let path: String
   private let busyTimeout: Double
 
-  /// - Parameter busyTimeout: how long another process may hold the file, in seconds.
+  /// - Parameter busyTimeout: The maximum time to wait for another process that holds the file, in seconds.
   public init(path: String, busyTimeout: Double = 10) {
     self.path = path
     self.busyTimeout = busyTimeout
@@ -33,7 +33,7 @@ public struct SQLiteArchive: StoreArchive {
 
   public func copyOut(_ take: ([KeyEntry]) throws -> Void) throws {
     guard access(path, F_OK) == 0 else { throw StoreError(systemError: errno) }
-    // No restore meanwhile. What a restore left that was cut off is not worth a copy either.
+    // No restore may run meanwhile, and the result of an interrupted restore must not be copied.
     let use = try StoreFileLock(of: path, .shared)
     try withExtendedLifetime(use) {
       try KeyPages.read(queue: open(), fault: { StoreError($0) }, take)
@@ -65,42 +65,42 @@ public struct SQLiteArchive: StoreArchive {
         preparing: {
           kept = setAside(isRepeated: isRepeated)
           try use.begin()
-          // A log that is found beside another file would be taken for that one's.
+          // SQLite would apply a leftover log to the new file.
           for companion in Self.companions { unlink(path + companion) }
         }, finishing: { try use.finish() })
       return kept
     }
   }
 
-  /// What SQLite keeps beside a file.
+  /// The suffixes of the files that SQLite keeps next to the database.
   private static let companions = ["-wal", "-shm", "-journal"]
 
-  /// Makes the file hold all that SQLite keeps beside it, and keeps it under another name; `nil` if there is none, or
-  /// it cannot be kept whole. A log that cannot be emptied is kept beside it, under the name by which SQLite finds
+  /// Moves all data into the database file and keeps that file under another name. Returns `nil` if there is no file
+  /// or it cannot be kept completely. A log that cannot be emptied is kept too, under the name by which SQLite finds
   /// it.
   ///
-  /// - Parameter isRepeated: whether a restore was cut off. Then that one has put it aside already, and what stands
-  ///   here may be what it brought.
+  /// - Parameter isRepeated: Whether an earlier restore was interrupted. That restore has already kept the original
+  ///   file, and the current file may be its result.
   private func setAside(isRepeated: Bool) -> String? {
     guard access(path, F_OK) == 0 else { return nil }
     let kept = path + ".replaced"
     if isRepeated && access(kept, F_OK) == 0 { return kept }
     let isWhole = emptyLog()
-    // Under its name stands a whole file or none: what was kept before gives way in one step.
+    // The kept name refers to a complete file or to none: an earlier kept file is replaced in one step.
     let draft = kept + ".new"
     unlink(draft)
     guard link(path, draft) == 0 else { return nil }
     for companion in Self.companions { unlink(kept + companion) }
     let isKept = rename(draft, kept) == 0
-    // Of two names of one file a rename leaves both (POSIX).
+    // Renaming one hard link onto another link of the same file leaves both (POSIX).
     unlink(draft)
     guard isKept else { return nil }
     guard !isWhole else { return kept }
     return link(path + "-wal", kept + "-wal") == 0 || errno == ENOENT ? kept : nil
   }
 
-  /// Whether the file holds all that was committed. The last connection that closes would see to it, but another
-  /// program may have the file open; if that reads at this moment, or the file is damaged, the log stays.
+  /// Whether the file contains all commits. The last connection normally moves the log into the file when it closes.
+  /// The log stays if another program is reading the file at this moment, or if the file is damaged.
   private func emptyLog() -> Bool {
     do {
       let queue = try open()

@@ -3,10 +3,10 @@ internal import AttestGate
 internal import Foundation
 internal import GRDB
 
-/// The tables, as a sequence of migrations. A migration that has been released is never edited: add another one.
+/// The tables as a sequence of migrations. Never edit a released migration: add another one.
 ///
-/// Times are milliseconds since the epoch. The statements elsewhere keep to a dialect that PostgreSQL speaks too; types
-/// and storage options here are SQLite's.
+/// Times are milliseconds since the epoch. The statements in other files use a dialect that PostgreSQL accepts too;
+/// types and storage options in this file are SQLite's.
 enum SQLiteSchema {
   static var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()
@@ -26,13 +26,13 @@ enum SQLiteSchema {
     return migrator
   }
 
-  /// How far the tables of `db` have come.
+  /// Returns the schema version of `db`.
   ///
-  /// - Throws: `.unreachable` if a newer version has been here.
+  /// - Throws: `.unreachable` if a newer version migrated the database.
   static func state(of db: Database) throws -> SchemaState {
-    // Begins the transaction that this is called in: all that follows is of one instant. Else a table that another
-    // process makes meanwhile would be missing to the first question and there for the second, which GRDB takes for a
-    // fault.
+    // This read starts the caller's transaction, so that all queries see one snapshot. Otherwise a table that another
+    // process creates in between would be missing for one query and present for the next, which GRDB reports as an
+    // error.
     _ = try Row.fetchOne(db, sql: "SELECT 1 FROM sqlite_master")
     let migrator = SQLiteSchema.migrator
     guard try !migrator.hasBeenSuperseded(db) else {
@@ -41,7 +41,7 @@ enum SQLiteSchema {
     return SchemaState(version: try migrator.completedMigrations(db).count, newest: migrator.migrations.count)
   }
 
-  // Receipts have a table of their own: SQLite writes whole rows, and the counter's row is written at each admission.
+  // Receipts have their own table: SQLite rewrites whole rows, and every admission rewrites the row with the counter.
   private static func createKeys(in db: Database) throws {
     try db.execute(
       sql: """
@@ -107,7 +107,7 @@ enum SQLiteSchema {
         """)
   }
 
-  /// By its hash operators find a key that a log line names.
+  /// Operators use the hash to find a key that a log line names.
   private static func addHashes(in db: Database) throws {
     try db.execute(sql: "ALTER TABLE attested_keys ADD COLUMN key_hash TEXT")
     let ids = try Data.fetchCursor(db, sql: "SELECT key_id FROM attested_keys WHERE key_hash IS NULL")
@@ -119,7 +119,7 @@ enum SQLiteSchema {
     try db.execute(sql: "CREATE UNIQUE INDEX attested_keys_by_hash ON attested_keys (key_hash)")
   }
 
-  // One writer at a time: positions become visible in their order.
+  // There is only one writer at a time, so positions become visible in order.
   private static func createChanges(in db: Database) throws {
     try db.execute(
       sql: """

@@ -48,7 +48,8 @@ extension SQLiteStore: ChangeFeed {
 }
 
 extension SQLiteStore: ClusterMembership {
-  /// The file is for one gate; a second one on the same machine, during a restart, shares no limit with it.
+  /// Returns 1: one gate uses the file. A second gate on the same machine during a restart does not share limits with
+  /// it.
   public func report(_ gate: GateNumber, life: Duration) async throws(StoreError) -> Int { 1 }
   public func leave(_ gate: GateNumber) async throws(StoreError) {}
   public func beginHousekeeping() async throws(StoreError) -> Bool { true }

@@ -12,13 +12,13 @@ extension SQLiteStore {
   }
 }
 
-/// Looks at an SQLite file, and leaves neither a file nor a lock behind.
+/// Inspects an SQLite file without creating files or leaving locks.
 private struct FileStatistics {
   let path: String
 
   func look() throws -> StoreStatistics {
     let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-    // SQLite keeps its companions in the folder, so that has to take files, too.
+    // SQLite creates its companion files in the folder, so the folder must be writable.
     guard access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 else {
       throw StoreError.unreachable(reason: "the folder \(folder): \(String(cString: strerror(errno)))")
     }
@@ -37,8 +37,8 @@ private struct FileStatistics {
     }
   }
 
-  /// A read-only connection. While no process has the file open, even a reader would create the companion files of a
-  /// database in WAL mode, unless it is told that the file does not change.
+  /// Opens a read-only connection. If no process has the file open, even a reader of a WAL database would create the
+  /// companion files, unless the file is declared immutable.
   private func connection() throws -> DatabaseQueue {
     var configuration = Configuration()
     configuration.readonly = true
@@ -48,7 +48,7 @@ private struct FileStatistics {
     return try DatabaseQueue(path: isOpenElsewhere ? path : "file:\(escaped)?immutable=1", configuration: configuration)
   }
 
-  /// The path in a URI of SQLite's: `?`, `#` and `%` mean something there.
+  /// The path for an SQLite URI, in which `?`, `#` and `%` are special.
   private var escaped: String {
     path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
   }

@@ -3,11 +3,11 @@ public import AttestGate
 public import ByteCoding
 internal import GRDB
 
-/// The gate's memory in one SQLite file, for one machine.
+/// A gate's store in one SQLite file, for one machine.
 ///
-/// A commit is on the disk (`synchronous = FULL`) before a call returns. The file is opened by the first call; a
-/// fault of the disk, the file or its permissions refuses the calls that it meets, and the store works again as soon
-/// as the fault is gone, without a restart.
+/// A commit is on disk (`synchronous = FULL`) before a call returns. The first call opens the file. A fault of the
+/// disk, the file or its permissions fails the calls that encounter it. The store recovers without a restart once the
+/// fault is gone.
 public final class SQLiteStore: Sendable {
   public let path: String
   private let file: DatabaseFile
@@ -16,12 +16,13 @@ public final class SQLiteStore: Sendable {
   private let record = StoreHealthRecord()
   let notifier = ChangeNotifier()
 
-  /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
+  /// Creates a store for the file at `path`. A missing file is created with mode 0600; its folder must exist.
   ///
   /// - Parameters:
-  ///   - mostWaiting: how many calls may wait before further ones are refused as `overloaded`, for writes and reads
-  ///     each.
-  ///   - busyTimeout: how long another process may hold the file, in seconds, before calls are refused as `locked`.
+  ///   - mostWaiting: The maximum number of waiting calls, for writes and for reads each. Further calls throw
+  ///     `.overloaded`.
+  ///   - busyTimeout: The maximum time to wait for another process that holds the file, in seconds. After it, calls
+  ///     throw `.locked`.
   public init(path: String, mostWaiting: Int = 4096, busyTimeout: Double = 2) {
     self.path = path
     file = DatabaseFile(path: path, busyTimeout: busyTimeout)
@@ -31,27 +32,28 @@ public final class SQLiteStore: Sendable {
 
   public var place: String { "sqlite://\(path)" }
 
-  /// How the last calls ended.
+  /// Whether the most recent calls succeeded.
   public var health: StoreHealth { record.health }
 
-  /// What has been written since the store was made.
+  /// The writes since this store was created.
   public var writeTally: BatchTally { writes.tally }
 
-  /// Opens and migrates the file and shows that it can be written, so that a fault is known before the first client
-  /// comes. Calling it is not needed, and an error is not final.
+  /// Opens and migrates the file and verifies that it is writable, so that a fault is known before the first client
+  /// connects. The call is optional, and an error is not final.
   public func open() async throws(StoreError) {
     try await writes.run { try NonceStatements(db: $0).rewriteWatermark() }
   }
 
-  /// Finishes the writes that wait, and closes the file for good: later calls are refused as `closed`.
+  /// Completes the waiting writes and closes the file permanently. Later calls throw `.closed`.
   public func close() async {
-    // A job of its own at the end of the lane: when it is answered, so are those before it. Its fault would be theirs.
+    // An empty job at the end of the queue: when it finishes, all earlier jobs have finished and reported their own
+    // errors.
     _ = try? await writes.run { _ in }
     notifier.close()
     file.close()
   }
 
-  /// Writes something that other parts of the gate want to hear of.
+  /// Writes a change that other parts of the gate must learn about.
   func change<Value: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws(StoreError) -> Value {
@@ -60,7 +62,7 @@ public final class SQLiteStore: Sendable {
   }
 }
 
-/// How many calls have been committed, and in how many transactions.
+/// The number of committed calls, and the number of transactions that contained them.
 public struct BatchTally: Sendable, Hashable {
   public internal(set) var calls = 0
   public internal(set) var commits = 0

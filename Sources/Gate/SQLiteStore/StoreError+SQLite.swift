@@ -2,7 +2,7 @@ internal import AttestGate
 internal import GRDB
 
 extension StoreError {
-  /// What `error`, thrown by GRDB or by this target, means to the gate.
+  /// Converts an error of GRDB or of this target.
   init(_ error: any Error) {
     switch error {
     case let error as StoreError: self = error
@@ -12,7 +12,7 @@ extension StoreError {
   }
 
   private init(_ error: DatabaseError) {
-    // Not `error.description`, which quotes the arguments of the statement, nonces and key ids among them.
+    // `error.description` is not used: it quotes the arguments of the statement, including nonces and key ids.
     let reason = "\(error.extendedResultCode): \(error.message ?? "no message")"
     self =
       switch error.resultCode {
@@ -25,7 +25,7 @@ extension StoreError {
       }
   }
 
-  /// Whether to discard the connection, so that the next call opens the file again.
+  /// Whether the connection must be closed, so that the next call opens the file again.
   var endsConnection: Bool {
     switch self {
     case .unreachable, .readOnly, .corrupt, .closed, .inDoubt: true
@@ -33,7 +33,7 @@ extension StoreError {
     }
   }
 
-  /// Whether the fault lies with the store and not with one job, so that it met every job of a batch.
+  /// Whether the fault affects the whole store and therefore every job of a batch.
   var isOfTheStore: Bool {
     switch self {
     case .unreachable, .readOnly, .full, .locked, .closed, .overloaded, .inDoubt: true

@@ -1,18 +1,18 @@
 internal import AttestGate
 internal import Glibc
 
-/// A claim on a store's file: of any number of processes that work on it, or of the one that replaces it.
+/// A lock on a store's file: shared by all processes that work on it, or exclusive for the process that replaces it.
 ///
-/// It is a lock (`flock`) on a file beside it, `FILE.lock`: the store's own file may be replaced, and SQLite's locks
-/// go with any descriptor of it that is closed. The system lifts the lock when the process ends, however it ends.
-/// What stands in that file outlives the process: that a replacement was begun and not finished.
+/// It uses `flock` on a separate file, `FILE.lock`: the database file may be replaced, and closing any of its
+/// descriptors would release SQLite's locks. The kernel releases the lock when the process exits for any reason. The
+/// content of `FILE.lock` outlives the process: it records that a replacement was started and not finished.
 final class StoreFileLock: Sendable {
   enum Kind { case shared, exclusive }
 
   private let descriptor: Int32
 
-  /// - Throws: `.locked` if the claims of others stand against it, `.unreachable` behind a replacement that was cut
-  ///   off.
+  /// - Throws: `.locked` if another process holds a conflicting lock; `.unreachable` after an interrupted
+  ///   replacement.
   init(of path: String, _ kind: Kind) throws(StoreError) {
     descriptor = try Self.openLock(beside: path)
     do throws(StoreError) {
@@ -21,7 +21,7 @@ final class StoreFileLock: Sendable {
         throw errno == EWOULDBLOCK ? .locked : Self.fault()
       }
       if kind == .shared, isUnfinished {
-        throw .unreachable(reason: "a restore was cut off: run `sallyport store restore` again")
+        throw .unreachable(reason: "a restore was interrupted: run `sallyport store restore` again")
       }
     } catch {
       close(descriptor)
@@ -31,14 +31,14 @@ final class StoreFileLock: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Opens `PATH.lock`, which is made if it is not there.
+  /// Opens `PATH.lock` and creates it if necessary.
   ///
-  /// A link is not followed, and nothing is done to a file that has another name: the folder belongs to the gate's
-  /// user, who must not be able to have root write to a file of his choice.
+  /// Symbolic links are not followed, and a file with several hard links is refused. The folder belongs to the gate's
+  /// user, who must not be able to make root write to another file.
   private static func openLock(beside path: String) throws(StoreError) -> Int32 {
     let lock = path + ".lock"
     let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
-    // Twice, for a lock that another process makes in between.
+    // The second attempt covers a lock file that another process creates in between.
     for _ in 0..<2 {
       let new = open(lock, flags | O_CREAT | O_EXCL, 0o600)
       if new >= 0 {
@@ -63,28 +63,29 @@ final class StoreFileLock: Sendable {
   }
 
   private static func foreign(_ lock: String) -> StoreError {
-    .unreachable(reason: "\(lock) is a link, or no plain file: find out who put it there, and remove it")
+    .unreachable(reason: "\(lock) is a link or not a regular file: find out who created it, then remove it")
   }
 
-  /// A command that root runs must not keep the gate out that runs as another user.
+  /// When root runs a command, the gate's user must still be able to open the lock file.
   private static func giveToOwner(of path: String, _ descriptor: Int32) {
     var status = stat()
     guard geteuid() == 0, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
     _ = fchown(descriptor, status.st_uid, status.st_gid)
   }
 
-  /// Whether a replacement was begun and not finished.
+  /// Whether a replacement was started and not finished.
   var isUnfinished: Bool {
     var status = stat()
     return fstat(descriptor, &status) == 0 && status.st_size > 0
   }
 
-  /// Records that the file is being replaced, so that no process uses what a crash may leave. Requires the exclusive
-  /// lock.
+  /// Records that a replacement has started, so that a half-written store is not used after a crash. Requires the
+  /// exclusive lock.
   func begin() throws(StoreError) {
     guard write(descriptor, "restoring\n", 10) == 10, fsync(descriptor) == 0 else { throw Self.fault() }
   }
 
+  /// Records that the replacement is complete.
   func finish() throws(StoreError) {
     guard ftruncate(descriptor, 0) == 0, fsync(descriptor) == 0 else { throw Self.fault() }
   }
@@ -93,7 +94,7 @@ final class StoreFileLock: Sendable {
 }
 
 extension StoreError {
-  /// What a failed system call means to the gate.
+  /// Converts the `errno` of a failed system call.
   init(systemError number: Int32) {
     self =
       switch number {

@@ -5,7 +5,7 @@ internal import Cryptography
 internal import Foundation
 internal import GRDB
 
-/// What is amiss in the tables. Reads all of them.
+/// Problems in the tables. Reads all of them.
 enum TableFindings {
   static func all(in db: Database) throws -> [StoreFinding] {
     var findings = try damage(in: db)
@@ -26,7 +26,7 @@ enum TableFindings {
     try String.fetchAll(db, sql: "PRAGMA integrity_check(10)").filter { $0 != "ok" }.map {
       StoreFinding(
         .problem, in: .data, "the file is damaged: \($0)",
-        advice: "stop the gate, keep the file, restore a backup: sallyport store restore FILE")
+        advice: "stop the gate, keep the file for analysis, and restore a backup: sallyport store restore FILE")
     }
   }
 
@@ -43,6 +43,6 @@ enum TableFindings {
     [
       StoreRule(
         "SELECT COUNT(*) FROM pragma_foreign_key_check", "receipts without a key",
-        advice: "\(StoreRule.restore); keys work")
+        advice: "\(StoreRule.restore); the keys themselves work")
     ] + StoreRule.all(hashOfID: "key_hash_of(key_id)", now: "CAST(strftime('%s', 'now') AS INTEGER) * 1000")
 }

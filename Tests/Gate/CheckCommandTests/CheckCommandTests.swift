@@ -194,7 +194,7 @@ struct CheckCommandTests {
       #expect(chmod(state, 0o640) == 0)
       let (_, _, warned) = try await shell.check("-c", "gate.yaml")
       #expect(
-        warned.contains { $0.hasPrefix("warning: ") && $0.contains("store.url: others than its owner have access") },
+        warned.contains { $0.hasPrefix("warning: ") && $0.contains("store.url: users other than its owner can") },
         "\(warned)")
       #expect(chmod(state, 0o600) == 0)
       let (_, _, quiet) = try await shell.check("-c", "gate.yaml")

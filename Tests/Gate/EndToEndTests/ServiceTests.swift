@@ -221,7 +221,7 @@ struct CACommandTests {
       #expect(try await ca("issue", in: folder).exit == .code(66))
       _ = try await ca("init", in: folder)
       let again = try await ca("init", in: folder)
-      #expect(again.exit == .code(73) && again.errors.first == "error: config/client-ca/ca.pem is there already")
+      #expect(again.exit == .code(73) && again.errors.first == "error: config/client-ca/ca.pem already exists")
       #expect(again.errors.last?.hasPrefix("hint: --force") == true)
       _ = try await ca("issue", in: folder)
       let unasked = try await ca("export", "--format", "p12", in: folder)

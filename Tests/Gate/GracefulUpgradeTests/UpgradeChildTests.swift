@@ -67,9 +67,11 @@ struct UpgradeChildTests {
   @Test(
     "is gone if it does not come up, and why is known",
     arguments: [
-      ("printf 'error: a\\nhint: b\\n' >&3; exit 78", "error: a\nhint: b\n"), ("exit 78", "it ended with status 78"),
-      ("kill -9 $$", "signal 9 ended it"), ("echo rea >&3", "rea\n"), ("exec 3>&-; exit 3", "it ended with status 3"),
-      ("exec sleep 60", "it did not say in time that it serves"),
+      ("printf 'error: a\\nhint: b\\n' >&3; exit 78", "error: a\nhint: b\n"),
+      ("exit 78", "the new process exited with status 78"),
+      ("kill -9 $$", "the new process was killed by signal 9"), ("echo rea >&3", "rea\n"),
+      ("exec 3>&-; exit 3", "the new process exited with status 3"),
+      ("exec sleep 60", "the new process did not report readiness in time"),
     ])
   func failures(_ script: String, _ reason: String) async throws {
     let (verdict, _, id) = try await start(script, within: script.contains("sleep") ? .milliseconds(300) : .seconds(20))

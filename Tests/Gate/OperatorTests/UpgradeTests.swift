@@ -180,7 +180,7 @@ struct UpgradeTests {
         unlink($0)
         try "#!/bin/sh\nexit 3\n".write(toFile: $0, atomically: true, encoding: .utf8)
         chmod($0, 0o700)
-      }, "it ended with status 3"
+      }, "the new process exited with status 3"
     ),
   ]
 

@@ -94,7 +94,7 @@ struct FaultTests {
       Issue.record("followed")
       return
     }
-    #expect(reason.contains("find out who put it there"))
+    #expect(reason.contains("find out who created it"))
     #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data("kept".utf8))
     try FileManager.default.removeItem(atPath: lock)
     #expect(await register() == .success(.inserted))

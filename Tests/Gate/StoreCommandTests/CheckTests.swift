@@ -97,14 +97,14 @@ struct CheckTests {
   }
 
   static let breaches = [
-    ("UPDATE attested_keys SET key_hash = 'x' WHERE revoked_at IS NOT NULL", "hash is not that of their id"),
+    ("UPDATE attested_keys SET key_hash = 'x' WHERE revoked_at IS NOT NULL", "hash does not match their id"),
     ("UPDATE attested_keys SET used_counters = 0", "could be used again"),
     ("UPDATE attested_keys SET environment = 'moon'", "damaged"),
     ("DELETE FROM receipts", "keys without a receipt"),
-    ("DELETE FROM nonce_watermark", "which nonces were forgotten"),
-    ("DELETE FROM change_position", "number the changes"),
+    ("DELETE FROM nonce_watermark", "missing nonce watermark"),
+    ("DELETE FROM change_position", "missing change position"),
     ("INSERT INTO changes (position) VALUES (99999)", "beyond the newest"),
-    ("UPDATE nonce_watermark SET issued_at = 9000000000000", "no longer needed"),
+    ("UPDATE nonce_watermark SET issued_at = 9000000000000", "are no longer needed"),
   ]
 
   @Test(
