@@ -1,4 +1,4 @@
-public import ByteCoding
+internal import ByteCoding
 public import Foundation
 
 /// Where secrets come from.
