@@ -1,8 +1,8 @@
-// Counts calls of the allocator in a process that is started with this library in LD_PRELOAD.
+// Counts the allocator calls of a process that is started with this library in LD_PRELOAD.
 //
-// The numbers are in the file that BENCH_COUNTS names, mapped, to be read while the process runs: first those of calls
-// that come from OpenSSL's libraries, then all others. OpenSSL allocates a buffer for each record when it is told to
-// keep none for idle connections, which is not the gate's to change.
+// The counters are in the file named by BENCH_COUNTS, which is mapped so that it can be read while the process runs:
+// first calls from OpenSSL's libraries, then all others. OpenSSL allocates a buffer for each record when it keeps
+// none for idle connections; the gate cannot change this.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-"""The few lines of C that stand beside these files, compiled for one run."""
+"""Compiles the C files in this folder for one run."""
 
 import pathlib
 import shutil
@@ -8,10 +8,10 @@ from processes import Failed
 
 
 def compiled(folder, name, suffix, *options):
-    """The path of what `name`.c is compiled to in `folder`."""
+    """Compiles `name`.c in `folder` and returns the path of the result."""
     compiler = shutil.which("cc") or shutil.which("clang")
     if not compiler:
-        raise Failed(f"there is neither cc nor clang, which {name}.c is compiled with")
+        raise Failed(f"neither cc nor clang found: one is required to compile {name}.c")
     result = folder / f"{name}{suffix}"
     source = pathlib.Path(__file__).with_name(f"{name}.c")
     subprocess.run([compiler, "-O2", "-o", result, source, *options], check=True)

@@ -1,4 +1,4 @@
-"""What a relayed message and a connection cost: numbers that a busy machine changes little, or not at all."""
+"""Measures the cost of a relayed message and a connection in numbers that hardly depend on machine load."""
 
 import json
 import pathlib
@@ -24,15 +24,15 @@ NAMES = {
 
 
 def thresholds():
-    """The greatest values that pass."""
+    """Returns the maximum allowed values."""
     limits = json.loads(THRESHOLDS.read_text())
     if set(limits) != set(NAMES) or not all(isinstance(limit, (int, float)) for limit in limits.values()):
-        raise Failed(f"{THRESHOLDS} has to hold a number each for {', '.join(NAMES)}")
+        raise Failed(f"{THRESHOLDS} must have a number for each of {', '.join(NAMES)}")
     return limits
 
 
 def check(bench):
-    """Prints each number beside its threshold. 1 if one is beyond it."""
+    """Prints each number with its threshold. Returns 1 if any exceeds it."""
     limits = thresholds()
     measured = dict(zip(NAMES, (
         _instructions(bench), *_allocations(bench), _opened(bench, "gate"), _opened(bench, "gate-verified"))))
@@ -53,15 +53,15 @@ def _library(bench, name):
 
 
 def _allocations(bench, messages=20_000):
-    """Allocations of the gate's own and of OpenSSL for each of many messages on an open connection.
+    """Returns the gate's and OpenSSL's allocations per message on open connections.
 
-    What the gate does each second, messages or none, is taken off: on a slow machine a message lasts longer.
+    Subtracts what the gate allocates each second without messages: on a slow machine a message takes longer.
     """
     counts = bench.folder / "counts"
     gate = bench.start(
         "gate", environment={"LD_PRELOAD": _library(bench, "allocations"), "BENCH_COUNTS": str(counts)})
     with Load(gate, "-c", 1, "--messages", messages) as load:
-        # The first run warms up whatever there is to warm up.
+        # The first run is a warm-up.
         load.run()
         (idle, idle_time), (busy, busy_time) = _counted(counts, lambda: time.sleep(5)), _counted(counts, load.run)
     gate.end()
@@ -70,7 +70,7 @@ def _allocations(bench, messages=20_000):
 
 
 def _counted(counts, work):
-    """The allocations while `work` is done, and the seconds that it takes."""
+    """Returns the allocations during `work`, and its duration in seconds."""
     before, began = _read(counts), time.monotonic()
     work()
     return [late - early for early, late in zip(before, _read(counts))], time.monotonic() - began
@@ -81,15 +81,15 @@ def _read(counts):
 
 
 def _instructions(bench, few=2_000, many=22_000):
-    """Instructions for each message: what many messages cost more than few, in two lives of a gate under callgrind."""
+    """Returns the instructions per message, from two runs of a gate under callgrind with many and with few messages."""
     (less, _), (more, _) = (_life(bench, "gate", "-c", 1, "--messages", count) for count in (few, many))
     return (more - less) / (many - few)
 
 
 def _opened(bench, name, short="2s", long="8s"):
-    """Instructions to open, upgrade and close a connection, in the same way.
+    """Returns the instructions to open, upgrade and close a connection, measured in the same way.
 
-    Some sleep less often when more happens at once, and share a commit with others: it varies by a few percent.
+    Varies by a few percent: under load, some threads sleep less often, and admissions share commits.
     """
     (less, few), (more, many) = (_life(bench, name, "--connect", "-c", 8, "-d", time) for time in (short, long))
     if many <= few:
@@ -98,7 +98,7 @@ def _opened(bench, name, short="2s", long="8s"):
 
 
 def _life(bench, name, *load):
-    """The instructions of a gate's whole life under that load, and how much it did."""
+    """Runs a gate under the load. Returns its total instructions and the amount of work done."""
     # Valgrind cannot read the debugging information of newer compilers, and does not need it.
     stripped = bench.folder / "sallyport"
     subprocess.run(["strip", "--strip-debug", "-o", stripped, bench.binaries / "sallyport"], check=True)

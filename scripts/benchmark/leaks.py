@@ -1,4 +1,4 @@
-"""scripts/bench --leaks: what a gate keeps of many connections that came and went."""
+"""scripts/bench --leaks: memory that a gate keeps after many connections have closed."""
 
 import os
 import sys
@@ -6,12 +6,13 @@ import sys
 from load import Load
 from processes import Failed
 
-# Bytes, behind a first tenth in which buffers grow: some 20 and 60 for each of 100,000 connections. A gate that admits has a store, whose page cache may still grow (to 32 MiB) beside it.
+# The allowed growth in bytes after the first tenth of the connections, in which buffers grow: about 20 and 60 bytes
+# for each of 100,000 connections. The page cache of the store, which only `gate-verified` uses, may grow to 32 MiB.
 BOUNDS = {"gate": 2 << 20, "gate-verified": 6 << 20}
 
 
 def check(bench, connections):
-    """Prints a line for a gate that is open to everyone and one that admits. 1 if one keeps memory or descriptors."""
+    """Checks a gate without enforcement and one with it. Returns 1 if either keeps memory or descriptors."""
     failed = False
     for name, bound in BOUNDS.items():
         gate = bench.start(name)
@@ -23,15 +24,15 @@ def check(bench, connections):
         gate.end()
         is_sound = kept <= bound and more <= 0
         failed = failed or not is_sound
-        print(f"{name:14} {count:9,} connections behind {warm:,}: {kept / 1024:+,.0f} KiB, at most {bound >> 10:,}; "
+        print(f"{name:14} {count:9,} connections after {warm:,}: {kept / 1024:+,.0f} KiB, at most {bound >> 10:,}; "
               f"{more:+} descriptors, at most 0: {'ok' if is_sound else 'TOO MANY'}", flush=True)
     if failed:
-        print("error: a gate keeps something of connections that are closed", file=sys.stderr)
+        print("error: a gate keeps memory or descriptors of closed connections", file=sys.stderr)
     return 1 if failed else 0
 
 
 def _open(load, least):
-    """Opens and closes connections until there were `least`; how many there were."""
+    """Opens and closes at least `least` connections. Returns their number."""
     count = 0
     while count < least:
         opened = load.run()["count"]

@@ -1,4 +1,4 @@
-"""Runs of `attest load`, step by step, so that what the proxy did in between can be measured."""
+"""Runs `attest load` step by step, so that the proxy can be measured in each step."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from proxies import LOAD_CORE
 
 
 class Load:
-    """A load generator that has opened its sockets and works once for each `run()`."""
+    """A load generator with open sockets that works once per `run()`."""
 
     def __init__(self, proxy, *arguments):
         bench = proxy.bench
@@ -29,7 +29,7 @@ class Load:
             self.end()
 
     def run(self):
-        """What a run reports, with the proxy's CPU for each message or connection, in microseconds."""
+        """Runs once. Returns the report, with the proxy's CPU time per message or connection in microseconds."""
         before = self.proxy.process.cpu
         self.process.popen.stdin.write("\n")
         self.process.popen.stdin.flush()
@@ -39,11 +39,11 @@ class Load:
         return report
 
     def end(self):
-        """Closes the sockets. A load that has lost any, or got back what it had not sent, fails here."""
+        """Closes the sockets. Fails if messages were lost or changed."""
         self.process.popen.stdin.close()
         status = self.process.popen.wait(60)
         if status != 0:
-            raise Failed(f"the load on {self.proxy.name} ended with {status}:\n{self.process.last_words()}")
+            raise Failed(f"the load on {self.proxy.name} exited with {status}:\n{self.process.last_words()}")
 
     def _line(self):
         line = self.process.popen.stdout.readline()
@@ -53,9 +53,9 @@ class Load:
 
 
 def measure(proxy, *arguments):
-    """The report of a single run."""
+    """Returns the report of a single run."""
     with Load(proxy, *arguments) as load:
         report = load.run()
     if not report["count"]:
-        raise Failed(f"nothing came back through {proxy.name}")
+        raise Failed(f"no answers came back through {proxy.name}")
     return report

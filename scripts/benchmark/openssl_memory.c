@@ -1,5 +1,5 @@
-// openssl_memory CERTIFICATE KEY: prints how many bytes of heap OpenSSL keeps for the server's side of one idle TLS 1.3
-// connection, set up as the gate does it, and with nothing around it: what no server on OpenSSL gets below.
+// openssl_memory CERTIFICATE KEY: prints how many bytes of heap OpenSSL keeps for the server side of one idle TLS 1.3
+// connection, configured like the gate's. No server on OpenSSL can use less.
 
 #include <malloc.h>
 #include <openssl/err.h>
@@ -16,7 +16,7 @@ static void require(int holds, const char *what) {
   exit(1);
 }
 
-// One handshake in memory, and a byte each way; the server's side, as it is when nobody speaks.
+// Performs one handshake in memory and sends a byte each way. Keeps the idle server side.
 static SSL *idle_server(SSL_CTX *server_context, SSL_CTX *client_context) {
   SSL *server = SSL_new(server_context), *client = SSL_new(client_context);
   BIO *ours, *theirs;
@@ -50,7 +50,7 @@ int main(int count, char **arguments) {
   SSL_CTX_set_session_cache_mode(server, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_ciphersuites(client, "TLS_AES_128_GCM_SHA256");
   SSL *kept[connections];
-  // What OpenSSL loads once is no connection's.
+  // Memory that OpenSSL allocates only once does not count.
   SSL_free(idle_server(server, client));
   size_t before = mallinfo2().uordblks;
   for (int index = 0; index < connections; index++) kept[index] = idle_server(server, client);

@@ -3,10 +3,10 @@
 
   swift build -c release --product gate-bench && scripts/benchmark/peers.py
 
-Both verify one simulated attestation again and again, on one thread. pyattest looks at the chain, the nonce, the key
-id, the app, the counter, the environment and the credential id; gate-bench at all of that, the credential's key, and
-the receipt with its own signature and chain. swift-certificates, a library for chains alone, is compared with
-gate-bench's chain alone. Installs pyattest into .build/peers and builds swift-certificates in .build/certificates.
+Each verifies one simulated attestation repeatedly, on one thread. pyattest checks the chain, the nonce, the key id, the
+app, the counter, the environment and the credential id. gate-bench checks the same, and the credential's key and the
+receipt with its own signature and chain. swift-certificates verifies only chains, so it is compared with gate-bench's
+chain verification. Installs pyattest into .build/peers and builds swift-certificates in .build/certificates.
 """
 import json
 import os
@@ -25,7 +25,7 @@ VERSION = "1.0.5"
 
 
 def measure(folder: Path) -> dict:
-    """Runs inside the environment that has pyattest."""
+    """Runs inside the virtual environment with pyattest."""
     import asyncio
     import base64
     import resource
@@ -43,7 +43,7 @@ def measure(folder: Path) -> dict:
         root_ca=(folder / "root.pem").read_bytes(),
     )
     raw, nonce = (folder / "attestation.cbor").read_bytes(), bytes.fromhex(claim["nonce"])
-    # For swift-certificates, which reads no CBOR.
+    # For swift-certificates, which cannot read CBOR.
     for name, der in zip(("leaf", "intermediate"), cbor2.loads(raw)["attStmt"]["x5c"]):
         (folder / f"{name}.der").write_bytes(der)
 
@@ -64,7 +64,7 @@ def measure(folder: Path) -> dict:
 
 
 def install() -> Path:
-    """The interpreter of an environment that has pyattest."""
+    """Returns the interpreter of a virtual environment with pyattest."""
     python = ENVIRONMENT / "bin/python"
     if not python.exists():
         venv.create(ENVIRONMENT, with_pip=True)
@@ -87,7 +87,7 @@ def ours(*arguments: str) -> dict:
 
 def compare() -> None:
     if not os.access(BENCH, os.X_OK):
-        sys.exit("error: gate-bench is not built\nhint: swift build -c release --product gate-bench")
+        sys.exit("error: gate-bench is not built\nhint: run swift build -c release --product gate-bench")
     python = install()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([BENCH, "mint", folder], check=True)

@@ -1,4 +1,4 @@
-"""Processes that a benchmark starts, measures, and ends by their ids."""
+"""Processes that a benchmark starts, measures and stops."""
 
 import os
 import resource
@@ -9,7 +9,7 @@ import time
 
 
 class Failed(Exception):
-    """The benchmark cannot go on; the text says why."""
+    """The benchmark failed; the message gives the reason."""
 
 
 def raise_descriptor_limit():
@@ -25,7 +25,7 @@ def free_port():
 
 
 class Processes:
-    """What is running; ends all of it when left, however that comes about."""
+    """The running processes; stops all of them on exit from the context, also after an error."""
 
     def __init__(self):
         self.running = []
@@ -50,7 +50,7 @@ class Process:
         self.log = log
         cores = None if core is None else {core}
         with open(log, "ab") as errors:
-            # A group of its own: Ctrl-C is the benchmark's to handle, which then ends everything by its id.
+            # A separate process group: on Ctrl-C, the benchmark itself stops every process.
             self.popen = subprocess.Popen(
                 [str(word) for word in command], stdin=stdin, stdout=stdout or errors, stderr=errors,
                 env={**os.environ, **(environment or {})}, text=True, bufsize=1, start_new_session=True,
@@ -59,20 +59,20 @@ class Process:
 
     @property
     def cpu(self):
-        """Seconds of CPU that the process has used, to the nanosecond.
+        """Returns the CPU time of the process in seconds, with nanosecond resolution.
 
-        The sum of the clocks in /proc/PID/task/*/schedstat, and of those of threads that have ended: clock_getcpuclockid.
+        Includes running threads (/proc/PID/task/*/schedstat) and exited ones (clock_getcpuclockid).
         """
         return time.clock_gettime(~self.pid << 3 | 2)
 
     @property
     def memory(self):
-        """Bytes of memory that are the process's own: the Pss of /proc/PID/smaps_rollup."""
+        """Returns the memory of the process in bytes: the Pss of /proc/PID/smaps_rollup."""
         with open(f"/proc/{self.pid}/smaps_rollup") as lines:
             for line in lines:
                 if line.startswith("Pss:"):
                     return int(line.split()[1]) * 1024
-        raise Failed(f"process {self.pid} tells no Pss")
+        raise Failed(f"process {self.pid} reports no Pss")
 
     def wait_for_port(self, port, seconds=20):
         deadline = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""nginx, HAProxy and the gate, each tuned for the same task, in front of one echo server."""
+"""Configurations of nginx, HAProxy and the gate for the same task, in front of one echo server."""
 
 import subprocess
 import time
@@ -83,7 +83,7 @@ store: {{ url: "sqlite://{folder}/{name}.db" }}
 
 
 class Bench:
-    """A folder with an authority, an echo server, and the recipes of the proxies in front of it."""
+    """A folder with a CA, an echo server, and the configurations of the proxies in front of it."""
 
     def __init__(self, processes, folder, binaries, files):
         self.processes, self.folder, self.binaries, self.files = processes, folder, binaries, files
@@ -98,14 +98,14 @@ class Bench:
         self.count = 0
 
     def _make_authority(self):
-        """Has `sallyport dev` make the roots that simulated devices are attested by."""
+        """Runs `sallyport dev` to create the roots of simulated devices."""
         port = free_port()
         dev = self.processes.start(
             [self.binaries / "sallyport", "dev", "--folder", self.authority, "--port", port], self.folder / "dev.log")
         dev.wait_for_port(port).end()
 
     def _make_certificate(self):
-        """Makes the P-256 certificate of all proxies. Its own authority, so that the load has nothing to verify."""
+        """Creates the P-256 certificate of all proxies. It is self-signed, so that the load verifies no chain."""
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
              "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
@@ -114,9 +114,9 @@ class Bench:
         (self.folder / "haproxy.pem").write_text(self.certificate.read_text() + self.key.read_text())
 
     def start(self, name, program=None, **options):
-        """Starts a fresh `nginx`, `haproxy`, `gate` (open to everyone), `gate-verified` or `gate-two-loops`.
+        """Starts a new `nginx`, `haproxy`, `gate` (without enforcement), `gate-verified` or `gate-two-loops`.
 
-        `program` is the gate's, if it is not the one that was built; the options are those of `Proxy`.
+        `program` replaces the built gate; the options are those of `Proxy`.
         """
         self.count += 1
         port = free_port()
@@ -137,7 +137,7 @@ class Bench:
 
 
 class Proxy:
-    """One running proxy, on its core."""
+    """A running proxy on its core."""
 
     def __init__(self, name, port, command, bench, wrapper=(), environment=None, patience=20):
         self.name, self.port, self.bench = name, port, bench
@@ -152,7 +152,7 @@ class Proxy:
         return self.name == "gate-verified"
 
     def settled_memory(self):
-        """Its memory once that has stopped to change."""
+        """Returns its memory once it no longer changes."""
         last = self.process.memory
         for _ in range(20):
             time.sleep(0.2)
@@ -167,7 +167,7 @@ class Proxy:
 
 
 def versions():
-    """What is compared, for the report."""
+    """Returns the versions of the compared programs, for the report."""
     nginx = subprocess.run(["nginx", "-v"], capture_output=True, text=True).stderr.strip().rpartition("/")[2]
     haproxy = subprocess.run(["haproxy", "-v"], capture_output=True, text=True).stdout.split()
     if not nginx or len(haproxy) < 3:

@@ -1,4 +1,4 @@
-"""The results as a table and as JSON."""
+"""Formats the results as a table and as JSON."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ def number(value):
 
 
 def verdict(result):
-    """Whether the figure that is aimed at was reached; nothing where there is none."""
+    """Returns whether the target was reached, or an empty text without a target."""
     target = result["target"]
     if target is None:
         return ""
@@ -44,7 +44,7 @@ def table(results):
 
 
 def details(result):
-    """Further lines of a scenario, of which the table shows one figure."""
+    """Yields more lines of a scenario, in addition to the figure in the table."""
     names = {"p50": "p50 us", "p999": "p99.9 us", "perSecond": "a second", "alone": "of that, without any server",
              "toOneLoop": "CPU for a message, as a ratio"}
     for key, label in names.items():

@@ -1,4 +1,4 @@
-"""What is measured, each with the figure that it is meant to reach."""
+"""The scenarios, each with its target."""
 
 import contextlib
 import statistics
@@ -12,9 +12,9 @@ PROXIES = ["nginx", "haproxy", "gate"]
 
 
 def rounds_of(fleet, rounds, arguments, rename=lambda name: name):
-    """Runs the same load on each proxy in turn, round by round; its sockets stay open in between.
+    """Runs the same load on each proxy in turn, round by round. Sockets stay open between rounds.
 
-    Gives the reports of each proxy, in the order of the rounds.
+    Returns the reports of each proxy, in the order of the rounds.
     """
     with contextlib.ExitStack() as loads:
         running = {name: loads.enter_context(Load(fleet[rename(name)], *arguments(rename(name)))) for name in PROXIES}
@@ -26,7 +26,7 @@ def rounds_of(fleet, rounds, arguments, rename=lambda name: name):
 
 
 class Messages:
-    """CPU of the proxy for a message there and back, beside nginx."""
+    """CPU time of the proxy per round trip, compared with nginx."""
 
     unit = "CPU us/message"
 
@@ -42,9 +42,9 @@ class Messages:
 
 
 class Loops:
-    """CPU for a message with two loops on two cores, beside one loop on one core: what the loops cost each other.
+    """CPU time per message with two loops on two cores, compared with one loop on one core.
 
-    With no more cores than these two, which the load needs as well, throughput would tell about the load.
+    Throughput would measure the load generator, which needs the same two cores.
     """
 
     unit = "CPU us/message"
@@ -65,7 +65,7 @@ class Loops:
 
 
 class Latency:
-    """How long answers take at a fixed rate, from the moment at which the message was due."""
+    """Latency at a fixed rate, from the time at which each message was due."""
 
     unit = "p99 us"
 
@@ -81,7 +81,7 @@ class Latency:
 
 
 class Connections:
-    """CPU of the proxy for connect + TLS + upgrade + close. The others never check who connects."""
+    """CPU time of the proxy for connect + TLS + upgrade + close. The other proxies verify no client."""
 
     unit = "CPU us/connection"
 
@@ -94,7 +94,7 @@ class Connections:
         return paired(self, pick(reports, "cpuMicroseconds"), perSecond=medians(pick(reports, "perSecond")))
 
     def arguments(self, name):
-        # Many at a time where each waits for the disk: so many share a commit.
+        # Many parallel connections where each waits for the disk, so that they share commits.
         return ["--connect", "-c", 64 if name == "gate-verified" else 8, "-d", f"{self.seconds}s"]
 
 
@@ -113,7 +113,7 @@ class Registrations:
 
 
 class Memory:
-    """Memory of the proxy for each connection: that of the process (Pss) less what it had before."""
+    """Memory of the proxy per connection: growth of the process (Pss)."""
 
     unit = "bytes/connection"
 
@@ -125,11 +125,11 @@ class Memory:
         values = {}
         for name in PROXIES:
             proxy = fleet.fresh(name)
-            # What the first connections bring along is no connection's own.
+            # Memory that only the first connections allocate does not count.
             measure(proxy, "-c", 8, "-d", "0.3s")
             values[name] = [self.growth(proxy, min(self.connections, fleet.most_connections))]
             proxy.end()
-        # Beside the others for comparison; the figure to reach is the gate's own.
+        # The other proxies are for comparison; the target applies only to the gate.
         more = {"alone": {"OpenSSL": openssl_alone(fleet.bench)}} if self.name == "idle" else {}
         return paired(self, values, is_absolute=True, **more)
 
@@ -144,21 +144,21 @@ class Memory:
 
 
 def openssl_alone(bench):
-    """Bytes that OpenSSL keeps for one connection, with no server around it."""
+    """Bytes that OpenSSL keeps per connection, without a server."""
     program = compiled(bench.folder, "openssl_memory", "", "-lssl", "-lcrypto")
     return int(subprocess.run(
         [program, bench.certificate, bench.key], check=True, capture_output=True, text=True).stdout)
 
 
 class StalledMemory(Memory):
-    """The same for clients that send 16 KiB messages and read none of the answers."""
+    """The same for clients that send 16 KiB messages and never read answers."""
 
     def work(self):
         return ["--stall", "--size", "16KiB", "-d", "20s"]
 
 
 class Verification:
-    """Compares every byte that comes back, apart from what is timed."""
+    """Compares every returned byte, outside the timed runs."""
 
     unit = "messages compared"
 
@@ -168,7 +168,7 @@ class Verification:
     def run(self, fleet, rounds):
         counts = {}
         for name in PROXIES:
-            # A difference ends the load with status 1, and with it the benchmark.
+            # A difference makes the load exit with 1, which fails the benchmark.
             counts[name] = [sum(
                 measure(fleet[name], "-c", connections, "--size", size, "--verify", "-d", f"{self.seconds}s")["count"]
                 for connections, size in ((32, "64"), (8, "16KiB"), (4, "256KiB"), (8, "65535")))]
@@ -176,7 +176,7 @@ class Verification:
 
 
 def scenarios(is_quick):
-    # Short turns and many of them: what a shared machine does to one round it does to all proxies alike.
+    # Many short rounds, so that load by other users of the machine affects all proxies equally.
     pace = 0.3 if is_quick else 0.4
     return [
         Messages("64b-1", "64 B, 1 connection", 0.95, 1, "64", pace),
@@ -198,7 +198,7 @@ def scenarios(is_quick):
 
 
 class Fleet:
-    """The proxies of a run, started when first asked for."""
+    """The proxies of a run, started on first use."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -215,7 +215,7 @@ class Fleet:
         return self.bench.start(name)
 
     def turn(self, index):
-        """The proxies in an order that changes from round to round, so that none always follows the same one."""
+        """Returns the proxies in an order that changes in each round, so that none always runs after the same one."""
         start = index % len(PROXIES)
         return PROXIES[start:] + PROXIES[:start]
 
@@ -229,7 +229,7 @@ def medians(samples):
 
 
 def paired(scenario, samples, **more):
-    """Medians, and the medians of the ratios within each round."""
+    """Returns the medians, and the medians of the ratios of each round."""
     result = absolute(scenario, samples, **more)
     for other in ("nginx", "haproxy"):
         if other in samples:

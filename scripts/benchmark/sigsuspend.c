@@ -1,5 +1,5 @@
-// Keeps valgrind, up to 3.19 at least, from ending with a fault of its own: it writes into the mask of sigsuspend,
-// which libdispatch keeps where nobody can write. To be preloaded.
+// Prevents an internal error of valgrind up to at least 3.19, which writes to the mask of sigsuspend; libdispatch
+// keeps that mask in read-only memory. Load it with LD_PRELOAD.
 
 #define _GNU_SOURCE
 #include <signal.h>

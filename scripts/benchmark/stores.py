@@ -1,8 +1,8 @@
-"""scripts/bench --store: what an admission costs at a store of millions of keys, beside one of a thousand.
+"""scripts/bench --store: the cost of an admission with millions of keys, compared with a thousand.
 
-Fills two stores of each kind, a small one and a large one, and lets two programs admit random keys, round by round in
-turn, so that what the machine does meanwhile meets both. Keys are spread as real ones are, since their ids are hashes;
-receipts, which no admission reads, are left out.
+Fills a small and a large store of each kind. Two programs admit random keys, round by round in turn, so that other load
+on the machine affects both. Keys are distributed like real ones, whose ids are hashes. Receipts are omitted, because no
+admission reads them.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def say(text):
 
 
 def rows(count):
-    """The rows of `count` keys; all bytes have the size that they have in earnest, and none can be compressed."""
+    """Yields the rows of `count` keys. All values have realistic sizes and cannot be compressed."""
     for number in range(count):
         key = hashlib.sha256(b"key %d" % number).digest()
         more = os.urandom(129)
@@ -62,7 +62,7 @@ class SQLite:
 
 
 class Postgres:
-    """A schema of a server that this script has started."""
+    """A schema on a server that this script started."""
 
     name = "PostgreSQL"
 
@@ -71,7 +71,7 @@ class Postgres:
         server.sql(f"CREATE SCHEMA {self.schema}")
         self.url = f"postgres:///postgres?user=postgres&host={server.folder}&options=-csearch_path%3D{self.schema}"
         subprocess.run([binaries / "sallyport", "store", "migrate", "--store", self.url], check=True, stdout=sys.stderr)
-        # The same rows: what is random is a hash of the number.
+        # The same rows: hashes of the number replace random values.
         server.sql(f"""
             SET search_path = {self.schema}; SET synchronous_commit = off; SET maintenance_work_mem = '512MB';
             INSERT INTO attested_keys ({COLUMNS})
@@ -94,7 +94,7 @@ class Postgres:
 
 
 class Server:
-    """A PostgreSQL on a Unix socket, with what Debian's package brings and 1 GB of shared buffers."""
+    """A PostgreSQL server on a Unix socket, with Debian's defaults and 1 GB of shared buffers."""
 
     def __init__(self, folder):
         self.folder = folder / "pg"
@@ -134,7 +134,7 @@ class Server:
         return result.stdout.strip()
 
     def cpu(self):
-        """Seconds of CPU of all its processes that live, and of those that have ended."""
+        """Returns the CPU time in seconds of all its running and exited processes."""
         total = 0
         for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -149,7 +149,7 @@ class Server:
 
 
 class Visitor:
-    """`gate-bench store`, which makes a round when it is told."""
+    """`gate-bench store`, which runs a round on request."""
 
     def __init__(self, processes, folder, binaries, store, keys, uses):
         self.store, self.uses = store, uses
@@ -157,17 +157,17 @@ class Visitor:
             [binaries / "gate-bench", "store", "--store", store.url, "--keys", keys, "--uses", uses],
             folder / "visitor.log", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.process.popen.stdout.readline().strip() != "ready":
-            raise Failed(f"gate-bench does not start:\n{self.process.last_words()}")
+            raise Failed(f"gate-bench did not start:\n{self.process.last_words()}")
 
     def round(self):
-        """Microseconds of CPU of one admission, the database server's included."""
+        """Returns the CPU time of one admission in microseconds, including the database server."""
         self.store.settle()
         before = self.store.server_cpu()
         self.process.popen.stdin.write("go\n")
         self.process.popen.stdin.flush()
         line = self.process.popen.stdout.readline()
         if not line:
-            raise Failed(f"gate-bench ended:\n{self.process.last_words()}")
+            raise Failed(f"gate-bench exited:\n{self.process.last_words()}")
         return json.loads(line)["cpu_us"] + (self.store.server_cpu() - before) * 1e6 / self.uses
 
 
@@ -210,6 +210,6 @@ def table(results):
     for result in results:
         lines.append(
             f"{result['store']}: an admission costs {result['large_us']:.0f} us of CPU at {result['keys']:,} keys, "
-            f"{result['small_us']:.0f} us at 1,000: {result['ratio']:.2f} (aim: at most 1.3)\n"
-            f"    {result['bytes'] / 1e6:,.0f} MB on disk, {result['memory'] / 1e6:,.0f} MB of memory of the gate's side")
+            f"{result['small_us']:.0f} us at 1,000: {result['ratio']:.2f} (target: at most 1.3)\n"
+            f"    {result['bytes'] / 1e6:,.0f} MB on disk, {result['memory'] / 1e6:,.0f} MB of memory in the gate")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""CBOR, made by a generator with a seed, and what a strict decoder should say of it according to cbor2."""
+"""Generates CBOR from a seed, and the expected verdicts of a strict decoder according to cbor2."""
 
 import io
 import math
@@ -14,7 +14,7 @@ BYTES, DEPTH, ITEMS = 16384, 8, 1024
 
 
 class Pairs(list):
-    """A map as it came: a dictionary would lose keys that are there twice, and takes 1, 1.0 and True for the same."""
+    """A map with its pairs in order. A dictionary would merge duplicate keys, and treat 1, 1.0 and True as equal."""
 
 
 def decode_pairs(self, subtype):
@@ -28,7 +28,7 @@ def decode_pairs(self, subtype):
     return pairs
 
 
-# Tags are kept as they are: what they mean is not the decoder's to say.
+# Tags are kept, because the decoder under test does not interpret them.
 decoder.semantic_decoders.clear()
 decoder.major_decoders[5] = decode_pairs
 
@@ -38,19 +38,19 @@ class Refused(Exception):
 
 
 class Strict:
-    """Writes a value as the one form that is taken, and as the program's notation. Counts as the program does."""
+    """Encodes a value in the only accepted form and in the program's notation. Counts items like the program."""
 
     def __init__(self):
         self.items = 0
 
     def item(self, value, depth=0):
-        """Bytes and notation of `value`."""
+        """Returns the bytes and the notation of `value`."""
         self.items += 1
         if depth > DEPTH:
             raise Refused("too deep")
         if self.items > ITEMS:
             raise Refused("too many items")
-        # A truth value is an integer to Python.
+        # In Python, a boolean is also an integer.
         if value is True or value is False:
             return bytes([0xF5 if value else 0xF4]), "true" if value else "false"
         if value is None:
@@ -73,7 +73,7 @@ class Strict:
             parts = [self.item(element, depth + 1) for element in value]
             return head(4, len(parts)) + b"".join(p for p, _ in parts), "[" + ",".join(n for _, n in parts) + "]"
         if isinstance(value, CBORTag):
-            # libcbor knows no tags 6 to 20, and nothing here uses any.
+            # libcbor does not support tags 6 to 20, and the project uses none of them.
             if 6 <= value.tag <= 20:
                 raise Refused("a tag from 6 to 20")
             data, notation = self.item(value.value, depth + 1)
@@ -118,7 +118,7 @@ def shortest(number):
 
 
 def expected(data):
-    """What a strict decoder says: what cbor2 reads, if it is written as it has to be."""
+    """Returns the verdict of a strict decoder: the value that cbor2 reads, if its encoding is canonical."""
     if len(data) > BYTES:
         return Verdict("refused", "too long")
     source = io.BytesIO(data)
@@ -127,7 +127,7 @@ def expected(data):
     except (Exception, RecursionError) as error:
         return Verdict("refused", f"cbor2: {error!r}")
     if source.tell() != len(data):
-        return Verdict("refused", "bytes behind the item")
+        return Verdict("refused", "bytes after the item")
     try:
         strict, notation = Strict().item(value)
     except Refused as refusal:
@@ -149,7 +149,7 @@ def number(rng):
 
 
 def sound(rng, depth=0):
-    """One item in the form that is taken, mostly."""
+    """Returns one item, usually in the accepted form."""
     kind = rng.randrange(12 if depth < 4 else 8)
     if kind == 0:
         return head(0, number(rng))
@@ -175,7 +175,7 @@ def sound(rng, depth=0):
 
 
 def loose(rng):
-    """One item with a head in any of its forms, and perhaps an indefinite length or a break."""
+    """Returns one item with any form of head, sometimes with an indefinite length or a break."""
     major, argument = rng.randrange(8), rng.choice((0, 1, 2, 23, 24, 255, 256))
     size = rng.choice((0, 1, 2, 4, 8))
     first = major << 5 | (argument % 24 if size == 0 else {1: 24, 2: 25, 4: 26, 8: 27}[size])
@@ -189,7 +189,7 @@ def loose(rng):
 
 
 def damaged(rng):
-    """A sound item with a byte or two changed, left out or put in."""
+    """Returns a valid item with one or two bytes changed, removed or added."""
     data = bytearray(sound(rng))
     for _ in range(rng.choice((1, 1, 2))):
         place = rng.randrange(len(data) + 1)

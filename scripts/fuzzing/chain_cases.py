@@ -1,7 +1,7 @@
-"""Chains of certificates, sound ones and broken ones, and whether they hold according to `cryptography` and RFC 5280.
+"""Generates valid and invalid certificate chains, and the expected verdicts according to `cryptography` and RFC 5280.
 
-The model shares nothing with the program: another parser of DER, and the rules written down once more. It looks for any
-path to the root, where OpenSSL follows one.
+The model shares no code with the program: it uses another DER parser and its own implementation of the rules. It
+searches all paths to the root, while OpenSSL follows one.
 """
 
 import datetime
@@ -46,7 +46,7 @@ def is_signed(certificate, issuer):
             certificate.signature, certificate.tbs_certificate_bytes, ec.ECDSA(certificate.signature_hash_algorithm))
     except (InvalidSignature, TypeError, ValueError, AttributeError):
         return False
-    # A signature of 80 bits of strength is none (SHA-1).
+    # SHA-1 signatures are too weak to count.
     return not isinstance(certificate.signature_hash_algorithm, hashes.SHA1)
 
 
@@ -58,7 +58,7 @@ def may_have_issued(certificate, issuer):
 
 
 def paths(certificate, others, root):
-    """Every path from `certificate` to `root`."""
+    """Yields every path from `certificate` to `root`."""
     if certificate == root:
         yield [root]
         return
@@ -78,15 +78,15 @@ def check(path, instant):
                 raise Refused("an unknown critical extension")
         if place == 0:
             if constraints and constraints.ca:
-                raise Refused("the leaf is an authority")
+                raise Refused("the leaf is a CA")
             if usage and not usage.digital_signature:
                 raise Refused("the leaf must not sign")
             continue
         if not constraints or not constraints.ca:
-            raise Refused("an issuer is no authority")
+            raise Refused("an issuer is not a CA")
         if usage and not usage.key_cert_sign:
             raise Refused("an issuer must not sign certificates")
-        # None of those made here is self-issued but the root, which counts for nothing below it.
+        # Of the generated certificates only the root is self-issued, and it does not count for the path length.
         if constraints.path_length is not None and place - 1 > constraints.path_length:
             raise Refused("the path is too long")
         if not is_signed(path[place - 1], certificate):
@@ -100,7 +100,7 @@ def expected(root, leaf, intermediates, instant):
         reason = "no path to the root"
         if leaf == root:
             raise Refused("the leaf is the root")
-        # RFC 5280 would take it; OpenSSL takes for a root only what names itself as its issuer.
+        # RFC 5280 would accept such a root; OpenSSL accepts only self-issued roots.
         if root.issuer != root.subject:
             raise Refused("the root was issued by another")
         for path in paths(leaf, intermediates, root):
@@ -110,7 +110,7 @@ def expected(root, leaf, intermediates, instant):
                 reason = str(refusal)
                 continue
             if any(certificate not in path for certificate in intermediates):
-                raise Refused("a certificate that is no part of the chain")
+                raise Refused("a certificate that is not part of the chain")
             return Verdict("accepted " + facts(path), "")
         raise Refused(reason)
     except Refused as refusal:
@@ -146,7 +146,7 @@ def usage(**said):
 
 
 class Flaws:
-    """Which rule, if any, a chain is to break; most are sound."""
+    """The rule that a chain violates, if any. Half of the chains are valid."""
 
     KINDS = ("early", "late", "no authority", "no constraints", "no cert sign", "path length", "critical", "wrong key",
              "wrong name", "sha1", "leaf authority", "leaf usage")
@@ -160,7 +160,7 @@ class Flaws:
 
 
 def issue(rng, place, subject, issuer, flaws):
-    """A certificate at `place` of the chain, 0 being the leaf; its own issuer if `issuer` is `None`."""
+    """Issues the certificate at `place` of the chain; 0 is the leaf. Self-signed if `issuer` is `None`."""
     own = key(rng)
     by = issuer.key if issuer else own
     if flaws.at(place, "wrong key"):
@@ -200,7 +200,7 @@ def extensions(rng, place, own, issuer, flaws):
 
 
 def chain(rng):
-    """Root, leaf and intermediates as DER."""
+    """Returns the root, the leaf and the intermediates as DER."""
     flaws = Flaws(rng)
     length = rng.choice((0, 1, 1, 2))
     above = root = issue(rng, length + 1, "Root", None, flaws)
@@ -229,7 +229,7 @@ def damaged(rng, der):
 def cases(rng):
     chains = []
     while True:
-        # Making one takes longer than judging it: each is judged whole, and damaged a few times.
+        # Generating a chain takes longer than verifying it, so each chain is tested valid and with several damages.
         if len(chains) < 200 or rng.random() < 0.2:
             parts = chain(rng)
             chains = (chains + [parts])[-400:]

@@ -1,9 +1,9 @@
-"""Compares the project's decoders with others that nobody here wrote; called by scripts/fuzz differential.
+"""Compares the project's decoders with independent implementations. Called by scripts/fuzz differential.
 
-Each case goes to the program (its command `verdicts`) and to a model in Python: cbor2 decodes CBOR, cryptography decodes
-certificates and verifies signatures. Both verdicts, and what was read, have to be the same. A difference that is meant
-stands in the model as a rule of its own, with its reason. The same seed makes the same cases, but for the random part of
-ECDSA signatures.
+Sends each case to the program (its command `verdicts`) and to a model in Python: cbor2 decodes CBOR, cryptography
+decodes certificates and verifies signatures. Verdicts and parsed values must be equal. An intended difference is a
+separate rule of the model, with its reason. The same seed produces the same cases, except for the random part of ECDSA
+signatures.
 """
 
 import argparse
@@ -21,21 +21,22 @@ BATCH = 100
 
 
 def answers(program, lines):
-    """The program's answer to each line."""
+    """Returns the program's answer to each line."""
     run = subprocess.run([program, "verdicts"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     found = run.stdout.splitlines()
     if run.returncode != 0 or len(found) != len(lines):
-        # What it stopped at is the finding.
+        # The input at which the program stopped is the finding.
         culprit = lines[len(found)] if len(found) < len(lines) else "-"
-        sys.exit(f"error: the program ended with status {run.returncode} at: {culprit}\n{run.stderr[-4000:]}")
+        sys.exit(f"error: the program exited with status {run.returncode} at: {culprit}\n{run.stderr[-4000:]}")
     return found
 
 
 def compare(program, cases):
-    """Prints the differences among `cases`, pairs of a line and the model's verdict; how many, and how many accepted."""
+    """Prints the differences in `cases` (lines with the model's verdicts). Returns the numbers of differences and of
+    accepted cases."""
     differences, accepted = 0, 0
     for (line, expected), found in zip(cases, answers(program, [line for line, _ in cases])):
-        # Why something is refused is told in other words by everybody.
+        # Reasons for refusals differ in wording, so they are not compared.
         found_verdict = found if found.startswith("accepted") else found.partition(" ")[0]
         accepted += found_verdict.startswith("accepted")
         if found_verdict != expected.verdict:
@@ -63,7 +64,7 @@ def main():
             accepted += found[1]
         print(f"differential: {count} cases of {name} with seed {options.seed}, {accepted} accepted, "
               f"{differences} differences")
-        # Cases that are all refused, or all accepted, compare nothing.
+        # If nearly all cases are refused, or nearly all accepted, the comparison proves nothing.
         if differences or not count // 20 < accepted < count - count // 20:
             failed = True
     sys.exit(1 if failed else 0)

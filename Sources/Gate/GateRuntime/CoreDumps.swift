@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// What the system writes of a process that crashes: private keys and nonces are in its memory.
+/// Prevents core dumps, because private keys and nonces are in the process's memory.
 enum CoreDumps {
-  /// Disables core dumps, or makes them empty of memory where a program receives them.
+  /// Disables core files, and removes all memory from dumps that a program collects.
   ///
-  /// The limit, which only root can raise again, is for files. The kernel does not consult it for a program
-  /// (`core_pattern` with a pipe, core(5)): the filter leaves such a program without any mapping. A setting that
-  /// cannot be changed stays as it is; a system without /proc writes files alone.
+  /// The resource limit applies to files; only root can raise it again. The kernel ignores the limit if
+  /// `core_pattern` pipes the dump to a program (core(5)), so the filter excludes every mapping. Errors are ignored;
+  /// without /proc the system writes only files.
   static func forbid() {
     var none = rlimit(rlim_cur: 0, rlim_max: 0)
     setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)

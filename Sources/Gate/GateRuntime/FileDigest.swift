@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Settings
 
-/// What a file holds, to be compared and not to be known.
+/// Detects changed files without keeping their contents.
 enum FileDigest {
   /// The SHA-256 of the file; `nil` if it cannot be read.
   static func of(_ path: String) -> [UInt8]? {
@@ -9,7 +9,7 @@ enum FileDigest {
   }
 }
 
-/// The files with secrets that a gate reads when it starts and never again, as they are at a moment.
+/// Digests of the secret files that a gate reads only at start.
 struct SecretFiles: Sendable {
   private var digests: [(key: String, digest: [UInt8]?)] = []
 
@@ -18,7 +18,7 @@ struct SecretFiles: Sendable {
     if let file = settings.admin?.tokenFile { digests.append(("admin.token_file", FileDigest.of(file))) }
   }
 
-  /// The keys whose files hold something else in `other`, which is of the same settings.
+  /// The keys whose files differ in `other`. Both values must come from settings with the same files.
   func keys(differingFrom other: SecretFiles) -> [String] {
     zip(digests, other.digests).compactMap { $0.digest == $1.digest ? nil : $0.key }
   }

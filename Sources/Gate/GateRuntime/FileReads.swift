@@ -1,20 +1,21 @@
 internal import Dispatch
 internal import Locking
 
-/// Reads files on threads of their own, so that a file system that does not answer blocks neither the gate's actor
-/// nor a thread of the concurrency pool: status, metrics and shutdown go on.
+/// Reads files on separate threads, so that a file system that hangs blocks neither the gate's actor nor the
+/// concurrency pool. Status, metrics and shutdown keep working.
 final class FileReads: Sendable {
-  /// How long reads may take before they are given up.
+  /// The default timeout of a read.
   static let limit = Duration.seconds(10)
-  /// How many reads may be under way, those that were given up included: a read in the kernel cannot be ended.
+  /// The maximum number of running reads. Reads that timed out count too, because a read in the kernel cannot be
+  /// cancelled.
   private static let mostAtOnce = 8
 
   private let count = LockedValue(0)
 
   /// Runs `work` on another thread.
   ///
-  /// - Throws: what `work` throws; `.unavailable` if it takes longer than `limit`, or if too many reads still run. What
-  ///   `work` comes to later is dropped.
+  /// - Throws: The error of `work`, or `.unavailable` if `work` takes longer than `limit` or too many reads are still
+  ///   running. A result after the timeout is discarded.
   func run<Value: Sendable>(
     within limit: Duration = limit, _ work: @escaping @Sendable () throws(SallyportError) -> Value
   ) async throws(SallyportError) -> Value {
@@ -42,12 +43,12 @@ final class FileReads: Sendable {
 
   private static func noAnswer(within limit: Duration) -> SallyportError {
     SallyportError(
-      .unavailable, error: "the files of the configuration cannot be read: no answer within \(limit)",
-      hint: "see the file systems that they are on, such as network mounts")
+      .unavailable, error: "the configuration's files cannot be read: no answer within \(limit)",
+      hint: "check the file systems that hold them, such as network mounts")
   }
 }
 
-/// The first answer of several counts.
+/// Resumes a continuation with the first of several answers.
 private final class Answer<Value: Sendable>: Sendable {
   private typealias Continuation = CheckedContinuation<Result<Value, SallyportError>, Never>
   private let continuation: LockedValue<Continuation?>

@@ -9,7 +9,7 @@ internal import Settings
 internal import Transport
 internal import TransportEngine
 
-/// What a gate remembers for as long as its process lives, whatever becomes of its settings.
+/// State that lives as long as the process and survives reloads.
 struct SharedState: Sendable {
   let store: any GateStore
   let identityKeys: IdentityKeys
@@ -26,7 +26,7 @@ struct SharedState: Sendable {
   }
 }
 
-/// The parts of a gate, made from its settings and replaced when those change.
+/// The services of a gate, built from its settings and rebuilt when those change.
 struct GateComposition: Sendable {
   let settings: GateSettings
   let challenges: Challenges
@@ -58,11 +58,12 @@ struct GateComposition: Sendable {
       assertions = try AssertionRule(
         apps: apps, challenges: challenges, registry: store, window: window, stopwatch: metrics.stopwatch)
     } catch {
-      throw SallyportError(.software, error: "OpenSSL cannot make a key: \(error)", hint: "see the system's OpenSSL")
+      throw SallyportError(
+        .software, error: "OpenSSL cannot generate a key: \(error)", hint: "check the system's OpenSSL installation")
     }
   }
 
-  /// What decides about requests, under these settings.
+  /// Handles requests under these settings.
   func responder(logger: Logger) throws(SallyportError) -> GateResponder {
     GateResponder(
       gate: gate(), registrar: try registrar(), challenges: challenges, identities: identities,
@@ -72,7 +73,7 @@ struct GateComposition: Sendable {
       logger: logger, metrics: metrics)
   }
 
-  /// The certificates and the rules of the public listener.
+  /// The certificates and the TLS settings of the public listener.
   func tls() throws(SallyportError) -> ServerTLS {
     do throws(StartFault) {
       return try ListenerFiles(of: settings).load()
@@ -89,7 +90,7 @@ struct GateComposition: Sendable {
     return Gate(rules: rules, enforcement: Gate.Enforcement(settings.appAttest.enforcement))
   }
 
-  /// What the gate does about changes that others make to the store.
+  /// Reacts to changes that other gates and operators make in the store.
   func changeResponse(logger: Logger) -> ChangeResponse {
     ChangeResponse(
       registry: store, challenges: challenges, identityKeys: memory.identityKeys, sessions: sessions,
@@ -97,13 +98,13 @@ struct GateComposition: Sendable {
       logger: logger)
   }
 
-  /// What signs identities, under the names of the settings.
+  /// Signs identity assertions with the issuer and audience of the settings.
   private var identities: IdentityIssuer {
     IdentityIssuer(
       issuer: settings.identity.issuer, audience: settings.identity.audience, keys: memory.identityKeys)
   }
 
-  /// What keeps the store clean.
+  /// The store maintenance service.
   func maintenance(logger: Logger) -> MaintenanceService {
     MaintenanceService(
       store: store,
@@ -122,7 +123,7 @@ struct GateComposition: Sendable {
       apps: apps.environments,
       attestationRoots: try Self.roots(in: trust.attestationRootFile, otherwise: AppleRoots.appAttestation),
       receiptRoots: try Self.roots(in: trust.receiptRootFile, otherwise: AppleRoots.appleRootG3))
-    // One core stays for admissions, if there is another.
+    // Leaves one core for admissions on machines with several.
     let limiter = VerificationLimiter(width: sysconf(Int32(_SC_NPROCESSORS_ONLN)) - 1)
     return Registrar(
       apps: apps, verifier: verifier, challenges: challenges, registry: store, limiter: limiter,
@@ -141,13 +142,15 @@ struct GateComposition: Sendable {
     return table
   }
 
-  /// The settings were checked, so this is a mistake of the program; it says where.
+  /// The settings were validated, so a value that cannot be used is a bug. The error names the key.
   private static func impossible(_ key: String) -> SallyportError {
-    SallyportError(.software, error: "\(key): accepted, but of no use", hint: "please report this configuration")
+    SallyportError(
+      .software, error: "\(key): accepted by validation, but cannot be used", hint: "report this configuration as a bug"
+    )
   }
 
   private static func ring(in file: String) throws(SallyportError) -> ChallengeKeyRing {
-    let hint = "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32"
+    let hint = "one key per line: a number from 0 to 255 and 64 hex digits (openssl rand -hex 32)"
     let bytes: [UInt8]
     do throws(FileFault) {
       bytes = try FileContent.read(file)
@@ -168,7 +171,8 @@ struct GateComposition: Sendable {
       let roots = try? Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self)), !roots.isEmpty
     else {
       throw SallyportError(
-        .configuration, error: "app_attest.trust: \(file) holds no certificate", hint: "name a PEM file")
+        .configuration, error: "app_attest.trust: \(file) contains no certificate",
+        hint: "set it to a PEM file of certificates")
     }
     return roots
   }

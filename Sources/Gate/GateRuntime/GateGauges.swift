@@ -6,33 +6,33 @@ internal import Glibc
 internal import Prometheus
 internal import TransportEngine
 
-/// What metrics tell of a gate's state, read when they are.
+/// Metrics of the gate's state, read on each scrape.
 enum GateGauges {
   static func register(in registry: MetricsRegistry, for server: GateServer) {
     let started = Timestamp.now()
-    registry.values("sallyport_build_info", "The version that runs.", labels: ["version"]) {
+    registry.values("sallyport_build_info", "The running version.", labels: ["version"]) {
       [Sample(1, Version.text)]
     }
-    registry.values("sallyport_start_time_seconds", "When the gate was started.") { [Sample(Double(started.seconds))] }
+    registry.values("sallyport_start_time_seconds", "When the gate started.") { [Sample(Double(started.seconds))] }
     registerTraffic(in: registry, of: server.engine)
-    registry.values("sallyport_store_up", "Whether the last calls of the store succeeded.") {
+    registry.values("sallyport_store_up", "Whether the last calls to the store succeeded.") {
       [store = server.memory.store] in
       if case .healthy = store.health { [Sample(1)] } else { [Sample(0)] }
     }
     registry.values(
       "sallyport_certificate_expiry_timestamp_seconds",
-      "When the certificate ends that was read from a file and is served.", labels: ["file"]
+      "When the served certificate from this file expires.", labels: ["file"]
     ) { [weak server] in await server?.certificateEnds ?? [] }
     ProcessGauges.register(in: registry)
   }
 
   private static func registerTraffic(in registry: MetricsRegistry, of engine: Engine) {
-    registry.values("sallyport_connections_active", "Open connections of clients, in whatever phase.") {
+    registry.values("sallyport_connections_active", "Open client connections, in any phase.") {
       [Sample(Double(await engine.traffic().connections))]
     }
     registry.values("sallyport_sessions_active", "Open sessions.") { [Sample(Double(await engine.traffic().sessions))] }
     registry.values(
-      "sallyport_session_bytes_total", "WebSocket bytes that were relayed, frame headers included.", kind: .counter,
+      "sallyport_session_bytes_total", "Relayed WebSocket bytes, including frame headers.", kind: .counter,
       labels: ["from"]
     ) {
       let traffic = await engine.traffic()
@@ -49,23 +49,23 @@ extension GateServer {
   }
 }
 
-/// What Prometheus' own clients tell of every process.
+/// The process metrics that Prometheus' own client libraries export.
 private enum ProcessGauges {
   static func register(in registry: MetricsRegistry) {
-    registry.values("process_cpu_seconds_total", "CPU of the process, in user and kernel.", kind: .counter) {
+    registry.values("process_cpu_seconds_total", "User and system CPU time of the process.", kind: .counter) {
       var usage = rusage()
       getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
       return [Sample(seconds(usage.ru_utime) + seconds(usage.ru_stime))]
     }
-    registry.values("process_resident_memory_bytes", "Memory of the process that is in RAM.") {
+    registry.values("process_resident_memory_bytes", "Resident memory of the process.") {
       let pages = fields(of: "/proc/self/statm").dropFirst().first ?? 0
       return [Sample(pages * Double(sysconf(Int32(_SC_PAGESIZE))))]
     }
-    registry.values("process_open_fds", "Open descriptors.") {
+    registry.values("process_open_fds", "Open file descriptors.") {
       let count = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
       return [Sample(Double(count))]
     }
-    registry.values("process_max_fds", "The most descriptors that may be open.") {
+    registry.values("process_max_fds", "Maximum number of open file descriptors.") {
       var limit = rlimit()
       guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return [] }
       return [Sample(Double(limit.rlim_cur))]

@@ -4,7 +4,7 @@ internal import Transport
 internal import TransportEngine
 
 extension GateSettings.Limits {
-  /// What the gate's service enforces.
+  /// The limits that the gate's service enforces.
   var requests: RequestLimits {
     var limits = RequestLimits()
     limits.sessions = globalSessions
@@ -15,7 +15,7 @@ extension GateSettings.Limits {
     return limits
   }
 
-  /// What the engine does.
+  /// The limits that the engine enforces.
   var engine: EngineLimits {
     var limits = EngineLimits()
     limits.connectionsPerAddress = perAddress.connections
@@ -28,7 +28,7 @@ extension Rate {
 }
 
 extension GateSettings.Listen {
-  /// Whose word about clients the engine takes.
+  /// The PROXY protocol settings: the version, and the proxies whose headers are trusted.
   var proxyProtocol: ProxyProtocol? {
     proxies.flatMap { proxies in
       ProxyProtocol.Version(rawValue: proxies.version.rawValue).map {
@@ -37,7 +37,7 @@ extension GateSettings.Listen {
     }
   }
 
-  /// Who may ask `/attest/verify` for others.
+  /// The proxies that may call `/attest/verify` on behalf of clients.
   var forwardAuthProxies: [AddressRange] { trustedProxies.compactMap(AddressRange.init) }
 }
 

@@ -9,17 +9,20 @@ internal import Transport
 internal import TransportEngine
 
 extension GateServer {
-  /// Serves until SIGTERM or SIGINT, until an operator requests the end, or until another process has taken over;
-  /// then returns when every socket is closed or the time is over. A second signal does not hurry it. SIGHUP reloads
-  /// the configuration, SIGUSR2 starts a graceful upgrade.
+  /// Serves until SIGTERM, SIGINT, an operator's drain request or a completed upgrade. Then waits until every session
+  /// is closed or the timeout has passed.
   ///
-  /// - Parameter announce: reports to the starter of the gate that it serves.
+  /// A second signal does not shorten the shutdown. SIGHUP reloads the configuration; SIGUSR2 starts a graceful
+  /// upgrade.
+  ///
+  /// - Parameter announce: called when the gate serves.
   package func serve(announce: () -> Void = {}) async {
     generation.maintenanceTask = maintenanceTask(by: generation.composition)
     let following = Task { [changes] in await changes.run() }
     let heartbeat = heartbeat()
     let service = ServiceState(engine: engine)
-    // Otherwise the gate before speaks for this one: it is the service until it says that this one is.
+    // During an upgrade the old process is still the service's main process; it reports the new one to the service
+    // manager.
     if !isUpgradeChild { service.begin() }
     announce()
     let tasks = [
@@ -35,9 +38,9 @@ extension GateServer {
       case .end(let reason): await end(reason, service)
       case .replaced(let id): await handOver(to: id, service, leaving: heartbeat)
       }
-    // Each session that is cut off has its line in the log.
+    // Each session that is cut off writes a log line first.
     await engine.end()
-    // The caller that requested the end gets its answer first.
+    // The operator that requested the shutdown receives the answer first.
     await admin?.drain(timeout: .seconds(2))
     admin?.stop()
     metrics?.stop()
@@ -52,7 +55,7 @@ extension GateServer {
     signals.stop()
   }
 
-  /// Says to the other gates of the store that this one takes sessions on, until it is cancelled.
+  /// Reports this gate as a live member of the cluster until the task is cancelled.
   private func heartbeat() -> Task<Void, Never> {
     let heartbeat = Heartbeat(store: memory.store, gates: memory.gates, logger: logger)
     return Task { await heartbeat.run() }
@@ -70,23 +73,23 @@ extension GateServer {
     for await _ in signals.upgrades { _ = await upgrade(because: "SIGUSR2") }
   }
 
-  /// Closes every session. Returns how many had to be cut off.
+  /// Closes every session. Returns the number of sessions that had to be cut off.
   private func end(_ reason: String, _ service: ServiceState) async -> Int {
-    // One that is not ready yet would find itself alone.
+    // A new process that is not ready yet would be left alone.
     candidate?.end()
     service.end()
     logger.info("stopping", metadata: ["reason": "\(reason)"])
     let settings = generation.composition.settings
-    // Time for load balancers to notice; connections are accepted as before.
+    // Gives load balancers time to notice; the gate still accepts connections.
     try? await Task.sleep(for: settings.unreadyDelay)
     return await engine.drain(timeout: settings.drainTimeout)
   }
 
-  /// Leaves new connections to the process `id`, and lets sessions continue until they end, the time is over, or a
-  /// signal asks this process to stop. Returns how many sessions were cut off.
+  /// Hands over to the process `id`. The sessions of this process continue until they close, `linger` has passed or
+  /// an operator requests the shutdown. Returns the number of sessions that had to be cut off.
   ///
-  /// The other process maintains the store and takes its part of the limits for all gates. This one still closes the
-  /// sessions of revoked keys.
+  /// The new process performs store maintenance and counts towards the cluster-wide limits. This process still closes
+  /// the sessions of revoked keys.
   private func handOver(to id: Int32, _ service: ServiceState, leaving heartbeat: Task<Void, Never>) async -> Int {
     for engine in [engine, metrics, admin].compactMap(\.self) {
       await engine.shareSockets()
@@ -96,7 +99,7 @@ extension GateServer {
     let settings = generation.composition.settings
     let sessions = await engine.traffic().sessions
     logger.notice(
-      "another process serves on: open sessions go on here",
+      "new process took over: open sessions continue in this process",
       metadata: ["process": "\(id)", "sessions": "\(sessions)", "at_most": "\(settings.linger)"])
     heartbeat.cancel()
     generation.maintenanceTask?.cancel()
@@ -107,7 +110,8 @@ extension GateServer {
       reason: request == nil ? "the gate was upgraded" : "the gate is shutting down", timeout: settings.drainTimeout)
   }
 
-  /// Waits until no client is connected, or for `limit`. Returns what asked for the end meanwhile.
+  /// Waits until no connection is open, or for `limit`. Returns the reason of a shutdown request that arrives
+  /// earlier, or `nil`.
   private func requestWhileLeaving(for limit: Duration) async -> String? {
     await withTaskGroup(of: String?.self) { group in
       group.addTask { [engine] in

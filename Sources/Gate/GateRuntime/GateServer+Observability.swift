@@ -7,7 +7,7 @@ internal import Settings
 internal import TransportEngine
 
 extension GateServer {
-  /// What anyone may know of the gate who can ask for it.
+  /// The endpoints that need no authentication.
   nonisolated var openResources: [any AdminResource] {
     [
       HealthResource(readiness),
@@ -15,30 +15,30 @@ extension GateServer {
     ]
   }
 
-  /// What operators can ask of the gate, and the description of it.
+  /// The endpoints of the admin server, with their OpenAPI description.
   var describedResources: [any AdminResource] {
     let resources = adminResources
     let asksForToken = generation.composition.settings.admin?.tokenFile != nil
     return resources + [OpenAPIResource(describing: resources, version: Version.text, asksForToken: asksForToken)]
   }
 
-  /// What has to be there for new sessions to be let in.
+  /// The conditions that must be met before the gate accepts new sessions.
   nonisolated var readiness: [ReadinessCheck] {
     [
       .store(memory.store),
       ReadinessCheck("listener") { [isLeaving] in
-        isLeaving.withLock(\.self) ? .unready("the gate is about to stop") : .ready("ok")
+        isLeaving.withLock(\.self) ? .unready("the gate is shutting down") : .ready("ok")
       },
       ReadinessCheck("enforcement") { [enforcement] in .ready(enforcement.withLock(\.self)) },
-      // Those that are served stay good, so that this alone takes no gate out of service.
+      // The certificates in use are still valid, so this fault does not make the gate unready.
       ReadinessCheck("certificates") { [metrics = memory.metrics] in
         metrics.reloadState.certificateFault == nil
-          ? .ready("ok") : .ready("WARNING: changed files cannot be used, the old certificates are served: see status")
+          ? .ready("ok") : .ready("WARNING: changed certificate files cannot be loaded, old ones in use: see status")
       },
     ]
   }
 
-  /// Notes what is counted, until it is cancelled.
+  /// Records activity samples until the task is cancelled.
   func noteActivity() async {
     while !Task.isCancelled {
       try? await Task.sleep(for: ActivityLog.interval)
@@ -46,10 +46,10 @@ extension GateServer {
     }
   }
 
-  /// The most sessions that the status lists.
+  /// The number of sessions that the status lists.
   private static let mostListed = 25
 
-  /// How the gate is now.
+  /// The current state of the gate.
   var status: GateStatus {
     get async {
       let (traffic, now) = (await engine.traffic(), Timestamp.now())
@@ -72,7 +72,7 @@ extension GateServer {
 
   private func certificateStates(at now: Timestamp) async -> [GateStatus.CertificateState] {
     let (served, settings) = (generation.served, generation.composition.settings)
-    // Files that cannot be read in time are not those that are served.
+    // Files that cannot be read in time count as changed.
     let files = try? await fileReads.run(within: .seconds(1)) { () throws(SallyportError) in
       CertificateFiles(of: settings)
     }

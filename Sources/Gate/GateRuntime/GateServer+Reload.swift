@@ -7,15 +7,16 @@ internal import Settings
 internal import TransportEngine
 
 extension GateServer {
-  /// Reloads the configuration and serves by it from then on; open sessions do not notice.
+  /// Reloads the configuration. Open sessions are not affected.
   ///
-  /// All or nothing: if the new one has a fault, the old one stays and the log says why. Settings that a running
-  /// process cannot change stay and are named. Concurrent calls run one after another.
+  /// The reload is atomic: if any part of the new configuration is invalid, the old configuration stays active and
+  /// the log gives the reason. Settings that need a restart keep their old values, and the outcome names them.
+  /// Concurrent reloads run one after the other.
   func reload(because reason: String) async -> ReloadOutcome {
     await inTurn { await $0.reloadNow(because: reason) }
   }
 
-  /// Runs `work` when all that was begun before is done: no two of them tell the loops at once what to serve.
+  /// Runs `work` after all earlier work, so that two reloads never replace the engine's settings at the same time.
   private func inTurn<Result: Sendable>(
     _ work: @escaping @Sendable (isolated GateServer) async -> Result
   ) async -> Result {
@@ -35,11 +36,12 @@ extension GateServer {
       logger.notice("configuration reloaded", metadata: ["reason": "\(reason)"])
       if !unchanged.isEmpty {
         logger.warning(
-          "these settings need a restart", metadata: ["settings": "\(unchanged.joined(separator: ", "))"])
+          "changed settings not applied: they need a restart",
+          metadata: ["settings": "\(unchanged.joined(separator: ", "))"])
       }
     case .refused(let fault):
       logger.error(
-        "configuration not reloaded: the old one stays",
+        "configuration reload failed: the old configuration stays active",
         metadata: ["reason": "\(reason)", "fault": "\(Self.onOneLine(fault))"])
     }
     memory.metrics.reloaded(outcome)
@@ -63,7 +65,7 @@ extension GateServer {
     }
   }
 
-  /// What a configuration that was read again makes. Its files are read here and nowhere later.
+  /// The generation built from a reloaded configuration. All its files are read here.
   private struct Prepared: Sendable {
     let generation: Generation
     let tls: ServerTLS
@@ -75,7 +77,7 @@ extension GateServer {
       _ logger: Logger
     ) throws(SallyportError) {
       var settings = try loader.settings()
-      // A new start would refuse it.
+      // A fresh start would refuse this store too.
       do throws(StartFault) { try settings.store.judge() } catch { throw SallyportError(error) }
       let sections = settings.keepWhatNeedsRestart(of: current)
       let files = secrets.keys(differingFrom: SecretFiles(of: settings))
@@ -91,7 +93,7 @@ extension GateServer {
 
   private func changeOver(to next: Generation, _ tls: ServerTLS) async throws(SallyportError) {
     let settings = next.composition.settings
-    // Before it decides anything: what it remembers of the store is never out of date.
+    // Before the new rules decide anything, so that their cache of the store never misses a change.
     changes.begin(next.composition.changeResponse(logger: logger))
     do throws(SallyportError) {
       try await serve(next, tls: tls)
@@ -113,21 +115,22 @@ extension GateServer {
       every: generation.composition.settings.session.lookInterval)
   }
 
-  /// Has new connections begin with `tls`, and requests be decided by `next`.
+  /// Uses `tls` for new connections, and `next` to decide on requests.
   private func serve(_ next: Generation, tls: ServerTLS) async throws(SallyportError) {
     do throws(ServerTLS.Fault) {
       try await engine.replace(
         responder: next.responder, tls: tls, limits: next.composition.settings.limits.engine,
         upstreams: next.composition.settings.routes.map(\.upstream.upstream))
     } catch {
-      throw SallyportError(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
+      throw SallyportError(
+        .configuration, error: "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
     }
   }
 
   // MARK: Certificates
 
-  /// Serves renewed certificates: changed files are read again once they have not changed for a round, so that a
-  /// certificate is not read together with the key of another one.
+  /// Reloads certificate files that have changed. A file is read once it has stayed unchanged for one polling
+  /// interval, so that a certificate is not loaded with the key of another one.
   func watchCertificates() async {
     var seen = generation.certificates
     while !Task.isCancelled {
@@ -140,7 +143,7 @@ extension GateServer {
         guard settings.tls == generation.composition.settings.tls else { continue }
         if now != generation.certificates, now == seen { await inTurn { await $0.renewCertificates(now) } }
       } catch {
-        // Logged once; files that can be read again are renewed then.
+        // Logged once. The files are loaded when they can be read again.
         if seen != .unreadable { await inTurn { $0.keepCertificates(.unreadable, error) } }
         seen = .unreadable
       }
@@ -155,26 +158,26 @@ extension GateServer {
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
-      logger.notice(
-        "new certificate served", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
+      logger.notice("certificate reloaded", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)
     }
   }
 
-  /// Goes on with the certificates that are served. Files that cannot be used are not read again until they change.
+  /// Keeps the current certificates, and logs the failure. The files are not read again until they change.
   private func keepCertificates(_ files: CertificateFiles, _ failure: SallyportError) {
     generation.certificates = files
     logger.error(
-      "the changed certificate cannot be used: the old one stays",
+      "certificate reload failed: the old certificate stays active",
       metadata: ["fault": "\(Self.onOneLine(failure.plainLines))"])
     memory.metrics.renewedCertificates(.refused(failure.plainLines))
   }
 }
 
 extension GateSettings {
-  /// Sets back to `old` what a running process cannot change, and names the keys that differed.
+  /// Restores the values of `old` for settings that a running process cannot change. Returns the sections that
+  /// differed.
   fileprivate mutating func keepWhatNeedsRestart(of old: GateSettings) -> [String] {
     var changed: [String] = []
     if listen != old.listen { changed.append("listen") }

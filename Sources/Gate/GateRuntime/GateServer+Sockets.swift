@@ -5,15 +5,15 @@ internal import Transport
 internal import TransportEngine
 
 extension GateServer {
-  /// The public listener, which does not accept yet.
+  /// Opens the public listener. It does not accept connections yet.
   static func start(
     _ generation: Generation, _ tls: ServerTLS, _ inheritance: InheritedSockets, _ log: EngineLog
   ) throws(SallyportError) -> Engine {
     let listen = generation.composition.settings.listen
     guard let address = SocketAddress(literal: listen.address, port: listen.port) else {
       throw SallyportError(
-        .configuration, error: "listen.address: \(listen.address) is no address",
-        hint: "write an IPv4 or IPv6 address, or :: for every one")
+        .configuration, error: "listen.address: \(listen.address) is not a valid address",
+        hint: "write an IPv4 or IPv6 address, or :: for all addresses")
     }
     do throws(Engine.StartFault) {
       return try serve(
@@ -22,14 +22,14 @@ extension GateServer {
       throw SallyportError(
         .cannotBind, error: "cannot listen at \(error)",
         hint: error.isAddressInUse
-          ? "another process listens there: stop it, or set listen.port to another one"
+          ? "another process listens there: stop it, or set listen.port to another port"
           : error.isForbidden
-            ? "ports below 1024 are root's: take the socket from systemd (sallyport.socket), or grant CAP_NET_BIND_SERVICE"
-            : "see listen.address and listen.port")
+            ? "ports below 1024 need privileges: use systemd's sallyport.socket, or grant CAP_NET_BIND_SERVICE"
+            : "check listen.address and listen.port")
     }
   }
 
-  /// Serves at the sockets that were `passed` to this process, if there are any, else at `address`.
+  /// Uses the inherited sockets in `passed`, or opens one at `address` if there are none.
   private static func serve(
     at address: SocketAddress, or passed: [Int32], _ settings: GateSettings, _ tls: ServerTLS,
     _ responder: GateResponder, _ log: EngineLog
@@ -47,9 +47,9 @@ extension GateServer {
   }
 }
 
-/// A listener in addition to the public one, without TLS and with one loop. It does not accept yet.
+/// A listener for operators or metrics: no TLS, one event loop. It does not accept connections yet.
 enum SideListener {
-  /// Serves at the predecessor's socket if it listens at `address`, else at a new one.
+  /// Uses the inherited socket if it listens at `address`, or opens a new one.
   static func start(
     _ listener: InheritedSockets.Listener, at address: SocketAddress, _ inheritance: InheritedSockets,
     _ responder: AdminRouter, _ limits: EngineLimits, report: @escaping @Sendable (EngineEvent) -> Void

@@ -7,21 +7,22 @@ internal import GracefulUpgrade
 internal import TransportEngine
 
 extension GateServer {
-  /// How long a child may take until it serves. Shorter than an operator's command waits for its answer.
+  /// How long the new process may take to become ready. Shorter than the timeout of the operator's command.
   private static let patience = Duration.seconds(25)
 
-  /// Starts the program again, from the path of this process, and hands over to it once it serves.
+  /// Starts the executable of this process again, and hands over to the new process once it serves.
   ///
-  /// The new process inherits every listening socket, so no client is refused meanwhile. If it does not come to
-  /// serve, this gate continues unchanged, and the outcome and the log say why. Only one upgrade runs at a time.
+  /// The new process inherits every listening socket, so no connection is refused. If the new process fails to start,
+  /// this process continues to serve; the outcome and the log give the reason. Only one upgrade runs at a time.
   func upgrade(because reason: String) async -> UpgradeOutcome {
     let outcome = await tryUpgrade()
     switch outcome {
     case .done(let id):
-      logger.notice("upgraded", metadata: ["reason": "\(reason)", "process": "\(id)", "program": "\(program.path)"])
+      logger.notice(
+        "upgrade completed", metadata: ["reason": "\(reason)", "process": "\(id)", "program": "\(program.path)"])
     case .refused(let fault):
       logger.error(
-        "not upgraded: this process serves on",
+        "upgrade failed: this process continues to serve",
         metadata: ["reason": "\(reason)", "program": "\(program.path)", "fault": "\(fault)"])
     }
     return outcome
@@ -29,10 +30,10 @@ extension GateServer {
 
   private func tryUpgrade() async -> UpgradeOutcome {
     guard getpid() != 1 else {
-      return .refused("this is the first process of its container, which ends with it: start another container")
+      return .refused("this process is PID 1, so its container would stop with it: start another container")
     }
-    guard !isUpgrading else { return .refused("an upgrade is on its way already") }
-    guard !isLeaving.withLock(\.self) else { return .refused("the gate is about to stop") }
+    guard !isUpgrading else { return .refused("an upgrade is already in progress") }
+    guard !isLeaving.withLock(\.self) else { return .refused("the gate is shutting down") }
     isUpgrading = true
     defer { isUpgrading = false }
     let child: UpgradeChild
@@ -46,7 +47,7 @@ extension GateServer {
     guard case .failed(let fault) = await child.verdict(within: Self.patience) else {
       guard stops.request(.replaced(by: child.id)) else {
         child.end()
-        return .refused("the gate is about to stop")
+        return .refused("the gate is shutting down")
       }
       return .done(process: child.id)
     }

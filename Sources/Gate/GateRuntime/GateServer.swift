@@ -13,7 +13,8 @@ internal import GracefulUpgrade
 internal import Transport
 internal import TransportEngine
 
-/// A running gate: its store, its rules and its engine, built from settings and rebuilt when those change.
+/// A running gate: its store, verification rules and engine. It is built from the settings, and rebuilt when they are
+/// reloaded.
 package actor GateServer {
   nonisolated let engine: Engine
   let loader: SettingsLoader
@@ -21,13 +22,13 @@ package actor GateServer {
   nonisolated let activity: ActivityLog
   nonisolated let memory: SharedState
   let logger: Logger
-  /// What serves now.
+  /// The settings and services in use.
   var generation: Generation
-  /// What stood in the files that are read at the start alone.
+  /// The contents of the files that are read only at start.
   nonisolated let secrets: SecretFiles
-  /// Whether load balancers should send no more clients here.
+  /// Whether the gate is shutting down; `/readyz` then reports the gate as not ready.
   nonisolated let isLeaving = LockedValue(false)
-  /// Who the settings that serve now let in, for `/readyz`.
+  /// The active enforcement mode, as text for `/readyz`.
   nonisolated let enforcement: LockedValue<String>
   nonisolated let stops: StopRequests
   /// Installs signal handlers before readiness is reported, so that a SIGHUP sent right after start cannot kill the
@@ -36,37 +37,39 @@ package actor GateServer {
   nonisolated let changes: ChangeFollower
   /// Reads files after the start, off the actor.
   nonisolated let fileReads = FileReads()
-  /// The end of the last reload that was begun.
+  /// The end of the queue of reloads; the next reload waits for it.
   var lastTurn: Task<Void, Never>?
   var admin: Engine?
   var metrics: Engine?
   let sink: LineSink
-  /// What is to be started when this gate is upgraded.
+  /// The executable that a graceful upgrade starts.
   nonisolated let program: ExecutableLocator
-  /// Whether it has taken another gate's place.
+  /// Whether this process was started by a graceful upgrade.
   let isUpgradeChild: Bool
   var isUpgrading = false
-  /// A process that may be about to take over.
+  /// The new process of an upgrade that has not reported its result yet.
   var candidate: UpgradeChild?
 
-  /// What was made from one state of the settings.
+  /// Everything that is built from one version of the settings.
   struct Generation: Sendable {
     let composition: GateComposition
     let responder: GateResponder
-    /// What TLS was set up from.
+    /// The certificates that TLS uses.
     var served: ServedCertificates
-    /// The files as they were when they were last read, whatever came of it.
+    /// The certificate files at the last attempt to load them, successful or not.
     var certificates: CertificateFiles
-    /// Keeps the store clean, by the plan of these settings.
+    /// The store maintenance, scheduled by these settings.
     var maintenanceTask: Task<Void, Never>?
   }
 
-  /// Opens the store, reads the certificates, and starts to listen.
+  /// Opens the store, reads the certificates and starts to listen.
   ///
-  /// A store that cannot be opened does not stop the start: the gate refuses sockets and reports it until the store
-  /// works. During a graceful upgrade it does stop the start, since the old process serves.
+  /// If the store cannot be opened, the gate still starts: it refuses sessions until the store is available. In a
+  /// graceful upgrade the new process fails to start instead, because the old process still serves.
   ///
-  /// - Parameter inheritance: what this process inherited; the old process is told how the start went.
+  /// - Parameter inheritance: the sockets that this process inherited. The old process, if there is one, is informed
+  ///   of success or failure.
+  /// - Throws: `SallyportError` if the configuration, a certificate or a listening address cannot be used.
   package static func open(
     _ loader: SettingsLoader, _ inheritance: InheritedSockets = .ofThisProcess, signals: Signals.Source = .process
   ) async throws(SallyportError) -> GateServer {
@@ -81,7 +84,7 @@ package actor GateServer {
     }
   }
 
-  /// Does all that can fail. No connection is accepted yet.
+  /// Performs every step that can fail. The listeners do not accept connections yet.
   private static func make(
     _ loader: SettingsLoader, _ inheritance: InheritedSockets, _ signals: Signals.Source
   ) async throws(SallyportError) -> GateServer {
@@ -91,7 +94,7 @@ package actor GateServer {
     do throws(SallyportError) {
       return try await make(loader, settings, inheritance, signals, program, logger, sink)
     } catch {
-      // The log has the reasons, and only this writes them.
+      // The caller does not flush the log, and its last lines explain the failure.
       sink.flush()
       throw error
     }
@@ -116,7 +119,7 @@ package actor GateServer {
     if let fault, inheritance.parent != nil {
       throw SallyportError(
         .unavailable, error: "the store at \(memory.store.place) cannot be used: \(fault)",
-        hint: "\(fault.advice); the gate before serves on")
+        hint: "\(fault.advice); the old process continues to serve")
     }
     let generation = Generation(
       composition: composition, responder: try composition.responder(logger: logger), served: served,
@@ -170,7 +173,8 @@ package actor GateServer {
       do throws(ServerTLS.Fault) {
         try engine.prepare(route.upstream.upstream)
       } catch {
-        throw SallyportError(.configuration, error: "routes: \(error)", hint: "name a PEM file of authorities")
+        throw SallyportError(
+          .configuration, error: "routes: \(error)", hint: "set upstream_tls.ca_file to a PEM file of CA certificates")
       }
     }
     GateGauges.register(in: memory.metrics.registry, for: self)
@@ -180,12 +184,12 @@ package actor GateServer {
     logger.info("listening", metadata: summary(of: settings))
     if inheritance.parent != nil, settings.listen.port != 0, settings.listen.port != engine.address.port {
       logger.warning(
-        "the port of the gate before is kept: another one needs a restart",
+        "listening port unchanged: a new port needs a restart",
         metadata: ["setting": "listen.port", "port": "\(engine.address.port)"])
     }
   }
 
-  /// What an operator who reads the log needs to know which gate this is.
+  /// The values that identify the gate in its log.
   private func summary(of settings: GateSettings) -> Logger.Metadata {
     [
       "address": "\(engine.address)", "version": "\(Version.text)", "configuration": "\(loader.file ?? "none")",
@@ -199,21 +203,24 @@ package actor GateServer {
     for engine in [metrics, admin, engine] { engine?.startAccepting() }
   }
 
-  /// What operators can ask of the gate.
+  /// The endpoints of the admin server.
   var adminResources: [any AdminResource] {
     openResources + [
       StatusResource { await self.status },
       KeyResource(store: memory.store, sessions: memory.sessions, logger: logger),
       SessionResource(memory.sessions, logger: logger),
       LifeResource(
-        reload: { [weak self] in await self?.reload(because: "an operator asked for it") ?? .refused("the gate ends") },
-        upgrade: { [weak self] in await self?.upgrade(because: "an operator asked for it") ?? .refused("the gate ends")
+        reload: { [weak self] in
+          await self?.reload(because: "requested by an operator") ?? .refused("the gate is shutting down")
+        },
+        upgrade: { [weak self] in
+          await self?.upgrade(because: "requested by an operator") ?? .refused("the gate is shutting down")
         },
         drain: { [stops] in stops.request(.end("drain")) }),
     ]
   }
 
-  /// What an operator should read at every start and reload.
+  /// Logs the warnings that an operator should read at every start and reload.
   static func announce(_ settings: GateSettings, _ served: ServedCertificates, with logger: Logger) {
     for warning in settings.warnings { logger.warning("\(warning)") }
     served.warn(logger, at: .now())
@@ -221,34 +228,35 @@ package actor GateServer {
     case .enforce: break
     case .monitor:
       logger.warning(
-        "monitor mode: a client that would be refused is admitted anonymously",
+        "MONITOR MODE: clients that fail verification are admitted anonymously",
         metadata: ["setting": "app_attest.enforcement: monitor"])
     case .off:
       logger.warning(
-        "enforcement off: every client is admitted, nothing is verified",
+        "ENFORCEMENT OFF: all clients are admitted without verification",
         metadata: ["setting": "app_attest.enforcement: off (REQUIRE_APP_AUTH=false)"])
     }
   }
 
-  /// Creates the folder of a store without a configured place. If that fails, opening the store reports it.
+  /// Creates the default state folder. A failure is only logged here: opening the store then fails and reports the
+  /// error.
   private static func makeStateFolder(_ folder: String, _ logger: Logger) {
     do {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       logger.error(
-        "the state folder cannot be made: name a place with store.url",
+        "state folder not created: set store.url to a writable path",
         metadata: ["path": "\(folder)", "reason": "\(Self.reason(error))"])
     }
   }
 
-  /// What the system says behind an error of Foundation's, whose own text is of no use to people.
+  /// The system's error text. Foundation's own description of the error does not help an operator.
   private static func reason(_ error: any Error) -> String {
     guard let system = (error as? CocoaError)?.underlying as? POSIXError else { return "\(error)" }
     return String(cString: strerror(system.code.rawValue))
   }
 
-  /// What keeps the store from being used, if anything does.
+  /// Opens the store and logs its findings. Returns the error if the store cannot be opened.
   private static func announce(_ store: any GateStore, with logger: Logger) async -> StoreError? {
     do throws(StoreError) {
       try await store.open()
@@ -258,7 +266,7 @@ package actor GateServer {
       return nil
     } catch {
       logger.error(
-        "the store cannot be used: new sockets are refused until it can",
+        "store not opened: new sessions are refused until it is available",
         metadata: [
           "store": "\(store.place)", "step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)",
         ])
@@ -266,7 +274,7 @@ package actor GateServer {
     }
   }
 
-  /// Keeps the store clean by the settings of `composition`, until it is cancelled.
+  /// Starts store maintenance with the settings of `composition`; it runs until the task is cancelled.
   func maintenanceTask(by composition: GateComposition) -> Task<Void, Never> {
     let maintenance = composition.maintenance(logger: logger)
     return Task { await maintenance.run() }
@@ -274,27 +282,28 @@ package actor GateServer {
 }
 
 extension GateSettings.Session {
-  /// How often the store is asked for changes when it gives no notice: twice within the time that a revocation has.
+  /// The polling interval for stores that send no change notifications. Two polls fit into the time allowed to close
+  /// the sessions of a revoked key.
   var lookInterval: Duration { min((closeOnRevoke ?? .seconds(2)) / 2, .seconds(5)) }
 }
 
 extension GateSettings {
-  /// For people who look at `/readyz`: what is let in beside genuine instances of the apps.
+  /// The enforcement mode for `/readyz`, with a warning if debug builds are admitted next to a production app.
   var enforcementMeaning: String {
     let enforcement =
       switch appAttest.enforcement {
       case .enforce: "enforce"
-      case .monitor: "MONITOR MODE: a client that would be refused is admitted anonymously"
-      case .off: "OFF: every client is admitted, nothing is verified"
+      case .monitor: "MONITOR: clients that fail verification are admitted anonymously"
+      case .off: "OFF: all clients are admitted without verification"
       }
     guard debugMTLS != nil, appAttest.apps.contains(where: { $0.environments.contains(.production) }) else {
       return enforcement
     }
-    return "\(enforcement); WARNING: client certificates let debug builds in beside an app with environment production"
+    return "\(enforcement); WARNING: client certificates admit debug builds, and an app has environment production"
   }
 }
 
-/// Events of the engine as log lines and metrics.
+/// Writes engine events to the log and the metrics.
 struct EngineLog: Sendable {
   let logger: Logger
   let metrics: GateMetrics
@@ -309,7 +318,7 @@ struct EngineLog: Sendable {
       logger.info("TLS handshake failed", metadata: metadata)
     case .acceptPaused(let reason):
       metrics.acceptPaused()
-      logger.error("no further connections for a moment", metadata: ["reason": "\(reason)"])
+      logger.error("accept paused", metadata: ["reason": "\(reason)"])
     case .connectionRefused(let refusal, let address, let detail):
       metrics.refusedConnection(refusal.rawValue)
       var metadata: Logger.Metadata = ["client": "\(address.host)", "code": "\(refusal.rawValue)"]
@@ -319,9 +328,9 @@ struct EngineLog: Sendable {
   }
 }
 
-/// The number of sockets that the process may hold.
+/// The limit of open file descriptors of the process.
 enum DescriptorLimit {
-  /// Takes all that the system allows: each session has two.
+  /// Raises the soft limit to the hard limit, because each session uses two descriptors.
   static func raise() {
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -1,15 +1,15 @@
 internal import AttestGate
 internal import Logging
 
-/// Tells the gates that share a store that this one lives, and learns how many they are. One in a process: a gate that
-/// took new settings and counted as a second one would halve its own limits.
+/// Reports this gate as a live member of the cluster, and learns the number of members. There is one instance per
+/// process: a gate that counted twice after a reload would halve its own limits.
 struct Heartbeat: Sendable {
   let store: any GateStore
-  /// Told how many gates share the store.
+  /// Receives the number of gates that share the store.
   let gates: NodeCount
   let logger: Logger
   private let number = GateNumber.random()
-  /// How long a gate counts that says nothing.
+  /// How long a gate that stops reporting still counts.
   private static let life = Duration.seconds(20)
 
   init(store: any GateStore, gates: NodeCount, logger: Logger) {
@@ -18,17 +18,17 @@ struct Heartbeat: Sendable {
     self.logger = logger
   }
 
-  /// Works until the task is cancelled, and takes the gate off the list then.
+  /// Runs until the task is cancelled, and then removes the gate from the members.
   func run() async {
     var live = LiveGates()
     while !Task.isCancelled {
-      // A store that cannot be had says so elsewhere; the last count stays.
+      // Store failures are logged elsewhere. The last count stays in use.
       if let count = try? await store.report(number, life: Self.life) {
         let before = live.count
         live.see(count, at: .now)
         gates.set(live.count)
         if live.count != before {
-          logger.info("gates that share the store", metadata: ["gates": "\(live.count)", "before": "\(before)"])
+          logger.info("cluster membership changed", metadata: ["gates": "\(live.count)", "before": "\(before)"])
         }
       }
       await Rest.about(.seconds(5))

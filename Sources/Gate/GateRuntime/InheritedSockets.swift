@@ -6,11 +6,10 @@ internal import Systemd
 internal import Transport
 internal import TransportEngine
 
-/// What the starter of this process passed to it: listening sockets, and possibly the connection to an old process
-/// that hands over.
+/// The sockets that this process inherited from systemd or from the old process of a graceful upgrade.
 ///
-/// systemd's sockets are all for the public listener. An old process also passes those of its other listeners, by
-/// name.
+/// All sockets from systemd belong to the public listener. An old process passes the sockets of every listener, with
+/// names.
 package final class InheritedSockets: Sendable {
   /// The listeners of a gate.
   enum Listener: String {
@@ -22,12 +21,12 @@ package final class InheritedSockets: Sendable {
   package static let ofThisProcess = InheritedSockets(
     PassedSockets.named(environment: ProcessInfo.processInfo.environment))
 
-  /// The gate whose place this process takes; `nil` if there is none, as under systemd.
+  /// The connection to the old process; `nil` outside a graceful upgrade, as under systemd.
   let parent: UpgradeParent?
-  /// The sockets that are not taken yet.
+  /// The inherited sockets that no listener has used yet.
   private let rest: LockedValue<[PassedSockets.Passed]>
 
-  /// Takes over the descriptors.
+  /// Takes ownership of the descriptors.
   init(_ passed: [PassedSockets.Passed]) {
     let (ways, sockets) = (
       passed.filter { $0.name == UpgradeParent.descriptorName },
@@ -37,10 +36,10 @@ package final class InheritedSockets: Sendable {
     rest = LockedValue(sockets)
   }
 
-  /// The public listener's sockets, wherever they listen; empty if it has to open its own.
+  /// Returns the public listener's sockets, at any address. Empty if the listener must open its own.
   func takePublic() -> [Int32] { take { [parent] in parent == nil || $0.name == Listener.gate.rawValue } }
 
-  /// The socket of another listener, if it listens at `address`.
+  /// Returns the sockets of another listener if they listen at `address`.
   func take(_ listener: Listener, at address: SocketAddress) -> [Int32] {
     take { [parent] in
       parent != nil && $0.name == listener.rawValue
@@ -56,14 +55,14 @@ package final class InheritedSockets: Sendable {
     }
   }
 
-  /// Closes what is of no use here: the gate before has listened where this one does not.
+  /// Closes the remaining inherited sockets: their listeners are not configured in this process.
   func closeRest() {
     for descriptor in take({ _ in true }) { close(descriptor) }
   }
 }
 
 extension SocketAddress {
-  /// Whether who asks for this address is content with `other`, which has a port where this one leaves it open.
+  /// Whether a socket bound to `other` satisfies this address. Port 0 matches any port.
   fileprivate func isAnswered(by other: SocketAddress) -> Bool {
     switch (self, other) {
     case (.ipv4(let host, 0), .ipv4(let otherHost, _)), (.ipv6(let host, 0), .ipv6(let otherHost, _)): host == otherHost

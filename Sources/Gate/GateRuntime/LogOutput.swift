@@ -4,9 +4,9 @@ internal import JSONLog
 internal import Logging
 internal import Settings
 
-/// Where log lines go, and in which form.
+/// Selects the format and destination of log lines.
 enum LogOutput {
-  /// A logger to standard error as `settings` say, and what its lines wait in.
+  /// Returns a logger for standard error in the format of `settings`, and the sink that buffers its lines.
   static func make(_ settings: GateSettings.Log) -> (logger: Logger, sink: LineSink) {
     let isTerminal = isatty(STDERR_FILENO) == 1
     let isText =
@@ -35,7 +35,7 @@ enum LogOutput {
     return (logger, sink)
   }
 
-  /// By the convention of no-color.org: any value but an empty one means no color.
+  /// Follows no-color.org: any non-empty value of NO_COLOR disables colors.
   private static func mayColor(_ environment: [String: String]) -> Bool {
     (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
   }

@@ -1,39 +1,39 @@
 internal import AttestGate
 internal import Logging
 
-/// Keeps the store of a gate clean beside serving. Off the loops.
+/// Performs store maintenance in the background, off the event loops.
 struct MaintenanceService: Sendable {
   let store: any GateStore
   let housekeeping: StoreMaintenance
   let identityKeys: IdentityKeyRotation
   let logger: Logger
 
-  /// Works until the task is cancelled.
+  /// Runs until the task is cancelled.
   func run() async {
     while !Task.isCancelled {
       do throws(StoreError) {
         if let report = try await housekeeping.run() { log(report) }
       } catch {
-        logger.error("housekeeping of the store failed: it is tried again", metadata: ["step": "\(error.step)"])
+        logger.error("store maintenance failed: it will be retried", metadata: ["step": "\(error.step)"])
       }
       await tendIdentityKeys()
       await Rest.about(.seconds(30))
     }
   }
 
-  /// Every gate by itself: the store lets one of them make the key.
+  /// Runs on every gate. The store lets only one of them create a new key.
   private func tendIdentityKeys() async {
     do throws(StoreError) {
-      if try await identityKeys.run() { logger.notice("a new key for identities is published") }
+      if try await identityKeys.run() { logger.notice("identity signing key published") }
     } catch {
-      logger.error("the keys of identities cannot be had", metadata: ["step": "\(error.step)"])
+      logger.error("identity signing keys unavailable", metadata: ["step": "\(error.step)"])
     }
   }
 
   private func log(_ report: StoreMaintenance.Report) {
     switch report.ring {
-    case .rotated: logger.notice("a new key makes nonces; those of the old one are good until they expire")
-    case .pruned(let count): logger.info("old keys of nonces were dropped", metadata: ["keys": "\(count)"])
+    case .rotated: logger.notice("challenge key rotated: nonces of the old key stay valid until they expire")
+    case .pruned(let count): logger.info("expired challenge keys removed", metadata: ["keys": "\(count)"])
     case nil: break
     }
     if report.removedKeys > 0 {
@@ -43,7 +43,7 @@ struct MaintenanceService: Sendable {
 }
 
 enum Rest {
-  /// Up to a quarter shorter or longer, so that gates that were started together do not come together.
+  /// Sleeps for `duration` plus or minus up to a quarter, so that gates that started together do not stay in step.
   static func about(_ duration: Duration) async {
     try? await Task.sleep(for: duration * Double.random(in: 0.75...1.25))
   }

@@ -4,18 +4,19 @@ internal import Preflight
 internal import Settings
 internal import TransportEngine
 
-/// The listener for those who watch a gate: `/metrics`, `/livez` and `/readyz`, plain HTTP/1.1, without a token.
+/// The listener for monitoring: `/metrics`, `/livez` and `/readyz` over plain HTTP/1.1, without a token.
 ///
-/// What it tells holds no key and no address. It has an engine of its own, as the admin server has.
+/// Its answers contain no keys and no client addresses. It has its own engine, like the admin server.
 enum MetricsServer {
-  /// `nil` if `settings` are.
+  /// Starts the metrics server. Returns `nil` if `settings` is `nil`.
   static func start(
     _ settings: GateSettings.Metrics?, _ resources: [any AdminResource], _ inheritance: InheritedSockets, logger: Logger
   ) throws(SallyportError) -> Engine? {
     guard let settings else { return nil }
     guard let address = settings.socket else {
       throw SallyportError(
-        .configuration, error: "metrics.listen: \(settings.address) is no address", hint: "write 127.0.0.1:9464")
+        .configuration, error: "metrics.listen: \(settings.address) is not a valid address",
+        hint: "write 127.0.0.1:9464")
     }
     var limits = EngineLimits()
     limits.maxBody = 0
@@ -23,18 +24,18 @@ enum MetricsServer {
       let engine = try SideListener.start(
         .metrics, at: address, inheritance, AdminRouter(resources, access: .anyone), limits,
         report: { event in
-          // Without TLS there is nothing else to tell.
+          // The other events concern TLS and PROXY headers.
           guard case .acceptPaused(let reason) = event else { return }
-          logger.error("no further metrics connections for a moment", metadata: ["reason": "\(reason)"])
+          logger.error("metrics accept paused", metadata: ["reason": "\(reason)"])
         })
-      logger.info("metrics listening", metadata: ["address": "\(engine.address)"])
+      logger.info("metrics server listening", metadata: ["address": "\(engine.address)"])
       return engine
     } catch {
       throw SallyportError(
         .cannotBind, error: "metrics.listen: cannot listen at \(error)",
         hint: error.isAddressInUse
-          ? "another process listens there: stop it, or give this gate a metrics.listen of its own"
-          : "the address has to be one of this machine")
+          ? "another process listens there: stop it, or give this gate another metrics.listen"
+          : "the address must belong to this machine")
     }
   }
 }

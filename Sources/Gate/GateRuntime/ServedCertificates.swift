@@ -4,16 +4,15 @@ internal import Logging
 internal import Settings
 internal import TransportEngine
 
-/// The certificates that a listener serves, as they were read: whatever becomes of the files, these are what clients
-/// get until the next reload succeeds.
+/// The certificates of a listener, as they were loaded. Clients get them until the next successful reload, even if
+/// the files change.
 struct ServedCertificates: Sendable {
-  /// `server`, `server_2` and so on for further ones; `client_ca`, the first to end of the authorities, if there are
-  /// any.
+  /// Named `server`, `server_2` and so on. `client_ca` is the first client CA to expire, if there are any.
   let certificates: [(name: String, certificate: Certificate)]
-  /// What the files held.
+  /// Digests of the files at load time.
   let files: CertificateFiles
 
-  /// - Parameter files: as they were just before `tls` was made of them.
+  /// - Parameter files: the state of the files just before `tls` was loaded from them.
   init(_ tls: ServerTLS, from files: CertificateFiles) {
     var certificates = tls.certificates.enumerated().compactMap { index, der in
       (try? Certificate(der: der)).map { (CertificateFiles.serverName(index), $0) }
@@ -26,11 +25,11 @@ struct ServedCertificates: Sendable {
     self.files = files
   }
 
-  /// Says which of them clients will refuse at `now`.
+  /// Logs a warning for each certificate that clients refuse at `now`.
   func warn(_ logger: Logger, at now: Timestamp) {
     for (name, certificate) in certificates where now < certificate.notBefore || certificate.notAfter < now {
       logger.warning(
-        "a certificate has ended, or has not begun: clients will not connect",
+        "certificate expired or not yet valid: clients cannot connect",
         metadata: [
           "certificate": "\(name)", "not_before": "\(certificate.notBefore)", "not_after": "\(certificate.notAfter)",
         ])
@@ -38,21 +37,21 @@ struct ServedCertificates: Sendable {
   }
 }
 
-/// The files that TLS is set up from, as they are at a moment: to be compared.
+/// A snapshot of the files that TLS uses, for comparison.
 struct CertificateFiles: Sendable, Hashable {
   static let authorityName = "client_ca"
   static func serverName(_ index: Int) -> String { index == 0 ? "server" : "server_\(index + 1)" }
 
-  /// By the name of the certificate: digests of its files, `nil` for one that cannot be read.
+  /// Digests of each certificate's files, by its name; `nil` for a file that cannot be read.
   private var digests: [String: [[UInt8]?]] = [:]
 
   private init() {}
 
-  /// Files that did not answer: different from all that can be read.
+  /// Stands for files that could not be read in time. Differs from every snapshot that was read.
   static let unreadable = CertificateFiles()
 
-  /// - Parameter settings: whose certificates, keys and client authority are read; some kilobytes. Their contents and
-  ///   not their dates: those say nothing where a folder is swapped as a whole.
+  /// Reads the certificates, keys and client CA of `settings`, some kilobytes. Contents are compared because
+  /// modification times are unreliable when a whole folder is replaced.
   init(of settings: GateSettings) {
     let tls = settings.tls
     let servers = [(tls.certificateFile, tls.keyFile)] + tls.further.map { ($0.certificateFile, $0.keyFile) }
@@ -62,7 +61,7 @@ struct CertificateFiles: Sendable, Hashable {
     if let authority = settings.debugMTLS?.clientCAFile { digests[Self.authorityName] = [FileDigest.of(authority)] }
   }
 
-  /// The names of the certificates whose files hold something else here than in `other`.
+  /// The names of the certificates whose files differ in `other`.
   func names(differingFrom other: CertificateFiles) -> Set<String> {
     Set(Set(digests.keys).union(other.digests.keys).filter { digests[$0] != other.digests[$0] })
   }

@@ -2,16 +2,16 @@ internal import Glibc
 internal import Locking
 internal import ProcessSignals
 
-/// What is asked of a gate that ends its service.
+/// A request to stop serving.
 enum Stop: Sendable, Hashable {
-  /// To close every session; the reason is for the log.
+  /// Closes every session. The string is the reason for the log.
   case end(String)
-  /// To leave new ones to this process, which serves already.
+  /// Leaves new sessions to this process, which already serves.
   case replaced(by: Int32)
 }
 
-/// Who wants the gate to stop. A request for its end is heard first, or after a child has taken over; a child
-/// takes over only if it is the first.
+/// Receives stop requests. A shutdown request always counts, also after a completed upgrade. An upgrade counts only
+/// if no earlier request was made.
 final class StopRequests: Sendable {
   private let stream: AsyncStream<Stop>
   private let continuation: AsyncStream<Stop>.Continuation
@@ -19,7 +19,7 @@ final class StopRequests: Sendable {
 
   init() { (stream, continuation) = AsyncStream.makeStream(of: Stop.self) }
 
-  /// Returns `false` if nothing comes of it, because something else was asked for earlier.
+  /// Submits a request. Returns `false` if an earlier request prevents it.
   @discardableResult
   func request(_ stop: Stop) -> Bool {
     isTaken.withLock { isTaken in
@@ -30,15 +30,16 @@ final class StopRequests: Sendable {
     }
   }
 
-  /// The next request; those that are not waited for say nothing.
+  /// Waits for the next request. Requests that are never awaited have no effect.
   func next() async -> Stop {
     for await stop in stream { return stop }
-    // The stream ends only with the task that waits here.
+    // The stream finishes only when the waiting task is cancelled.
     return .end("end")
   }
 }
 
-/// The signals that a gate obeys, from the making of this value until `stop()`. How long the value lives plays no part.
+/// The gate's signal handlers, installed from initialization until `stop()`. The value's lifetime has no effect on
+/// them.
 package struct Signals: Sendable {
   /// Where the signals come from.
   package enum Source: Sendable {
@@ -49,9 +50,9 @@ package struct Signals: Sendable {
   }
 
   private let source: Source
-  /// An element for each SIGHUP; several that come at once are one.
+  /// Emits an element for each SIGHUP. Several signals in a row count as one.
   let reloads: AsyncStream<Void>
-  /// An element for each SIGUSR2.
+  /// Emits an element for each SIGUSR2.
   let upgrades: AsyncStream<Void>
 
   /// - Parameter stops: receives SIGTERM and SIGINT.
@@ -71,8 +72,8 @@ package struct Signals: Sendable {
     }
   }
 
-  /// From now on SIGTERM and SIGINT end the process. SIGHUP and SIGUSR2 are ignored: there is nothing left to reload or
-  /// to upgrade.
+  /// Restores the default action of SIGTERM and SIGINT, and ignores SIGHUP and SIGUSR2, which no longer have a
+  /// purpose.
   func stop() {
     guard case .process = source else { return }
     ProcessSignals.obey([SIGTERM, SIGINT])

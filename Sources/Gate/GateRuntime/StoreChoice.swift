@@ -7,7 +7,7 @@ internal import SQLiteStore
 package import Settings
 
 extension GateSettings.Store {
-  /// The store that the flag `--store` names.
+  /// Parses the value of the flag `--store`.
   package static func named(_ url: String) throws(SallyportError) -> Self {
     do throws(Malformed) {
       return try Self(url: url)
@@ -17,8 +17,9 @@ extension GateSettings.Store {
     }
   }
 
-  /// Finds what a gate does not start with: a URL that libpq does not accept, or a file that every user can access. The
-  /// store is not opened.
+  /// Checks the store settings without opening the store.
+  ///
+  /// - Throws: `StartFault` if libpq rejects the URL, or if every user of the machine can access the SQLite file.
   package func judge() throws(StartFault) {
     switch self {
     case .sqlite(let path): try Self.requirePrivate(path)
@@ -26,7 +27,8 @@ extension GateSettings.Store {
     }
   }
 
-  /// The file and its write-ahead log hold the identity signing keys and the challenge keys.
+  /// Requires that other users cannot access the file and its write-ahead log, which hold the identity signing keys
+  /// and the challenge keys.
   private static func requirePrivate(_ path: String) throws(StartFault) {
     for file in [path, path + "-wal"] {
       guard let permissions = FileContent.permissions(of: file), permissions & 0o006 != 0 else { continue }
@@ -34,15 +36,15 @@ extension GateSettings.Store {
       throw StartFault(
         "store.url",
         "every user of this machine can access \(file), which holds the identity signing keys and the challenge keys",
-        hint: "chmod 600 \(files), and replace the keys: sallyport store rotate --now")
+        hint: "run chmod 600 \(files), and replace the keys: sallyport store rotate --now")
     }
   }
 
-  /// The store that the settings name; it is not opened yet.
+  /// Creates the store of the settings without opening it.
   ///
   /// - Parameters:
-  ///   - mostWaiting: how many calls may wait before further ones are refused.
-  ///   - isPatient: whether a call may take as long as it takes: for commands that read everything.
+  /// - mostWaiting: the number of calls that may wait before further calls are refused.
+  /// - isPatient: whether calls have no timeout, for commands that read the whole store.
   package func makeStore(mostWaiting: Int, isPatient: Bool = false) throws(SallyportError) -> any GateStore {
     switch self {
     case .sqlite(let path): return SQLiteStore(path: path, mostWaiting: mostWaiting)
@@ -53,7 +55,7 @@ extension GateSettings.Store {
     }
   }
 
-  /// The same as a whole.
+  /// Creates the archive of the same store.
   package func makeWhole() throws(SallyportError) -> any StoreArchive {
     switch self {
     case .sqlite(let path): SQLiteArchive(path: path)
@@ -81,21 +83,18 @@ extension GateSettings.Store {
     } catch {
       throw StartFault(
         "store.url", "\(url): \(error.reason)",
-        hint: """
-          write postgres://user@host:port/database?sslmode=verify-full, as libpq accepts it, and put the password in \
-          store.password_file
-          """)
+        hint: "use libpq's form: postgres://user@host:port/database?sslmode=verify-full")
     }
   }
 
-  /// The first line of the file.
+  /// Returns the first line of the file.
   private static func password(in file: String) throws(StartFault) -> String {
     guard let bytes = try? FileContent.read(file),
       let line = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline).first
     else {
       throw StartFault(
         "store.password_file", "\(file) cannot be read, or is empty",
-        hint: "put the password on the first line")
+        hint: "write the password on the first line")
     }
     return String(line)
   }

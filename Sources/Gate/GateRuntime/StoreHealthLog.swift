@@ -1,14 +1,14 @@
 internal import AttestGate
 internal import Logging
 
-/// Logs when the store stops working and when it works again.
+/// Logs when the store becomes unavailable and when it recovers.
 struct StoreHealthLog: Sendable {
   let store: any GateStore
   let logger: Logger
-  /// The health is kept in memory: to look at it asks the store nothing.
+  /// How often the health is read. The value is in memory, so reading it does not call the store.
   private static let interval = Duration.seconds(1)
 
-  /// Runs until the task is cancelled. A fault of the start is logged by the start.
+  /// Runs until the task is cancelled. The gate's start logs its own store error, so that state counts as reported.
   func run() async {
     var reported = error
     while !Task.isCancelled {
@@ -30,7 +30,7 @@ struct StoreHealthLog: Sendable {
       return logger.notice("store available again", metadata: ["store": "\(store.place)"])
     }
     logger.error(
-      "store unavailable: new sockets are refused",
+      "store unavailable: new sessions are refused",
       metadata: [
         "store": "\(store.place)", "step": "\(error.step)", "reason": "\(error)", "advice": "\(error.advice)",
       ])

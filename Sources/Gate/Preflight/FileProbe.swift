@@ -5,7 +5,7 @@ internal import Glibc
 internal import Settings
 internal import TransportEngine
 
-/// Whether the files that are named hold what they should.
+/// Checks the contents of the configured files.
 struct FileProbe {
   let settings: GateSettings
   let instant: Timestamp
@@ -46,8 +46,8 @@ struct FileProbe {
       guard let fault = subject.issuanceFault(by: issuer) else { continue }
       report.fail(
         key,
-        "certificate \(number + 2) (\(issuer.subject)) did not issue certificate \(number + 1) (\(subject.subject)): \(fault)",
-        hint: "the chain begins with the server's certificate, and each one is followed by its issuer's")
+        "certificate \(number + 2) (\(issuer.subject)) did not issue number \(number + 1) (\(subject.subject)): \(fault)",
+        hint: "order the chain: the server's certificate first, then each issuer's certificate")
       return false
     }
     return true
@@ -58,11 +58,11 @@ struct FileProbe {
     guard stat(file, &status) == 0 else { return }
     let mode = "0" + String(status.st_mode & 0o777, radix: 8)
     if status.st_mode & 0o022 != 0 {
-      report.warn(key, "others than its owner can write \(file) (mode \(mode))", hint: "chmod 600 \(file)")
+      report.warn(key, "users other than the owner can write \(file) (mode \(mode))", hint: "run chmod 600 \(file)")
     } else if status.st_uid != 0 && status.st_uid != geteuid() {
-      report.warn(key, "\(file) belongs to neither root nor this user, but to user \(status.st_uid)")
+      report.warn(key, "\(file) is owned by user \(status.st_uid), not by root or this user")
     } else {
-      report.pass(key, "belongs to the certificate (mode \(mode))")
+      report.pass(key, "matches the certificate (mode \(mode))")
     }
   }
 
@@ -82,11 +82,11 @@ struct FileProbe {
     guard let bytes = content(of: file, for: key, &report) else { return }
     do throws(ChallengeKeyRing.FileFault) {
       let ring = try ChallengeKeyRing(text: String(decoding: bytes, as: UTF8.self))
-      report.pass(key, "\(file) holds \(ring.keys.count) keys")
+      report.pass(key, "\(file) contains \(ring.keys.count) keys")
     } catch {
       report.fail(
         key, "\(file): \(error)",
-        hint: "one key a line, NUMBER SECRET: 0 to 255 and 64 hex digits, as from openssl rand -hex 32")
+        hint: "one key per line: a number from 0 to 255 and 64 hex digits (openssl rand -hex 32)")
     }
   }
 }
@@ -94,7 +94,7 @@ struct FileProbe {
 // MARK: - Certificates
 
 extension FileProbe {
-  /// How long before its end a certificate is warned of.
+  /// How long before a certificate expires the probe warns.
   private static let notice: Duration = .seconds(14 * 86400)
 
   private func certificates(in file: String, for key: String, _ report: inout ProbeReport) -> [Certificate]? {
@@ -102,9 +102,9 @@ extension FileProbe {
     do throws(CryptographyError) {
       return try Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
     } catch {
-      // What has been said of the same file need not be said twice.
+      // Avoids a second report about the same file.
       if !report.results.contains(where: { $0.key == key && $0.outcome == .failed }) {
-        report.fail(key, "\(file): \(error)", hint: "name a PEM file of certificates")
+        report.fail(key, "\(file): \(error)", hint: "set it to a PEM file of certificates")
       }
       return nil
     }
@@ -114,21 +114,22 @@ extension FileProbe {
     do throws(FileFault) {
       return try FileContent.read(file)
     } catch {
-      // What a gate does not start with has been told.
+      // Avoids a second report: the gate's own start checks have already found this fault.
       if !report.results.contains(where: { $0.key == key && $0.outcome == .failed }) {
-        report.fail(key, "\(file): \(error.reason)", hint: "name a file that the gate's user may read")
+        report.fail(key, "\(file): \(error.reason)", hint: "name a file that the gate's user can read")
       }
       return nil
     }
   }
 
-  /// Whether all of `certificates` are good now, and for some time.
+  /// Whether all of `certificates` are valid now and for some time.
   private func judgeTimes(of certificates: [Certificate], as key: String, _ report: inout ProbeReport) -> Bool {
     var areGood = true
     for certificate in certificates {
       let name = certificate.subject
       if instant < certificate.notBefore {
-        report.fail(key, "\(name) is not valid before \(certificate.notBefore)", hint: "see the clock of this machine")
+        report.fail(
+          key, "\(name) is not valid before \(certificate.notBefore)", hint: "check the clock of this machine")
       } else if instant > certificate.notAfter {
         report.fail(key, "\(name) expired on \(certificate.notAfter)", hint: "renew the certificate")
       } else if certificate.notAfter.since(instant) < Self.notice {

@@ -2,13 +2,14 @@ internal import Cryptography
 public import Settings
 public import TransportEngine
 
-/// The files that the public listener is made of: the one place that says which of them a gate starts with.
+/// The files of the public listener. This type alone decides whether a gate can start with them.
 public struct ListenerFiles: Sendable {
   private let settings: GateSettings
 
   public init(of settings: GateSettings) { self.settings = settings }
 
-  /// The certificates and the rules of the public listener.
+  /// Loads the certificates and TLS settings of the public listener.
+  /// - Throws: `StartFault` for the first fault.
   public func load() throws(StartFault) -> ServerTLS {
     if let fault = (pairs.flatMap(\.faults) + authorityFaults).first { throw fault }
     let tls = settings.tls
@@ -23,7 +24,7 @@ public struct ListenerFiles: Sendable {
     }
   }
 
-  /// The server's certificates with their keys.
+  /// The server certificates with their keys.
   var pairs: [Pair] {
     [Pair("tls", settings.tls.certificateFile, settings.tls.keyFile, isFurther: false)]
       + settings.tls.further.enumerated().map { index, further in
@@ -31,13 +32,13 @@ public struct ListenerFiles: Sendable {
       }
   }
 
-  /// A certificate with its key, and where the configuration names them.
+  /// A certificate and its key, with the settings keys that name them.
   struct Pair {
     let certificateKey: String
     let certificateFile: String
     let keyKey: String
     let keyFile: String
-    /// Whether only clients get it that ask for a name of its own.
+    /// Whether only clients that request one of its names (SNI) get the certificate.
     private let isFurther: Bool
 
     fileprivate init(_ place: String, _ certificateFile: String, _ keyFile: String, isFurther: Bool) {
@@ -46,14 +47,14 @@ public struct ListenerFiles: Sendable {
     }
 
     fileprivate static func hint(_ certificate: String, _ key: String) -> String {
-      "\(certificate) is the PEM chain, leaf first; \(key) its unencrypted PEM key"
+      "\(certificate) must be the PEM chain, leaf first, and \(key) its unencrypted PEM key"
     }
 
     var faults: [StartFault] {
-      // Settings have been checked for it, but a certificate that is renewed comes without them.
+      // The settings were checked for this at load time, but a renewed key file was not.
       if let permissions = FileContent.permissions(of: keyFile), permissions & 0o004 != 0 {
         return [
-          StartFault(keyKey, "every user of this machine can read \(keyFile)", hint: "chmod 600 \(keyFile)")
+          StartFault(keyKey, "every user of this machine can read \(keyFile)", hint: "run chmod 600 \(keyFile)")
         ]
       }
       do throws(ServerTLS.Fault) {
@@ -65,17 +66,19 @@ public struct ListenerFiles: Sendable {
       return [nameFault].compactMap(\.self)
     }
 
-    /// Clients ask for names of DNS: a further certificate without one is never chosen.
+    /// SNI carries DNS names, so an additional certificate without one is never selected.
     private var nameFault: StartFault? {
       guard isFurther, let leaf = try? ListenerFiles.certificates(in: certificateFile).first, leaf.dnsNames.isEmpty
       else { return nil }
       return StartFault(
-        certificateKey, "\(leaf.subject) has no DNS name (subjectAltName): no client would ever get it",
-        hint: "issue it with the names that clients ask for, or name it in tls.cert_file, for clients of any name")
+        certificateKey, "\(leaf.subject) has no DNS name (subjectAltName): it would never be selected",
+        hint:
+          "issue it with the names that clients request, or use it as tls.cert_file, the default certificate"
+      )
     }
   }
 
-  /// What is wrong with the authorities of clients' certificates.
+  /// The faults of the client CA file.
   var authorityFaults: [StartFault] {
     guard let file = settings.debugMTLS?.clientCAFile else { return [] }
     let key = "debug_mtls.client_ca_file"
@@ -83,22 +86,22 @@ public struct ListenerFiles: Sendable {
     do {
       authorities = try Self.certificates(in: file)
     } catch let fault as FileFault {
-      return [StartFault(key, "\(file): \(fault.reason)", hint: "name a file that the gate's user may read")]
+      return [StartFault(key, "\(file): \(fault.reason)", hint: "name a file that the gate's user can read")]
     } catch {
-      return [StartFault(key, "\(file): \(error)", hint: "name a PEM file of certificates")]
+      return [StartFault(key, "\(file): \(error)", hint: "set it to a PEM file of certificates")]
     }
     return authorities.compactMap { certificate in
       if !certificate.isAuthority {
         return StartFault(
-          key, "\(certificate.subject) is no authority: nothing that it issued is accepted",
-          hint: "name the authority's certificate, not a client's; `sallyport ca init` makes one")
+          key, "\(certificate.subject) is not a CA certificate: client certificates that it issued are refused",
+          hint: "set it to the CA's certificate, not a client's; `sallyport ca init` creates a CA")
       }
-      // Chains end with a certificate that issued itself, or they are not verified.
+      // A chain is verified only up to a self-signed certificate.
       guard !authorities.contains(where: { certificate.issuanceFault(by: $0) == nil }) else { return nil }
       return StartFault(
         key,
-        "\(certificate.subject) is an intermediate authority, and its issuer is not in the file: nothing is accepted",
-        hint: "add the certificates above it, up to the one that issued itself; or name an authority of your own")
+        "\(certificate.subject) is an intermediate CA and its issuer is not in the file: all certificates are refused",
+        hint: "add its issuers up to the self-signed root, or use a CA of your own")
     }
   }
 

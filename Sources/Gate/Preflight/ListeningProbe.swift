@@ -3,7 +3,7 @@ public import Settings
 public import Transport
 internal import TransportEngine
 
-/// Whether the gate could listen, at each of its addresses. A gate that listens there already is not disturbed.
+/// Checks whether the gate can listen on each of its addresses. A gate that already listens there is not disturbed.
 struct ListeningProbe {
   let settings: GateSettings
 
@@ -11,12 +11,13 @@ struct ListeningProbe {
     var report = ProbeReport(settings)
     let (host, port) = (settings.listen.address, settings.listen.port)
     if let address = SocketAddress(literal: host, port: port) {
-      probe(address, "listen.address", "listen.port", hint: "see listen.address and listen.port", &report)
+      probe(address, "listen.address", "listen.port", hint: "check listen.address and listen.port", &report)
     } else {
-      report.fail("listen.address", "\(host) is no address")
+      report.fail("listen.address", "\(host) is not a valid address")
     }
     if let admin = settings.admin {
-      let hint = "the folder of the socket has to be there, and this user's to write; nothing else may have its name"
+      let hint =
+        "the socket's folder must exist and be writable for this user, and no other file may have the socket's name"
       switch admin.address {
       case .unix(let path): probe(path, "admin.listen", hint: hint, &report)
       case .loopback:
@@ -24,7 +25,7 @@ struct ListeningProbe {
       }
     }
     if let address = settings.metrics?.socket {
-      let hint = "the address has to be one of this machine"
+      let hint = "the address must belong to this machine"
       probe(address, "metrics.listen", "metrics.listen", hint: hint, &report)
     }
     return report.results
@@ -35,28 +36,28 @@ struct ListeningProbe {
   ) {
     do throws(Engine.StartFault) {
       try Engine.tryListening(at: address)
-      report.pass(portKey, "\(address) is free")
+      report.pass(portKey, "\(address) is available")
     } catch {
       if error.isAddressInUse {
-        Self.warn(that: "\(address) is held by another process", portKey, &report)
+        Self.warn(that: "\(address) is in use by another process", portKey, &report)
       } else {
         report.fail(key, "cannot listen at \(error)", hint: hint)
       }
     }
   }
 
-  /// A socket cannot be tried without making its file, so its place is looked at.
+  /// A bind would create the socket file, so the probe only checks the folder and the existing file.
   private func probe(_ path: String, _ key: String, hint: String, _ report: inout ProbeReport) {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     guard access(folder, W_OK | X_OK) == 0 else {
       let reason = String(cString: strerror(errno))
-      report.fail(key, "no socket can be made in \(folder): \(reason)", hint: hint)
+      report.fail(key, "cannot create a socket in \(folder): \(reason)", hint: hint)
       return
     }
     switch UnixSocketFile.state(at: path) {
-    case .absent, .abandoned: report.pass(key, "unix:\(path) is free")
-    case .live: Self.warn(that: "unix:\(path) is held by another process", key, &report)
-    case .occupied: report.fail(key, "\(path) is there, and no socket", hint: hint)
+    case .absent, .abandoned: report.pass(key, "unix:\(path) is available")
+    case .live: Self.warn(that: "unix:\(path) is in use by another process", key, &report)
+    case .occupied: report.fail(key, "\(path) exists and is not a socket", hint: hint)
     case .unknown(let reason): report.fail(key, "unix:\(path): \(reason)", hint: hint)
     }
   }
@@ -64,12 +65,12 @@ struct ListeningProbe {
   private static func warn(that text: String, _ key: String, _ report: inout ProbeReport) {
     report.warn(
       key, text,
-      hint: "if that is the gate that runs, all is well; otherwise stop it, or set \(key) to another one")
+      hint: "expected if it is the running gate; otherwise stop that process, or change \(key)")
   }
 }
 
 extension GateSettings.Admin.Address {
-  /// `nil` if it is none, which checked settings are not.
+  /// `nil` for an invalid address, which validated settings exclude.
   public var socket: SocketAddress? {
     switch self {
     case .unix(let path): .unix(path)
@@ -79,6 +80,6 @@ extension GateSettings.Admin.Address {
 }
 
 extension GateSettings.Metrics {
-  /// `nil` if it is none, which checked settings are not.
+  /// `nil` for an invalid address, which validated settings exclude.
   public var socket: SocketAddress? { SocketAddress(literal: address, port: port) }
 }

@@ -4,28 +4,28 @@ public import Settings
 internal import Transport
 internal import TransportEngine
 
-/// Tries what a gate with these settings would need: files, store, upstreams, and the address to listen at.
+/// Probes everything that a gate with these settings needs: files, store, upstreams and listening addresses.
 ///
-/// Nothing is changed: no file is made, no migration, and the address is let go again at once. What holds now may not
-/// hold when the gate starts.
+/// The probes change nothing: they create no files, run no migrations, and release each address at once. The results
+/// describe this moment; the gate's start may still fail later.
 public struct Preflight: Sendable {
   private let settings: GateSettings
   private let store: (any GateStore)?
   private let instant: Timestamp
 
-  /// How long an upstream may take to accept a connection, TLS included.
+  /// How long an upstream may take to accept a connection, including TLS.
   public static let patience = Duration.seconds(2)
 
   /// - Parameters:
-  ///   - store: the one that the settings name, not opened; `nil` leaves it out.
-  ///   - instant: when certificates are judged.
+  /// - store: the store of the settings, not opened; `nil` skips the store.
+  /// - instant: the time at which certificates must be valid.
   public init(_ settings: GateSettings, store: (any GateStore)?, at instant: Timestamp) {
     self.settings = settings
     self.store = store
     self.instant = instant
   }
 
-  /// All results, in the order of the keys.
+  /// Runs all probes. Results are in the order of the keys.
   public func run() async -> [ProbeResult] {
     async let upstreams = UpstreamProbe(settings: settings).run()
     async let surveyed = surveyStore()
@@ -34,7 +34,7 @@ public struct Preflight: Sendable {
     return await listener + files + upstreams + surveyed
   }
 
-  /// Whether the upstreams are there, and nothing else: a result for each route, within `patience`.
+  /// Probes only the upstreams: one result for each route, within `patience`.
   public func upstreams() async -> [ProbeResult] { await UpstreamProbe(settings: settings).run() }
 
   private func surveyStore() async -> [ProbeResult] {
@@ -43,7 +43,7 @@ public struct Preflight: Sendable {
   }
 }
 
-/// Whether the upstreams are there.
+/// Checks whether the upstreams accept connections.
 struct UpstreamProbe {
   let settings: GateSettings
 
@@ -53,7 +53,7 @@ struct UpstreamProbe {
     do throws(ClientFault) {
       client = try ClientEngine()
     } catch {
-      report.fail("routes", "no upstream can be tried: \(error)")
+      report.fail("routes", "cannot probe the upstreams: \(error)")
       return report.results
     }
     let faults = await withTaskGroup(of: (Int, ClientFault?).self) { group in

@@ -1,25 +1,25 @@
 public import Settings
 
-/// What one look at the world around a gate has shown.
+/// The result of one probe.
 public struct ProbeResult: Sendable, Hashable {
   public enum Outcome: String, Sendable, Hashable, CaseIterable {
     case passed
-    /// It works, and an operator should look at it.
+    /// It works, but an operator should check it.
     case warning
     case failed
   }
 
   public let outcome: Outcome
-  /// The key whose value was tried, `tls.cert_file`.
+  /// The key whose value was probed, for example `tls.cert_file`.
   public let key: String
-  /// Where that value comes from.
+  /// The origin of that value.
   public let origin: SettingSource
-  /// What was seen, on one line.
+  /// The observation, on one line.
   public let text: String
-  /// What to do about it.
+  /// What the operator can do about it.
   public let hint: String?
 
-  /// A result about the value of `key` in `settings`; line breaks in `text` become blanks.
+  /// Creates a result about `key` in `settings`. Line breaks in `text` become blanks.
   public init(_ outcome: Outcome, _ key: String, of settings: GateSettings, _ text: String, hint: String? = nil) {
     self.outcome = outcome
     self.key = key
@@ -30,14 +30,14 @@ public struct ProbeResult: Sendable, Hashable {
 }
 
 extension ProbeResult: CustomStringConvertible {
-  /// `file:line:col: key: text`, on one line, without the hint.
+  /// One line without the hint: `file:line:col: key: text`.
   public var description: String {
     let place = "\(origin)"
     return (place.isEmpty ? "" : "\(place): ") + "\(key): \(text)"
   }
 }
 
-/// Collects what probes of the values of some settings show.
+/// Collects the results of probes.
 struct ProbeReport {
   private let settings: GateSettings
   private(set) var results: [ProbeResult] = []

@@ -1,9 +1,9 @@
-/// Why a gate does not start with some settings: told by those who start it, and found by those who only look.
+/// A configuration fault that prevents the gate's start. Both `run` and `check` report it.
 public struct StartFault: Error, Sendable, Hashable {
-  /// The key whose value is at fault, `tls.key_file`.
+  /// The key with the faulty value, for example `tls.key_file`.
   public let key: String
   public let reason: String
-  /// What to do about it.
+  /// What the operator can do about it.
   public let hint: String
 
   public init(_ key: String, _ reason: String, hint: String) {

@@ -2,7 +2,7 @@ internal import AttestGate
 internal import Glibc
 internal import Settings
 
-/// Whether the store could be opened.
+/// Checks whether the store can be opened.
 struct StoreProbe {
   let settings: GateSettings
   let store: any GateStore
@@ -15,12 +15,12 @@ struct StoreProbe {
     }
     do throws(StoreError) {
       switch try await store.survey() {
-      case .absent: report.pass("store.url", "\(store.place) is empty: the first start makes its tables")
+      case .absent: report.pass("store.url", "\(store.place) is empty: the first start creates its tables")
       case .current: report.pass("store.url", "\(store.place) can be opened")
       case .outdated(let count):
-        report.pass("store.url", "\(store.place) can be opened; the next start makes \(count) migrations")
+        report.pass("store.url", "\(store.place) can be opened; the next start runs \(count) migrations")
       }
-      // Of a database, these would need a connection as the gate's own.
+      // For a database, the findings would need the connections that only a running gate opens.
       guard case .sqlite = settings.store else { return report.results }
       for finding in try await store.findings(isThorough: false) {
         report.warn("store.url", finding.text, hint: finding.advice)
@@ -31,7 +31,7 @@ struct StoreProbe {
     return report.results
   }
 
-  /// The gate creates the state folder if none is configured, so it must be able to.
+  /// Checks that the gate can create the default state folder.
   private func lookAbove(_ folder: String, _ report: inout ProbeReport) {
     var above = folder[...]
     while access(above.isEmpty ? "/" : String(above), F_OK) != 0, let slash = above.lastIndex(of: "/") {
@@ -39,11 +39,11 @@ struct StoreProbe {
     }
     let parent = above.isEmpty ? "/" : String(above)
     if access(parent, W_OK | X_OK) == 0 {
-      report.pass("store.url", "\(folder) is not there yet: the first start makes it")
+      report.pass("store.url", "\(folder) does not exist: the first start creates it")
     } else {
       report.fail(
-        "store.url", "\(folder) is not there, and \(parent) cannot be written: \(String(cString: strerror(errno)))",
-        hint: "make the folder for the user of the gate, or name another place with store.url")
+        "store.url", "\(folder) does not exist, and \(parent) is not writable: \(String(cString: strerror(errno)))",
+        hint: "create the folder for the gate's user, or set store.url to another place")
     }
   }
 }

@@ -1,13 +1,13 @@
-/// What a look at the configuration has shown.
+/// The result of validating a configuration.
 public struct ConfigurationDiagnostics: Sendable, Hashable {
-  /// `nil` if anything is wrong.
+  /// `nil` if there is any fault.
   public let settings: GateSettings?
-  /// In the order of the file, then of `.env`, then of variables and flags; empty if there are settings.
+  /// The faults in the order of the file, `.env`, environment variables and flags. Empty if `settings` is not `nil`.
   public let faults: [Fault]
-  /// Told beside faults, too: some of them follow from a fault, and go with it.
+  /// The warnings. They are present next to faults too; some follow from a fault and disappear with it.
   public let warnings: [Warning]
 
-  /// The same diagnostics, with a fault that a later check found in the value of `key`.
+  /// Adds a fault for `key` that a later check found, and drops the settings.
   public func refusing(_ key: String, _ reason: String, hint: String?) -> ConfigurationDiagnostics {
     let origin = settings?.effective.first { $0.key == key }?.origin ?? .standard
     return ConfigurationDiagnostics(

@@ -1,16 +1,17 @@
 internal import ByteCoding
 
-/// One thing that is wrong in the configuration.
+/// One fault in the configuration.
 public struct Fault: Sendable, Hashable {
-  /// Where it stands.
+  /// The place of the faulty value.
   public let origin: SettingSource
-  /// The key as the file writes it, `routes[0].upstream`, or the variable of the guide; `nil` where no key was reached.
+  /// The key as in the file, for example `routes[0].upstream`, or the name of a variable; `nil` for a fault of the
+  /// whole file.
   public let key: String?
-  /// What is wrong, for people.
+  /// The description of the fault.
   public let reason: String
-  /// What was probably meant.
+  /// The value that was probably meant.
   public let suggestion: String?
-  /// What to do about it.
+  /// What the operator can do about it.
   public let hint: String?
 
   init(_ origin: SettingSource, _ key: String?, _ reason: String, suggestion: String? = nil, hint: String? = nil) {
@@ -23,7 +24,7 @@ public struct Fault: Sendable, Hashable {
 }
 
 extension Fault: CustomStringConvertible {
-  /// `file:line:col: key: reason (did you mean …)`, on one line, without the hint.
+  /// One line without the hint: `file:line:col: key: reason (did you mean …)`.
   public var description: String {
     let place = "\(origin)"
     let parts = [place.isEmpty ? nil : place, key, reason].compactMap(\.self)
@@ -32,18 +33,17 @@ extension Fault: CustomStringConvertible {
 }
 
 extension String {
-  /// The text without characters that steer a terminal or begin a line: what is quoted from a configuration may hold
-  /// anything.
+  /// The text without control characters and line breaks, because quoted configuration values may contain anything.
   var onOneLine: String { TerminalText.printable(self) }
 }
 
-/// Everything that is wrong in the configuration, in the order of the file; never empty.
+/// Every fault in the configuration, in the order of the file; never empty.
 public struct ConfigurationFaults: Error, Sendable, Hashable {
   public let faults: [Fault]
 }
 
 extension ConfigurationFaults: CustomStringConvertible {
-  /// A line for each fault, `error: ` before it, and one line `hint: ` for each different hint behind them.
+  /// One `error:` line for each fault, then one `hint:` line for each distinct hint.
   public var description: String {
     var hints: [String] = []
     for hint in faults.compactMap(\.hint) where !hints.contains(hint) { hints.append(hint) }
@@ -51,7 +51,7 @@ extension ConfigurationFaults: CustomStringConvertible {
   }
 }
 
-/// Something that an operator should know at every start, and that stops nothing.
+/// A condition that an operator should know at every start, but that does not prevent the start.
 public struct Warning: Sendable, Hashable, CustomStringConvertible {
   public let origin: SettingSource
   public let key: String?
@@ -63,7 +63,7 @@ public struct Warning: Sendable, Hashable, CustomStringConvertible {
     self.text = text
   }
 
-  /// `file:line:col: key: text`, on one line.
+  /// One line: `file:line:col: key: text`.
   public var description: String {
     let place = "\(origin)"
     return [place.isEmpty ? nil : place, key, text].compactMap(\.self).joined(separator: ": ").onOneLine

@@ -1,54 +1,55 @@
-/// The configuration of a gate: every value given or defaulted, checked alone and against the others.
+/// The complete configuration of a gate. Every value is given or defaulted, and has been validated alone and against
+/// the others.
 ///
-/// Plain values, so that nothing that uses them depends on how they were read.
+/// These are plain values, so that users do not depend on how the configuration was read.
 public struct GateSettings: Sendable, Hashable {
   public var listen: Listen
   public var tls: TLS
-  /// `nil`: client certificates are not asked for.
+  /// `nil`: the gate requests no client certificates.
   public var debugMTLS: DebugMTLS?
   public var appAttest: AppAttest
-  /// Each path once; in the order of the configuration.
+  /// Routes with unique paths, in the order of the configuration.
   public var routes: [Route]
   public var session: Session
   public var store: Store
-  /// How many calls may wait for the store, for reads and writes each, before further ones are refused.
+  /// The maximum number of waiting store calls, each for reads and writes.
   public var mostWaitingForStore: Int
-  /// How long a key may stay unused before it is removed; `nil` for ever.
+  /// How long a key may stay unused before it is removed; `nil` for no limit.
   public var pruneUnusedAfter: Duration?
-  /// The folder of a store without a configured place, to be created (mode 0700) if it is absent; `nil` if
-  /// `store.url` was given: a folder that an operator names must exist.
+  /// The default state folder, which the gate creates with mode 0700 if necessary. `nil` if `store.url` names another
+  /// store, whose folder must exist.
   public var stateFolder: String?
   public var limits: Limits
   public var identity: Identity
-  /// `nil`: there is no admin server.
+  /// `nil`: the gate has no admin server.
   public var admin: Admin?
-  /// `nil`: only the admin server has metrics.
+  /// `nil`: only the admin server provides metrics.
   public var metrics: Metrics?
   public var log: Log
-  /// How long the gate goes on as before after a signal to stop.
+  /// How long the gate continues to accept sessions after a stop signal.
   public var unreadyDelay: Duration
-  /// How long sessions have to end after that.
+  /// How long sessions may then take to close.
   public var drainTimeout: Duration
-  /// How long sessions go on once a successor has taken over.
+  /// How long the old process keeps its sessions after a graceful upgrade.
   public var linger: Duration
 
-  /// What an operator should read at every start.
+  /// Warnings for the operator at every start.
   public var warnings: [Warning]
-  /// Every key of the table with its value and where that comes from, in the order of the table.
+  /// Every key of the settings table with its value and origin, in the order of the table.
   public var effective: [EffectiveValue]
 }
 
 extension GateSettings {
   public struct Listen: Sendable, Hashable {
-    /// An IPv4 or IPv6 address; `::` takes both.
+    /// An IPv4 or IPv6 address; `::` accepts both.
     public var address: String
-    /// 0 takes any free port.
+    /// 0 selects any free port.
     public var port: UInt16
-    /// Event loops; `nil` for one per core.
+    /// The number of event loops; `nil` for one per core.
     public var loops: Int?
-    /// `nil`: connections are their clients' own.
+    /// `nil`: connections carry no PROXY header.
     public var proxies: Proxies?
-    /// The operator's own proxies, whether or not they send PROXY headers.
+    /// The operator's own proxies, with or without PROXY headers.
     public var trustedProxies: [AddressRange]
   }
 
@@ -57,52 +58,52 @@ extension GateSettings {
       case v1_2 = "1.2"
       case v1_3 = "1.3"
     }
-    /// PEM, the chain with the leaf first; an absolute path to a file that held a certificate a moment ago.
+    /// A PEM chain, leaf first. An absolute path; validation found a certificate in the file.
     public var certificateFile: String
-    /// PEM, not encrypted; an absolute path to a file that held a key a moment ago.
+    /// PEM, not encrypted. An absolute path; validation found a key in the file.
     public var keyFile: String
-    /// A certificate that is served to clients that ask for a name that it is good for.
+    /// An additional certificate, for clients that request one of its names (SNI).
     public struct Further: Sendable, Hashable {
-      /// As `TLS.certificateFile`.
+      /// See `TLS.certificateFile`.
       public var certificateFile: String
-      /// As `TLS.keyFile`.
+      /// See `TLS.keyFile`.
       public var keyFile: String
     }
-    /// In the order in which they are looked through.
+    /// In the order of selection.
     public var further: [Further]
     public var leastVersion: Version
     public enum Reload: String, Sendable, Hashable, CaseIterable { case auto, off }
-    /// Whether changed files are served without being asked to.
+    /// Whether changed files are loaded without a reload command.
     public var reload: Reload
   }
 
   public struct DebugMTLS: Sendable, Hashable {
-    /// PEM; an absolute path to a file that held a certificate a moment ago.
+    /// PEM. An absolute path; validation found a certificate in the file.
     public var clientCAFile: String
-    /// Subjects in the form of RFC 2253; none means any that the authority signed.
+    /// Subjects in the form of RFC 2253; empty admits every certificate of the CA.
     public var allowedSubjects: [String]
   }
 
   public struct AppAttest: Sendable, Hashable {
     public enum Enforcement: String, Sendable, Hashable, CaseIterable { case enforce, monitor, off }
-    /// `monitor` admits clients that it would refuse, `off` all of them.
+    /// `monitor` admits clients that fail verification anonymously; `off` admits all clients without verification.
     public var enforcement: Enforcement
-    /// Each pair of team and bundle once; an empty list means that no device can register.
+    /// Unique pairs of team and bundle. If empty, no client can register.
     public var apps: [App]
     public var trust: Trust
     /// How long a nonce is valid.
     public var challengeTTL: Duration
-    /// The file that holds the keys of the nonces; `nil` for keys that the store makes and keeps.
+    /// The file with the challenge keys; `nil` for keys in the store.
     public var challengeKeysFile: String?
-    /// The age at which the key that makes nonces is replaced, unless it is in a file; `nil` for never.
+    /// The age at which a challenge key in the store is replaced; `nil` for never.
     public var challengeKeyRotation: Duration?
-    /// How far behind the greatest counter one may lie that was not seen yet; 0 for not at all.
+    /// How far an unused counter may lie below the highest one seen; 0 accepts only higher counters.
     public var counterWindow: Int
   }
 
   public struct App: Sendable, Hashable {
     public enum Environment: String, Sendable, Hashable, CaseIterable { case production, development }
-    /// What Apple says about how an app was installed (iOS 27).
+    /// How the app was installed, according to Apple (iOS 27).
     public enum ValidationCategory: String, Sendable, Hashable, CaseIterable {
       case os
       case testflight
@@ -112,20 +113,20 @@ extension GateSettings {
       case developerID = "developer_id"
       case other
     }
-    /// What happens to a device whose assertion names no category.
+    /// The rule for a device whose assertion has no category.
     public enum Missing: String, Sendable, Hashable, CaseIterable { case accept, refuse }
 
-    /// Ten of A-Z and 0-9.
+    /// Ten characters of A-Z and 0-9.
     public var teamID: String
     public var bundleID: String
     /// Never empty.
     public var environments: Set<Environment>
-    /// `nil` for any.
+    /// `nil` allows all categories.
     public var allowedCategories: Set<ValidationCategory>?
     public var missingCategory: Missing
   }
 
-  /// Roots to trust instead of Apple's; never beside an app with environment production.
+  /// Trusted roots instead of Apple's; never together with an app in environment production.
   public struct Trust: Sendable, Hashable {
     /// PEM; `nil` for Apple's App Attestation root.
     public var attestationRootFile: String?
@@ -135,11 +136,12 @@ extension GateSettings {
 
   public struct Route: Sendable, Hashable {
     public enum Forward: String, Sendable, Hashable, CaseIterable { case upgrades, all }
-    /// `/`, or segments without a slash at their end.
+    /// `/`, or segments without a trailing slash.
     public var path: String
     public var upstream: Upstream
     public var forward: Forward
-    /// `aud` of the assertions that this upstream gets; `nil` for `Identity.audience`, and always `nil` for `.tcp`.
+    /// `aud` of the identity assertions for this upstream; `nil` for `Identity.audience`, and always `nil` for
+    /// `.tcp`.
     public var audience: String?
   }
 
@@ -152,58 +154,57 @@ extension GateSettings {
     case tcp(host: String, port: UInt16)
   }
 
-  /// Bounds of one session; `nil` for none.
+  /// The limits of one session; `nil` for no limit.
   public struct Session: Sendable, Hashable {
     public var maxAge: Duration?
     public var idleTimeout: Duration?
     public var pingInterval: Duration?
-    /// Payload bytes of one message.
+    /// The maximum payload of one message in bytes.
     public var maxMessage: Int
-    /// How soon the sockets of a revoked key are closed; `nil` for not at all.
+    /// How soon the sessions of a revoked key are closed; `nil` for never.
     public var closeOnRevoke: Duration?
   }
 
-  /// What upstreams are told about clients.
+  /// The identity assertions and headers for upstreams.
   public struct Identity: Sendable, Hashable {
-    /// `iss` of assertions.
+    /// `iss` of identity assertions.
     public var issuer: String
-    /// `aud` of assertions for routes without an audience of their own, and of those that `/attest/verify` answers
-    /// with.
+    /// `aud` of identity assertions, unless a route sets its own. Always used in answers of `/attest/verify`.
     public var audience: String
-    /// How long a key signs; `nil` for ever.
+    /// How long an identity signing key is used; `nil` for no limit.
     public var keyLife: Duration?
-    /// How long a key is published before it signs, and after it has.
+    /// How long an identity signing key is published before its first use, and after its last.
     public var keyOverlap: Duration
-    /// Header fields that the upstream never sees, beside those that are always removed.
+    /// Additional header fields that the gate removes from requests to the upstream.
     public var strippedHeaders: [String]
   }
 
-  /// Where operators' commands reach the gate.
+  /// The admin server.
   public struct Admin: Sendable, Hashable {
     public enum Address: Sendable, Hashable {
       /// An absolute path of at most 107 bytes.
       case unix(path: String)
-      /// An address of this machine alone; port 0 takes any free one.
+      /// A loopback address; port 0 selects any free port.
       case loopback(address: String, port: UInt16)
     }
     public var address: Address
-    /// A file that was there a moment ago; `nil` for a Unix socket, and only there.
+    /// The file existed at validation. `nil` for a Unix socket, and only there.
     public var tokenFile: String?
   }
 
   public enum Store: Sendable, Hashable {
-    /// An absolute path; neither the file nor its folder need exist.
+    /// An absolute path. Neither the file nor its folder must exist.
     case sqlite(path: String)
-    /// As libpq takes it; the file, an absolute path, holds the password if one is named.
+    /// A URL for libpq, and optionally the absolute path of a file with the password.
     case postgres(StoreURL, passwordFile: String?)
   }
 }
 
-/// A key, its value as text, and where the value comes from.
+/// A key with its value as text and its origin.
 public struct EffectiveValue: Sendable, Hashable {
   /// The path of the key: `routes[0].upstream`.
   public let key: String
-  /// `nil` for a key that has no value.
+  /// `nil` if the key has no value.
   public let text: String?
   public let origin: SettingSource
 }

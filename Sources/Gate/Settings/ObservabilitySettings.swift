@@ -1,20 +1,20 @@
 extension GateSettings {
-  /// Where Prometheus and those who watch over processes ask, without a token.
+  /// The address of the metrics server, which requires no token.
   public struct Metrics: Sendable, Hashable {
     /// An IPv4 or IPv6 address, without brackets.
     public var address: String
-    /// 0 takes any free port.
+    /// 0 selects any free port.
     public var port: UInt16
   }
 
-  /// The lines on standard error.
+  /// The format and level of log lines on standard error.
   public struct Log: Sendable, Hashable {
     public enum Format: String, Sendable, Hashable, CaseIterable { case auto, json, text }
     public enum Level: String, Sendable, Hashable, CaseIterable {
       case trace, debug, info, notice, warning, error, critical
     }
     public var format: Format
-    /// Lines below it are not written.
+    /// The minimum level that is logged.
     public var level: Level
   }
 }

@@ -1,4 +1,4 @@
-/// What a command of an operator needs of a gate's configuration: where the keys are, and where the gate is reached.
+/// The settings for operators' commands: the store and the admin server.
 public struct OperatorPlaces: Sendable, Hashable {
   public var store: GateSettings.Store
   /// `nil`: the gate has no admin server.
@@ -10,19 +10,20 @@ public struct OperatorPlaces: Sendable, Hashable {
   }
 }
 
-/// What a command that works on the store itself needs of a gate's configuration.
+/// The settings for commands that work on the store.
 public struct StorePlaces: Sendable, Hashable {
   public var store: GateSettings.Store
-  /// The file with the challenge keys; `nil` if the store has them, or if it is unknown.
+  /// The file with the challenge keys; `nil` if they are in the store, or the configuration is unknown.
   public var challengeKeysFile: String?
-  /// The lifetime of a nonce; `nil` if it is unknown.
+  /// How long a nonce is valid; `nil` if the configuration is unknown.
   public var challengeTTL: Duration?
 
   public init(store: GateSettings.Store) { self.store = store }
 }
 
 extension SettingsLoader {
-  /// The places alone. Faults elsewhere in the configuration do not keep an operator from the keys.
+  /// Loads only these settings. Faults elsewhere in the configuration are ignored, so that an operator can still
+  /// manage keys.
   public func loadPlaces() throws(ConfigurationFaults) -> OperatorPlaces {
     try load(["store", "admin"]) { assembly in
       let admin = assembly.admin()
@@ -30,7 +31,7 @@ extension SettingsLoader {
     }
   }
 
-  /// The same of the store alone.
+  /// Loads only the settings of the store and the challenges. Faults elsewhere in the configuration are ignored.
   public func loadStorePlaces() throws(ConfigurationFaults) -> StorePlaces {
     try load(["store", Keys.challengeKeys.definition.pattern, Keys.challengeTTL.definition.pattern]) { assembly in
       guard var places = assembly.store().map(StorePlaces.init) else { return nil }
@@ -40,7 +41,7 @@ extension SettingsLoader {
     }
   }
 
-  /// What `read` makes of the configuration, if nothing is wrong with the keys in `sections`.
+  /// Returns the result of `read`, if no key in `sections` is faulty.
   private func load<Places>(
     _ sections: [String], _ read: (inout SettingsBuilder) -> Places?
   ) throws(ConfigurationFaults) -> Places {
@@ -48,7 +49,7 @@ extension SettingsLoader {
     var assembly = SettingsBuilder(entries)
     let places = read(&assembly)
     let faults = (dotenvFaults + entries.faults + assembly.faults).filter { fault in
-      // A fault without a key is one of the file itself: nothing in it can be believed.
+      // A fault without a key concerns the file itself, so no part of the file can be trusted.
       fault.key.map { key in sections.contains { key == $0 || key.hasPrefix($0 + ".") } } ?? true
     }
     guard let places, faults.isEmpty else { throw ConfigurationFaults(faults: faults) }

@@ -1,21 +1,21 @@
-/// Where a setting, or a fault in one, comes from.
+/// The origin of a setting or of a fault.
 public enum SettingSource: Sendable, Hashable {
-  /// Not configured: the default of the table, or nothing.
+  /// The default of the table, or no origin.
   case standard
-  /// A place in the configuration file; line and column count from 1, columns in Unicode scalars.
+  /// A position in the configuration file. Lines and columns count from 1; columns are Unicode scalars.
   case file(String, line: Int, column: Int)
-  /// A line of `.env`, and the variable that it sets.
+  /// A line of `.env` and the variable that it sets.
   case dotenv(line: Int, variable: String)
   /// An environment variable.
   case environment(String)
-  /// A flag of the command line, with its dashes.
+  /// A command-line flag, with its dashes.
   case flag(String)
   /// A file in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`).
   case credential(String)
 }
 
 extension SettingSource: CustomStringConvertible {
-  /// `gate.yaml:3:9`, `.env:2`, `SALLYPORT_LISTEN__PORT`, `--port`; empty for a default.
+  /// For example `gate.yaml:3:9`, `.env:2`, `SALLYPORT_LISTEN__PORT` or `--port`; empty for a default.
   public var description: String {
     switch self {
     case .standard: ""
@@ -27,7 +27,7 @@ extension SettingSource: CustomStringConvertible {
     }
   }
 
-  /// Faults are told in the order of the file, then of `.env`, then of variables and flags.
+  /// The order of faults: the file, `.env`, environment variables, flags.
   var rank: (Int, Int, Int, String) {
     switch self {
     case .file(let name, let line, let column): (0, line, column, name)

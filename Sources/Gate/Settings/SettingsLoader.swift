@@ -4,15 +4,15 @@
   public import Foundation
 #endif
 
-/// Reads the configuration of a gate: flags over environment over file over defaults.
+/// Reads a gate's configuration. Flags override the environment, which overrides the file, which overrides defaults.
 ///
-/// It reads files, and changes nothing.
+/// Loading only reads files; it has no side effects.
 public struct SettingsLoader: Sendable {
   /// The configuration file; `nil` for none.
   public var file: String?
   public var flags: [FlagSetting]
   public var environment: [String: String]
-  /// Where `.env` is looked for, and where relative paths of flags and variables start. Absolute.
+  /// The folder of `.env`, and the base of relative paths in flags and variables. An absolute path.
   public var workingDirectory: String
 
   public init(
@@ -25,14 +25,15 @@ public struct SettingsLoader: Sendable {
     self.workingDirectory = workingDirectory
   }
 
-  /// The settings, or everything that is wrong with them.
+  /// Returns the settings.
+  /// - Throws: `ConfigurationFaults` with every fault.
   public func load() throws(ConfigurationFaults) -> GateSettings {
     let examination = examine()
     guard let settings = examination.settings else { throw ConfigurationFaults(faults: examination.faults) }
     return settings
   }
 
-  /// Everything there is to say about the configuration, sound or not.
+  /// Returns the settings with all faults and warnings, whether or not the configuration is valid.
   public func examine() -> ConfigurationDiagnostics {
     let (entries, warnings, dotenvFaults) = readLayers()
     var assembly = SettingsBuilder(entries)
@@ -45,7 +46,7 @@ public struct SettingsLoader: Sendable {
       settings: faults.isEmpty ? settings : nil, faults: faults.map(\.element), warnings: warnings + assembly.warnings)
   }
 
-  /// What the layers give, one over the other, with what follows from elsewhere.
+  /// Reads and merges all layers, and adds defaults that depend on the environment.
   func readLayers() -> (entries: Entries, warnings: [Warning], dotenvFaults: [Fault]) {
     let (dotenv, dotenvFaults) = readDotEnv()
     let variables = Variables(environment: environment, dotenv: dotenv)
@@ -75,12 +76,12 @@ public struct SettingsLoader: Sendable {
       entries.refuseFile(
         Fault(
           .file(file, line: 1, column: 1), nil, "cannot read the file: \(error.reason)",
-          hint: "name a configuration file that this user may read"))
+          hint: "name a configuration file that this user can read"))
       return entries
     }
   }
 
-  /// The variables of `.env`; none if there is no such file.
+  /// The variables of `.env`; empty if the file does not exist.
   private func readDotEnv() -> (variables: [String: DotEnv.Variable], faults: [Fault]) {
     do throws(FileFault) {
       let bytes = try FileContent.read(FilePath.absolute(".env", in: workingDirectory))

@@ -11,14 +11,14 @@ internal import SimulatedDevice
 internal import Transport
 internal import TransportEngine
 
-/// A gate for trying things: its own authority, simulated roots, one command.
+/// Runs a gate for development: one command, with its own CA and simulated Apple roots.
 struct DevCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dev",
-    abstract: "Serves with an authority of its own, for development: simulated devices are let in, real ones are not.",
+    abstract: "Runs a development gate with its own CA. Simulated devices are admitted, real devices are not.",
     discussion: """
-      Makes, in a folder, a TLS certificate and the roots that simulated devices are attested by, or uses those that \
-      it made before. The app's environment is development.
+      Creates a TLS certificate and the roots of simulated devices in a folder, or uses those that are there. The \
+      app's environment is development.
 
       Example:
 
@@ -28,25 +28,25 @@ struct DevCommand: AsyncParsableCommand {
   @Option(help: "Where admitted sessions go: ws://, wss://, unix:/path or tcp://.")
   var upstream = "ws://127.0.0.1:8080"
 
-  @Option(help: "What is handed on: upgrades, or all for ordinary requests too.")
+  @Option(help: "What is forwarded: upgrades, or all to include ordinary requests.")
   var forward = "upgrades"
 
-  @Option(help: "The folder of the authority and the gate's state.")
+  @Option(help: "The folder of the CA and the gate's state.")
   var folder: String?
 
-  @Option(help: "The address to listen at.")
+  @Option(help: "The address to listen on.")
   var address = "127.0.0.1"
 
-  @Option(help: "The port to listen at; 0 takes any free one.")
+  @Option(help: "The port to listen on; 0 selects any free port.")
   var port: UInt16 = 6200
 
-  @Option(help: "The app that simulated devices run, TEAMID.bundle.id (default: SALLYPORT1.com.example.app).")
+  @Option(help: "The app of the simulated devices, TEAMID.bundle.id (default: SALLYPORT1.com.example.app).")
   var appID: String?
 
-  @Option(help: "PEM authority of client certificates of debug builds.")
+  @Option(help: "The CA certificate (PEM) for client certificates of debug builds.")
   var clientCA: String?
 
-  @Flag(help: "Print what the start says as one line of JSON.")
+  @Flag(help: "Print the start summary as one line of JSON.")
   var json = false
 
   func run() async throws {
@@ -67,38 +67,38 @@ struct DevCommand: AsyncParsableCommand {
   private func authority(in folder: AuthorityFolder) throws(SallyportError) -> TestAuthority {
     if let appID, AppID(appID) == nil {
       throw SallyportError(
-        .usage, error: "--app-id: \(appID) is not TEAMID.bundle.id, with ten of A-Z and 0-9 before the first dot",
+        .usage, error: "--app-id: \(appID) is not TEAMID.bundle.id, with ten characters of A-Z and 0-9 before the dot",
         hint: "write AAABBBCCC1.com.example.app")
     }
     let authority: TestAuthority
     do throws(AuthorityFolderError) {
       authority = try folder.loadOrMake(appID: appID ?? "SALLYPORT1.com.example.app", at: .now())
     } catch {
-      // A folder of something else: nothing in it is to be removed.
+      // The folder holds something else, so nothing in it may be overwritten.
       if case .absent(let path) = error {
         throw SallyportError(
-          .cannotCreate, error: "\(path) is not empty, and no folder of sallyport dev: no authority is in it",
-          hint: "name a folder that is empty, or not there yet, with --folder")
+          .cannotCreate, error: "\(path) is not empty and contains no CA of sallyport dev",
+          hint: "name an empty or new folder with --folder")
       }
       throw SallyportError(.cannotCreate, error: error.description, hint: error.hint)
     }
     if let appID, appID != authority.appID {
       throw SallyportError(
-        .usage, error: "--app-id: the devices of \(folder.path) run \(authority.appID)",
+        .usage, error: "--app-id: the devices in \(folder.path) run \(authority.appID)",
         hint: "name another folder with --folder")
     }
     return authority
   }
 
-  /// A gate with the configuration that this command writes; where it does not come up, the file is as it was, since
-  /// another gate may run with it.
+  /// Starts a gate with the configuration file that this command writes. If the start fails, restores the previous
+  /// file, because another gate may be running with it.
   private func open(_ folder: AuthorityFolder, appID: String) async throws(SallyportError) -> GateServer {
     try checkFlags(in: folder)
     let path = folder.path + "/sallyport.yaml"
     let before = try? Data(contentsOf: URL(filePath: path))
     try writeConfiguration(to: path, in: folder, appID: appID)
     do throws(SallyportError) {
-      // Variables and a .env of a gate of one's own say nothing here.
+      // The environment and the .env file of the user's own gate must not affect this one.
       return try await GateServer.open(SettingsLoader(file: path, environment: [:], workingDirectory: folder.path))
     } catch {
       if let before { try? before.write(to: URL(filePath: path), options: .atomic) }
@@ -106,16 +106,18 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
-  /// The first socket would get a 502, and its developer would look for the reason in the device.
+  /// Warns at start if the upstream is not reachable. Otherwise the developer sees only a 502 and looks for the fault
+  /// in the device.
   private func warnOfUpstream(_ settings: GateSettings) async {
     for result in await Preflight(settings, store: nil, at: .now()).upstreams() where result.outcome == .failed {
-      Console.error("warning: \(result.text)\nhint: start it, as with `attest echo`; the gate need not be restarted")
+      Console.error(
+        "warning: \(result.text)\nhint: start it, for example with `attest echo`; the gate does not need a restart")
     }
   }
 
   // MARK: Faults
 
-  /// What the user gave, as the keys that it becomes.
+  /// The command-line flags, with the settings keys that they become.
   private var givenFlags: [FlagSetting] {
     let flags = [
       FlagSetting(flag: "--address", key: "listen.address", text: address),
@@ -129,7 +131,7 @@ struct DevCommand: AsyncParsableCommand {
     ]
   }
 
-  /// Tells what is wrong with the flags as such: the file that is made of them is nothing that the user wrote.
+  /// Validates the flags before the file is written, so that errors name the flags instead of the generated file.
   private func checkFlags(in folder: AuthorityFolder) throws(SallyportError) {
     let made = [
       FlagSetting(flag: "--folder", key: "tls.cert_file", text: folder.serverCertificatePath),
@@ -144,13 +146,13 @@ struct DevCommand: AsyncParsableCommand {
     }
   }
 
-  /// The same with the flags in the place of the keys that they become.
+  /// Replaces settings keys in the error by the flags that set them.
   private func namingFlags(in failure: SallyportError) -> SallyportError {
     let lines = givenFlags.reduce(failure.lines) { $0.replacing($1.key, with: $1.flag) }
     return SallyportError(failure.status, lines: lines)
   }
 
-  /// What a developer needs to go on with.
+  /// Prints the values that a developer needs for the next step.
   private func announce(_ authority: TestAuthority, in folder: AuthorityFolder, url: String) {
     let fingerprint = Hex.encode(authority.server.certificate.fingerprint)
     let next = "attest connect \(url) --authority \(folder.path)"
@@ -173,16 +175,16 @@ struct DevCommand: AsyncParsableCommand {
       """)
   }
 
-  /// The named folder, or one in the user's data folder (XDG Base Directory). Never a shared folder: keys are kept
-  /// there.
+  /// Returns the folder of `--folder`, or one in the user's data folder (XDG Base Directory). A shared folder is
+  /// never used, because the folder holds private keys.
   private func chosenFolder() throws(SallyportError) -> String {
     if let folder { return folder }
     let environment = ProcessInfo.processInfo.environment
     func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
     guard let data = absolute("XDG_DATA_HOME") ?? absolute("HOME").map({ $0 + "/.local/share" }) else {
       throw SallyportError(
-        .noInput, error: "there is no folder for the authority: neither HOME nor XDG_DATA_HOME names one",
-        hint: "name one with --folder")
+        .noInput, error: "no folder for the CA: neither HOME nor XDG_DATA_HOME is set to an absolute path",
+        hint: "name a folder with --folder")
     }
     return data + "/sallyport/dev"
   }
@@ -191,24 +193,26 @@ struct DevCommand: AsyncParsableCommand {
     path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
   }
 
-  /// The configuration that a gate of one's own would begin with, as a file to look at and to keep.
+  /// Writes the configuration as a file that a developer can read, and copy as a start for a real gate.
   private func writeConfiguration(
     to path: String, in folder: AuthorityFolder, appID: String
   ) throws(SallyportError) {
     let parts = appID.split(separator: ".", maxSplits: 1)
     var text = """
-      # Made by sallyport dev, and made again by each start.
+      # Generated by sallyport dev. Each start overwrites it.
       version: 1
       listen: { address: \(quoted(address)), port: \(port) }
       tls: { cert_file: \(quoted(folder.serverCertificatePath)), key_file: \(quoted(folder.serverKeyPath)) }
       app_attest:
-        apps: [{ team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), environments: [development] }]
-        trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), receipt_root_file: \(quoted(folder.receiptRootPath)) }
+        apps: [{ team_id: \(quoted(String(parts[0]))), bundle_id: \(quoted(String(parts.last ?? ""))), \
+      environments: [development] }]
+        trust: { attestation_root_file: \(quoted(folder.attestationRootPath)), \
+      receipt_root_file: \(quoted(folder.receiptRootPath)) }
       routes: [{ path: /, upstream: \(quoted(upstream)), forward: \(quoted(forward)) }]
       store: { url: \(quoted("sqlite://" + folder.path + "/state.db")) }
 
       """
-    // Longer paths a socket cannot have.
+    // The path of a Unix socket has at most 107 bytes.
     let socket = folder.path + "/admin.sock"
     if socket.utf8.count <= 107 { text += "admin: { listen: \(quoted("unix:" + socket)) }\n" }
     if let clientCA { text += "debug_mtls: { client_ca_file: \(quoted(Self.absolute(clientCA))) }\n" }
@@ -216,11 +220,11 @@ struct DevCommand: AsyncParsableCommand {
       try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
     } catch {
       throw SallyportError(
-        .cannotCreate, error: "\(path): cannot be written", hint: "choose another folder with --folder")
+        .cannotCreate, error: "cannot write \(path)", hint: "choose another folder with --folder")
     }
   }
 
-  /// A double-quoted scalar of YAML: JSON's string is one.
+  /// Returns a double-quoted YAML scalar. JSON string escapes are valid in YAML.
   private func quoted(_ text: String) -> String {
     "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
   }

@@ -2,14 +2,14 @@ internal import ArgumentParser
 internal import GateRuntime
 internal import Settings
 
-/// Serves until it is told to stop.
+/// Runs the gate until it is stopped.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Serves with a configuration, until SIGTERM or SIGINT.",
+    abstract: "Runs the gate with a configuration file, until SIGTERM or SIGINT.",
     discussion: """
-      Settings come from flags, then the environment (SALLYPORT_LISTEN__PORT=…), then a .env file in the working \
-      directory, then the file, then defaults. Log lines go to standard error: text on a terminal, JSON elsewhere.
+      Settings come from flags, the environment (SALLYPORT_LISTEN__PORT=…), a .env file in the working directory, the \
+      file, and defaults, in this order. Log lines go to standard error: as text on a terminal, as JSON otherwise.
 
       Example:
 
@@ -18,7 +18,7 @@ struct RunCommand: AsyncParsableCommand {
 
   @OptionGroup var options: ConfigurationOptions
 
-  @Flag(help: "Write log lines as JSON, on a terminal as well: log.format=json.")
+  @Flag(help: "Write log lines as JSON, also on a terminal (log.format=json).")
   var json = false
 
   func run() async throws {

@@ -3,14 +3,14 @@ internal import GateRuntime
 internal import ProcessSignals
 internal import TransportEngine
 
-/// The gate, for operators.
+/// The gate's command line.
 @main
 struct Sallyport: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sallyport",
-    abstract: "A TLS WebSocket gate that lets only genuine instances of an app through.",
+    abstract: "A TLS WebSocket gate that admits only genuine instances of an app.",
     discussion: """
-      Example: a gate for trying things, in front of a service on port 8080
+      Example: a development gate in front of a service on port 8080
 
         sallyport dev --upstream ws://127.0.0.1:8080
       """,
@@ -38,9 +38,9 @@ struct Sallyport: AsyncParsableCommand {
     }
   }
 
-  /// Ends as the parser would, but says what is wrong with a command line as everything else does that goes wrong.
+  /// Exits with the parser's status, and formats usage errors like all other errors.
   private static func end(with error: any Error) -> Never {
-    // A command that failed has said so itself, and throws a bare status, which may be that of a wrong command line.
+    // A failed command has printed its error and throws a bare status, which may equal the parser's own.
     guard !(error is ExitCode), exitCode(for: error) == .validationFailure else { exit(withError: error) }
     let help = fullMessage(for: error).split(separator: "\n").last.map { $0.drop { $0 == " " } } ?? ""
     Console.error("error: \(message(for: error))\nhint: \(help)")

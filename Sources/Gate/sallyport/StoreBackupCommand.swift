@@ -9,17 +9,18 @@ internal import Settings
 struct StoreBackupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
-    abstract: "Copies the keys to a file, as they are at one instant, while gates work.",
+    abstract: "Writes a consistent snapshot of the keys to a file, while gates keep running.",
     discussion: """
-      The file holds keys, counters, revocations and receipts; it is the same whatever the store is, and restores into \
-      either. It holds neither keys of nonces nor spent nonces. It has mode 0600 and appears when it is complete.
+      The file contains keys, counters, revocations and receipts. Its format does not depend on the store, so it can \
+      be restored into SQLite or PostgreSQL. It contains no challenge keys and no used nonces. It has mode 0600 and \
+      appears only when it is complete.
 
       Example:
 
         sallyport store backup /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
       """)
 
-  @Argument(help: "The file to make. It must not be there.")
+  @Argument(help: "The file to create. It must not exist.")
   var file: String
 
   @OptionGroup var target: StoreTarget
@@ -33,7 +34,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
         throw SallyportError(
           .noInput,
           error: "\(store.place): \(schema.version == 0 ? "there is no store" : "its tables are of an older version")",
-          hint: "back it up with the sallyport that runs on it, or migrate it first: sallyport store migrate")
+          hint: "use the sallyport version that runs on this store, or migrate it first: sallyport store migrate")
       }
       let backup = try BackupCall.run(file, store.place) { try BackupFile.write(store, to: file, at: .now()) }
       target.say(
@@ -45,7 +46,7 @@ struct StoreBackupCommand: AsyncParsableCommand {
   }
 }
 
-/// Work on a backup and a store, whose faults a command tells.
+/// Runs work on a backup and a store, and converts errors into command failures.
 enum BackupCall {
   static func run<Value>(_ file: String, _ place: String, _ body: () throws -> Value) throws(SallyportError) -> Value {
     do {
@@ -56,34 +57,36 @@ enum BackupCall {
       throw SallyportError(error, of: place)
     } catch is StoreInUse {
       throw SallyportError(
-        .unavailable, error: "\(place): another process uses it, a gate or a command",
-        hint: "stop every gate on this store, then try again; nothing was changed")
+        .unavailable, error: "\(place): in use by a gate or another command",
+        hint: "stop every gate that uses this store, then try again; nothing was changed")
     } catch {
-      throw SallyportError(.software, error: "\(error)", hint: "please report this")
+      throw SallyportError(.software, error: "\(error)", hint: "report this as a bug")
     }
   }
 }
 
 extension SallyportError {
-  /// A fault of the backup at `file`.
+  /// Describes a failure of the backup file at `file`.
   init(_ fault: BackupFile.Fault, of file: String) {
     switch fault {
-    case .missing: self.init(.noInput, error: "\(file): there is no such file", hint: "name a backup")
+    case .missing:
+      self.init(.noInput, error: "\(file): no such file", hint: "name a file of `sallyport store backup`")
     case .exists:
-      self.init(.cannotCreate, error: "\(file): it is there already", hint: "name another file, or remove that one")
+      self.init(.cannotCreate, error: "\(file): file exists", hint: "name another file, or remove this one")
     case .foreign(let reason):
       self.init(
         .badData, error: "\(file): not a backup that this sallyport can read: \(reason)",
-        hint: "name a file that `sallyport store backup` made, not with a newer version; nothing was changed")
+        hint: "name a backup from this version or an older one; nothing was changed")
     case .damaged(let reason):
-      self.init(.badData, error: "\(file): damaged: \(reason)", hint: "take another backup; nothing was changed")
+      self.init(.badData, error: "\(file): damaged: \(reason)", hint: "use another backup; nothing was changed")
     case .unwritable(.full):
-      self.init(.cannotCreate, error: "\(file): its disk is full", hint: "name a file that has room; none was made")
+      self.init(
+        .cannotCreate, error: "\(file): disk full", hint: "name a disk with free space; no file was created")
     case .unwritable(let error):
       let reason = if case .unreachable(let reason) = error { reason } else { "\(error)" }
       self.init(
-        .cannotCreate, error: "\(file): it cannot be made: \(reason)",
-        hint: "name a file in a folder that is there and that this user may write; none was made")
+        .cannotCreate, error: "\(file): cannot be created: \(reason)",
+        hint: "name a file in an existing folder that this user can write to; no file was created")
     case .store(let error):
       self.init(error, of: file)
     }

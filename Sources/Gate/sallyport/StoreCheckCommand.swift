@@ -7,9 +7,9 @@ internal import Settings
 struct StoreCheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Reads all of the store and says what is amiss, and what to do about it.",
+    abstract: "Reads the whole store and reports problems, with advice for each.",
     discussion: """
-      Changes nothing, and gates go on meanwhile. Exits 0 if nothing worse than a warning was found, 1 if something was.
+      Changes nothing; gates can keep running. Exits 0 if there are no problems or only warnings, and 1 otherwise.
 
       Example:
 
@@ -56,17 +56,17 @@ struct StoreCheckCommand: AsyncParsableCommand {
 
   private static func outdated(_ schema: SchemaState) -> StoreFinding {
     StoreFinding(
-      .problem, in: .data, "its tables are of version \(schema.version), and this sallyport's of \(schema.newest)",
-      advice: "sallyport store migrate, or let a gate of this version start; then check again")
+      .problem, in: .data, "its schema has version \(schema.version), this sallyport needs \(schema.newest)",
+      advice: "run sallyport store migrate, or start a gate of this version; then check again")
   }
 
   private static func damaged(_ reason: String) -> StoreFinding {
     StoreFinding(
-      .problem, in: .data, "it is damaged: \(reason)",
-      advice: "stop the gates, keep the store, restore a backup: sallyport store restore FILE")
+      .problem, in: .data, "damaged: \(reason)",
+      advice: "stop the gates, keep a copy of the store, restore a backup: sallyport store restore FILE")
   }
 
-  /// Reads every key as a gate does.
+  /// Reads every key in the same way as a gate. Returns a finding for damaged data.
   private static func unreadable(in store: any GateStore) async throws(StoreError) -> [StoreFinding] {
     var cursor: KeyID?
     do throws(StoreError) {
@@ -80,7 +80,7 @@ struct StoreCheckCommand: AsyncParsableCommand {
 
   private func tell(_ findings: [StoreFinding], of place: String) {
     let lines = findings.flatMap { ["\($0.weight.rawValue): \($0.text)", "  \($0.advice)"] }
-    let verdict = findings.isEmpty ? "\(place): nothing is amiss" : "\(place):"
+    let verdict = findings.isEmpty ? "\(place): no problems found" : "\(place):"
     target.say(
       ([verdict] + lines).joined(separator: "\n"),
       [

@@ -1,12 +1,12 @@
 internal import ArgumentParser
 
-/// The store as a whole, for operators.
+/// The parent of the commands that manage the store.
 struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
-    abstract: "Migrates, checks, backs up and restores the store, and replaces the keys of nonces.",
+    abstract: "Migrates, checks, backs up and restores the store, and rotates the challenge keys.",
     discussion: """
-      Example: a backup while the gate works, and what it is worth
+      Example: a backup while the gate runs, and a test restore
 
         sallyport store backup /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
         sallyport store restore /var/backups/sallyport-monday.db --store sqlite:///tmp/trial.db

@@ -6,10 +6,10 @@ internal import Settings
 struct StoreMigrateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
-    abstract: "Makes the store's tables, or brings them to this version.",
+    abstract: "Creates the store's tables, or migrates them to this version.",
     discussion: """
-      A gate does it by itself when it starts; this is for a role that may make tables where the gate's own may not, and \
-      for doing it before. A store of a newer version is refused and left alone.
+      A gate migrates its store at start. Use this command to migrate earlier, or with a database role that may create \
+      tables when the gate's role may not. A store with a newer version is refused and stays unchanged.
 
       Example:
 
@@ -25,8 +25,8 @@ struct StoreMigrateCommand: AsyncParsableCommand {
       let steps = change.steps.map { "  \($0)" }
       let verdict =
         steps.isEmpty
-        ? "\(store.place): nothing to do, version \(change.before.newest)"
-        : "\(store.place): from version \(change.before.version) to \(change.before.newest)"
+        ? "\(store.place): up to date, version \(change.before.newest)"
+        : "\(store.place): migrated from version \(change.before.version) to \(change.before.newest)"
       target.say(
         ([verdict] + steps).joined(separator: "\n"),
         [
@@ -39,7 +39,7 @@ struct StoreMigrateCommand: AsyncParsableCommand {
   }
 }
 
-/// Calls of a store whose faults a command tells.
+/// Runs store calls, and converts their errors into command failures.
 enum StoreCall {
   static func on<Value>(
     _ store: any StoreArchive, _ body: () throws(StoreError) -> Value

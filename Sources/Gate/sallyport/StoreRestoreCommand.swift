@@ -10,20 +10,20 @@ internal import Settings
 struct StoreRestoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
-    abstract: "Puts a backup into the place of all that is stored.",
+    abstract: "Replaces everything in the store with a backup.",
     discussion: """
-      Refused while anybody works on the store: stop the gates first. Either all of the backup is there afterwards or \
-      nothing has changed. The keys of nonces are new, and every nonce that was issued before is refused.
+      Refused while a gate or another command uses the store: stop the gates first. The restore is atomic: on failure \
+      nothing changes. It creates new challenge keys, so nonces that were issued earlier are refused.
 
-      What a backup does not know: keys that were registered since are gone, and revocations made since have to be made \
-      again.
+      Changes since the backup are lost: keys that were registered later are gone, and later revocations must be \
+      repeated.
 
       Example:
 
         sallyport store restore /var/backups/sallyport-monday.db -c /etc/sallyport/sallyport.yaml
       """)
 
-  @Argument(help: "A file that `sallyport store backup` made.")
+  @Argument(help: "A file that `sallyport store backup` wrote.")
   var file: String
 
   @OptionGroup var target: StoreTarget
@@ -41,14 +41,14 @@ struct StoreRestoreCommand: AsyncParsableCommand {
       tell(backup, of: store.place, kept: kept)
       if let keys = places.challengeKeysFile {
         Console.error(
-          "hint: nonces are made with \(keys): replace the keys in it too (NUMBER SECRET, openssl rand -hex 32)")
+          "hint: the gate's challenge keys are in \(keys): replace them too (NUMBER SECRET, openssl rand -hex 32)")
       }
     } catch {
       throw error.told()
     }
   }
 
-  /// A backup that is restored onto itself would be one no more, and what was put aside for it would be lost.
+  /// Refuses to restore a SQLite store from itself: the restore would overwrite its own source.
   private func refuseItself(_ store: GateSettings.Store) throws(SallyportError) {
     guard case .sqlite(let path) = store else { return }
     var (one, other) = (stat(), stat())
@@ -56,20 +56,20 @@ struct StoreRestoreCommand: AsyncParsableCommand {
       return
     }
     throw SallyportError(
-      .usage, error: "\(file): it is the store itself, and no backup of it",
-      hint: "name a file that `sallyport store backup` made; nothing was changed")
+      .usage, error: "\(file): this is the store itself, not a backup",
+      hint: "name a file that `sallyport store backup` wrote; nothing was changed")
   }
 
   private func tell(_ backup: BackupFile, of place: String, kept: String?) {
     let lines = [
-      "\(place): \(backup.count) keys, as they were in \(backup.place) at \(backup.madeAt)",
-      "the keys of nonces are new: every nonce that was issued before is refused",
+      "\(place): \(backup.count) keys restored, from \(backup.place) at \(backup.madeAt)",
+      "challenge keys replaced: nonces issued before the restore are refused",
     ]
     var object: [String: JSONValue] = [
       "store": .text(place), "file": .text(file), "keys": .number(Int(backup.count)),
       "made_at": .text(backup.madeAt.description), "from": .text(backup.place),
     ]
     object["replaced"] = kept.map(JSONValue.text)
-    target.say((lines + (kept.map { ["what was there before: \($0)"] } ?? [])).joined(separator: "\n"), object)
+    target.say((lines + (kept.map { ["previous store kept as: \($0)"] } ?? [])).joined(separator: "\n"), object)
   }
 }

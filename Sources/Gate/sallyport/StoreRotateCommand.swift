@@ -7,17 +7,17 @@ internal import Settings
 struct StoreRotateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rotate",
-    abstract: "Makes a new key for nonces, as gates do by themselves every app_attest.challenge_key_rotation.",
+    abstract: "Creates a new challenge key. Gates do this automatically every app_attest.challenge_key_rotation.",
     discussion: """
-      Nonces of the old keys stay good until they expire, and gates take the new key over within seconds. After a leak \
-      use --now: every nonce of before is refused at once, and apps fetch another.
+      Nonces of the old keys stay valid until they expire. Gates use the new key within seconds. After a leak use \
+      --now: all earlier nonces are refused at once, and apps fetch new ones.
 
       Example:
 
         sallyport store rotate -c /etc/sallyport/sallyport.yaml
       """)
 
-  @Flag(help: "Refuse the nonces of the old keys from now on.")
+  @Flag(help: "Refuse nonces of the old keys immediately.")
   var now = false
 
   @OptionGroup var target: StoreTarget
@@ -28,10 +28,10 @@ struct StoreRotateCommand: AsyncParsableCommand {
       let choice = places.store
       if let file = places.challengeKeysFile {
         throw SallyportError(
-          .configuration, error: "nonces are made with the keys in \(file), not with the store's",
-          hint: "put a new key on the first line of that file, on every gate, and restart them")
+          .configuration, error: "the challenge keys are in \(file), not in the store",
+          hint: "put a new key on the first line of that file on every gate, then restart the gates")
       }
-      // Opening a store makes it; where none is, a wrong name is more likely than a wish for an empty one.
+      // Opening a store creates it. A missing store more likely means a mistyped name.
       let whole = try choice.makeWhole()
       let schema = try StoreCall.on(whole) { () throws(StoreError) in try whole.schema() }
       guard schema.version > 0 else { throw .noStore(at: whole.place) }
@@ -43,7 +43,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
       }
       await store.close()
       target.say(
-        "\(store.place): a new key makes nonces\(now ? "; those of before are refused" : "")",
+        "\(store.place): challenge key rotated\(now ? "; those of before are refused" : "")",
         ["store": .text(store.place), "old_refused": .boolean(now)])
     } catch {
       throw error.told()
@@ -52,7 +52,7 @@ struct StoreRotateCommand: AsyncParsableCommand {
 
   private func rotate(_ store: any GateStore, life: Duration) async throws(StoreError) {
     guard !now else { return try await store.replaceChallengeKeys(with: .random(madeAt: .now())) }
-    // Another one that rotates at this instant is as good.
+    // If another command rotates at the same time, its key serves as well.
     _ = try await Challenges(storage: store, life: life).rotate(at: .now())
   }
 }

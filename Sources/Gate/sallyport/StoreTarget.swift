@@ -5,7 +5,7 @@ internal import FoundationEssentials
 internal import GateRuntime
 internal import Settings
 
-/// The store that a command is about, and how it answers.
+/// The options that select a command's store and output format.
 struct StoreTarget: ParsableArguments {
   @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML), which names the store.")
   var config: String?
@@ -15,17 +15,17 @@ struct StoreTarget: ParsableArguments {
     help: "The store itself: sqlite:///path or postgres://user@host/database (password: PGPASSFILE).")
   var url: String?
 
-  @Flag(help: "Print one JSON object.")
+  @Flag(help: "Print the result as one JSON object.")
   var json = false
 
   func validate() throws {
     guard (config == nil) != (url == nil) else { throw ValidationError("name the store: -c FILE or --store URL") }
   }
 
-  /// The store that is named, and how its gate makes nonces as far as that is known.
+  /// Returns the selected store, and the challenge settings of its gate if the configuration is known.
   ///
-  /// Faults elsewhere in the configuration are not its matter: a backup is wanted most when something is wrong, and who
-  /// makes it may not read the gate's keys.
+  /// Faults in other parts of the configuration are ignored. A backup matters most when something is wrong, and the
+  /// operator may lack permission to read the gate's keys.
   func resolve() throws(SallyportError) -> StorePlaces {
     if let url { return StorePlaces(store: try .named(url)) }
     do throws(ConfigurationFaults) {
@@ -35,18 +35,18 @@ struct StoreTarget: ParsableArguments {
     }
   }
 
-  /// Says how it ended: as text for people, or as one line of JSON.
+  /// Prints the result: as text, or with `--json` as one line of JSON.
   func say(_ text: @autoclosure () -> String, _ object: @autoclosure () -> [String: JSONValue]) {
     Console.print(json ? JSONValue.object(object()).line : text())
   }
 }
 
 extension JSONValue {
-  /// The text on one line.
+  /// The value as one line of JSON.
   var line: String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Texts, numbers and booleans can always be encoded.
+    // Strings, numbers and booleans can always be encoded.
     return (try? encoder.encode(self)).map { TerminalText.escaped(json: String(decoding: $0, as: UTF8.self)) } ?? "{}"
   }
 }
@@ -54,11 +54,11 @@ extension JSONValue {
 extension SallyportError {
   static func noStore(at place: String) -> Self {
     Self(
-      .noInput, error: "\(place): there is no store",
-      hint: "a gate makes it when it starts, `sallyport store migrate` makes it now")
+      .noInput, error: "\(place): no store exists here",
+      hint: "start a gate to create it, or run `sallyport store migrate`")
   }
 
-  /// A fault of the store at `place`.
+  /// Describes a failure of the store at `place`.
   init(_ error: StoreError, of place: String) {
     self.init(.unavailable, error: "\(place): \(error)", hint: error.advice)
   }

@@ -4,15 +4,15 @@ internal import ByteCoding
 internal import Cryptography
 internal import GateRuntime
 
-/// Explains, rule by rule, what holds and what does not: the gate's own verification, for people.
+/// Runs the gate's verification and explains the result of each rule.
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Explains step by step what holds of an attestation, an assertion or a receipt, and what does not.",
+    abstract: "Verifies an attestation, an assertion or a receipt, and explains each step.",
     discussion: """
-      Exits 0 if everything holds, 1 if anything does not, malformed content included. Which environment a key is from \
-      is reported and not judged; neither are validation categories and the freshness of receipts. A rule with nothing to \
-      compare with is marked "-" (not_checked), and breaks nothing: a receipt alone has neither hash nor environment.
+      Exits 0 if every rule passes, 1 if any rule fails, also for malformed content. The key's environment, validation \
+      categories and the freshness of receipts are reported, but not verified. A rule that lacks a value to compare \
+      with is marked "-" (not_checked) and does not fail: a receipt alone has no client data hash and no environment.
 
       Example:
 
@@ -62,7 +62,7 @@ struct VerifyAssertionCommand: ParsableCommand {
     commandName: "assertion",
     abstract: "Explains an assertion.",
     discussion: """
-      Example: an assertion from standard input, by a key that has not signed before
+      Example: an assertion from standard input, by a key that has no earlier assertion
 
         sallyport verify assertion - \\
           --app-id AAABBBCCC1.com.example.app --public-key "$KEY" \\
@@ -73,7 +73,7 @@ struct VerifyAssertionCommand: ParsableCommand {
   @OptionGroup var hash: VerifyHash
   @OptionGroup var key: VerifyKey
 
-  @Option(help: ArgumentHelp("The last counter that was accepted of the key.", valueName: "number"))
+  @Option(help: ArgumentHelp("The last accepted counter of the key.", valueName: "number"))
   var counter: UInt32
 
   func run() throws {

@@ -4,7 +4,7 @@ internal import ByteCoding
 internal import GateRuntime
 internal import Glibc
 
-/// What is to be explained, and how.
+/// The input file, the app and the output format.
 struct VerifyInput: ParsableArguments {
   @Argument(help: "The file: binary, or base64 with or without line breaks; - is standard input.")
   var file: String
@@ -16,10 +16,10 @@ struct VerifyInput: ParsableArguments {
     transform: VerifyArgument.appID)
   var app: AppID
 
-  @Flag(help: "Write the steps and what was read as JSON.")
+  @Flag(help: "Print the steps and the parsed fields as JSON.")
   var json = false
 
-  /// Reads the file, prints what `explain` makes of it, and ends with 1 unless all of it holds.
+  /// Reads the file and prints the result of `explain`. Exits with 1 unless every rule passes.
   func report(
     on kind: String, at instant: Timestamp?,
     _ explain: ([UInt8], AppID) throws(SallyportError) -> Explanation
@@ -31,18 +31,18 @@ struct VerifyInput: ParsableArguments {
       Console.print(json ? report.json : report.text)
       guard let broken = explanation.firstBroken else { return }
       throw SallyportError(
-        .problemsFound, error: "the \(kind) does not hold: \(broken.name): \(TerminalText.printable(broken.detail))",
-        hint: "the steps above say what else does and does not hold")
+        .problemsFound, error: "the \(kind) is not valid: \(broken.name): \(TerminalText.printable(broken.detail))",
+        hint: "see the steps above for the other rules")
     } catch {
       throw error.told()
     }
   }
 
-  /// The bytes that base64 stands for, if `content` is nothing but base64; else `content` itself.
+  /// Decodes `content` if it is only base64; otherwise returns it unchanged.
   ///
-  /// There is nothing to confuse: each of the three formats begins with bytes of which at least one is no text.
+  /// This is unambiguous: each of the three formats starts with bytes of which at least one is not text.
   static func unarmored(_ content: [UInt8]) -> [UInt8] {
-    // Not read to its end, so that what it says there is not known; and too long to be anything.
+    // Longer content was not read to its end and is too long for every format.
     guard content.count <= InputFile.longest else { return content }
     let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
     return Base64.decode(String(decoding: content.filter { !isSpace($0) }, as: UTF8.self)) ?? content
@@ -51,24 +51,24 @@ struct VerifyInput: ParsableArguments {
 
 /// A file, or standard input.
 struct InputFile {
-  /// More bytes than any of the formats may have, base64 and line breaks included.
+  /// More bytes than any of the formats can have, including base64 and line breaks.
   static let longest = 1 << 20
 
   /// `-` is standard input.
   let path: String
 
-  /// All of it; what is longer than `longest` is refused.
+  /// Reads the whole file. Throws if it has more than `longest` bytes.
   func read() throws(SallyportError) -> [UInt8] {
     let content = try beginning()
     guard content.count <= Self.longest else {
       throw SallyportError(
-        .badData, error: "\(TerminalText.printable(path)) has more than 1 MiB",
-        hint: "see that it is the right file: nothing that is read here is as long")
+        .badData, error: "\(TerminalText.printable(path)) is larger than 1 MiB",
+        hint: "check that this is the right file; attestations, assertions and receipts are smaller")
     }
     return content
   }
 
-  /// All of it, or `longest` bytes and some more of what is longer.
+  /// Reads the whole file, or somewhat more than `longest` bytes of a longer one.
   func beginning() throws(SallyportError) -> [UInt8] {
     let descriptor = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure() }
@@ -88,6 +88,6 @@ struct InputFile {
   private func failure() -> SallyportError {
     SallyportError(
       .noInput, error: "\(TerminalText.printable(path)): \(String(cString: strerror(errno)))",
-      hint: "name a file that you may read, or -")
+      hint: "name a readable file, or - for standard input")
   }
 }

@@ -2,10 +2,10 @@ internal import AppAttest
 internal import ByteCoding
 internal import FoundationEssentials
 
-/// An explanation for people, and for programs.
+/// Formats an explanation as text or as JSON.
 struct VerifyReport {
   let kind: String
-  /// The time of verification; `nil` where time plays no part.
+  /// The time of verification; `nil` if the rules do not depend on time.
   let instant: Timestamp?
   let explanation: Explanation
 
@@ -30,7 +30,7 @@ struct VerifyReport {
     report["at"] = instant.map { .text($0.description) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    // Texts, numbers and booleans can always be encoded.
+    // Strings, numbers and booleans can always be encoded.
     return (try? encoder.encode(JSONValue.object(report))).map {
       TerminalText.escaped(json: String(decoding: $0, as: UTF8.self))
     } ?? "{}"
@@ -68,7 +68,7 @@ struct VerifyReport {
   }
 }
 
-/// A JSON text (RFC 8259).
+/// A JSON value (RFC 8259).
 indirect enum JSONValue: Encodable, ExpressibleByDictionaryLiteral {
   case text(String)
   case number(Int)

@@ -301,7 +301,7 @@ struct GateTests {
     let arguments = ["dev", "--folder", place.folder + "/other", "--port", "\(port)"]
     let taken = try await place.run(arguments, of: .sallyport)
     #expect(taken.status == 71)
-    #expect(taken.complaints.last?.hasSuffix("or set --port to another one") == true, "\(taken.errors)")
+    #expect(taken.complaints.last?.hasSuffix("or set --port to another port") == true, "\(taken.errors)")
     try await gate.stop()
   }
 
@@ -314,10 +314,10 @@ struct GateTests {
     let foreign = try await place.run(["dev", "--folder", folder], of: .sallyport)
     #expect(foreign.status == 73)
     #expect(foreign.complaints.first?.hasPrefix("error: \(folder) is not empty") == true, "\(foreign.errors)")
-    #expect(foreign.complaints.last?.hasPrefix("hint: name a folder that is empty") == true)
+    #expect(foreign.complaints.last?.hasPrefix("hint: name an empty or new folder") == true)
     let homeless = try await place.run(["dev"], of: .sallyport, environment: ["HOME": "", "XDG_DATA_HOME": ""])
     #expect(homeless.status == 66)
-    #expect(homeless.complaints.last == "hint: name one with --folder", "\(homeless.errors)")
+    #expect(homeless.complaints.last == "hint: name a folder with --folder", "\(homeless.errors)")
   }
 
   @Test("what fails in the handshake is told with what to look at")

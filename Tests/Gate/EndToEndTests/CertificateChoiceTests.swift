@@ -95,7 +95,7 @@ struct CertificateChoiceTests {
     try await serving { gate in
       #expect(try await subject(of: gate, for: "new.example.net") != "exact")
       try await make("exact", for: "DNS:new.example.net", in: gate.folder)
-      _ = try await gate.log.first("the new certificate") { $0.message == "new certificate served" }
+      _ = try await gate.log.first("the new certificate") { $0.message == "certificate reloaded" }
       #expect(try await subject(of: gate, for: "new.example.net") == "exact")
       #expect(try await subject(of: gate, for: "api.example.test") == "late")
     }
@@ -107,7 +107,7 @@ struct CertificateChoiceTests {
       let (exit, output, errors) = try await ChildProcess.run(
         Places.product("sallyport"), ["status", "-c", gate.folder + "/gate.yaml"], environment: .gateless)
       #expect(exit == .code(0), "\(errors)")
-      let lines = output.filter { $0.contains("ends in") }
+      let lines = output.filter { $0.contains("expires in") }
       #expect(lines.count == 4 && lines.allSatisfy { $0.contains("certificate  ") }, "\(output)")
       for name in Self.hosts.keys { #expect(lines.contains { $0.contains("(CN=\(name))") }, "\(lines)") }
       let (_, metrics, _) = try await ChildProcess.run(

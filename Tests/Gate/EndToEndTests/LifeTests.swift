@@ -106,7 +106,7 @@ struct GuideEnvironmentTests {
       let process = try start(block, with: Self.certificate + route, in: folder)
       defer { process.kill() }
       let port = try await GateLog(lines: process.errors).listeningPort()
-      let warning = process.errors.lines.compactMap { LogEntry(line: $0) }.first { $0.message.contains("OPEN") }
+      let warning = process.errors.lines.compactMap { LogEntry(line: $0) }.first { $0.message.contains("OFF") }
       #expect(warning?.level == "warning")
       let gate = RunningGate(process: process, folder: folder, port: port)
       let socket = try await Visitor(gate).open()

@@ -227,7 +227,7 @@ struct CACommandTests {
       let unasked = try await ca("export", "--format", "p12", in: folder)
       #expect(
         unasked.exit == .code(64)
-          && unasked.errors.first == "error: the password cannot be asked for without a terminal")
+          && unasked.errors.first == "error: no terminal to ask for the password")
       let empty = try await ca("export", "--format", "p12", "--password-file", "/dev/null", in: folder)
       #expect(empty.exit == .code(0) && empty.output == ["config/client-ca/client.p12"])
     }

@@ -69,7 +69,7 @@ struct StoreOutageTests {
     try await RunningGate.serving(configuration) { gate in
       let visitor = try Visitor(gate)
       #expect(try await visitor.send("GET", "/attest/challenge").status == 503)
-      _ = try await gate.log.first("a warning") { $0.message.hasPrefix("the store cannot be used") }
+      _ = try await gate.log.first("a warning") { $0.message.hasPrefix("store not opened") }
       try FileManager.default.createDirectory(
         atPath: gate.folder + "/later", withIntermediateDirectories: false)
       let device = try await visitor.registeredDevice()

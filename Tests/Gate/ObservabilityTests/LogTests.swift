@@ -94,7 +94,7 @@ struct LogTests {
           "log.level=error", "metrics.listen=127.0.0.1:0", "app_attest.enforcement=off",
           "store.url=sqlite:///nowhere/x.db",
         ])
-      #expect(line.contains(#""level":"error""#) && line.contains("the store cannot be used"))
+      #expect(line.contains(#""level":"error""#) && line.contains("store not opened"))
     }
   }
 }

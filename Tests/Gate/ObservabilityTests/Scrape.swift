@@ -39,7 +39,7 @@ struct MetricsPort {
   /// - Parameter gate: one with `metrics: { listen: "127.0.0.1:0" }`.
   init(of gate: GateProcess) async throws {
     let line = try await gate.process.errors.first("the metrics port") {
-      $0.contains(#""message":"metrics listening""#)
+      $0.contains(#""message":"metrics server listening""#)
     }
     port = try GateProcess.lastNumber(in: line, after: #""address":""#)
   }

@@ -57,7 +57,7 @@ struct StatusTests {
       let ready = try await bench.sallyport(["status"])
       #expect(ready.status == 0)
       #expect(ready.output.first?.hasPrefix("sallyport ") == true && ready.output[0].contains(": ready, up "))
-      #expect(ready.output.contains { $0.hasPrefix("  certificate") && $0.contains("ends in ") })
+      #expect(ready.output.contains { $0.hasPrefix("  certificate") && $0.contains("expires in ") })
       let json = try await bench.sallyport(["status", "--json"])
       #expect(json.status == 0 && json.output.count == 1)
       #expect(try JSONDecoder().decode(GateStatus.self, from: Data(json.output[0].utf8)).ready)
@@ -66,7 +66,7 @@ struct StatusTests {
       _ = try await bench.gate.process.exit()
       let absent = try await bench.sallyport(["status"])
       #expect(absent.status == 69 && absent.output.isEmpty)
-      #expect(absent.errors.count == 2 && absent.errors[0].hasPrefix("error: no gate runs at unix:"))
+      #expect(absent.errors.count == 2 && absent.errors[0].hasPrefix("error: no gate is running at unix:"))
       #expect(absent.errors[1].hasPrefix("hint: "))
     }
   }

@@ -18,8 +18,9 @@ struct AdminServerTests {
       isProduction: true, further: #"debug_mtls: { client_ca_file: "DIR/tls-ca.pem" }"#
     ) { bench in
       let open = try await bench.ask("GET", "/readyz?verbose")
-      #expect(open.status == 200 && open.text.contains("enforcement: enforce; WARNING: client certificates let debug"))
-      #expect(try await bench.ask("GET", "/status").text.contains("client certificates let debug builds in"))
+      #expect(
+        open.status == 200 && open.text.contains("enforcement: enforce; WARNING: client certificates admit debug"))
+      #expect(try await bench.ask("GET", "/status").text.contains("client certificates admit debug builds"))
       let text = try String(contentsOfFile: bench.config[1], encoding: .utf8)
       try text.replacingOccurrences(of: "debug_mtls:", with: "# debug_mtls:")
         .write(toFile: bench.config[1], atomically: true, encoding: .utf8)

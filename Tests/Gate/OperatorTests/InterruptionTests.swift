@@ -92,7 +92,7 @@ struct InterruptionTests {
     try await StoreBench.with([Specimen.entry(1)]) { bench in
       let refused = try await sallyport(["store", "backup", bench.folder + "/none/b", "--store", bench.url])
       #expect(refused.status == 73 && refused.isFailure, "\(refused.errors)")
-      #expect(refused.errors.first?.contains("none/b: it cannot be made: ") == true, "\(refused.errors)")
+      #expect(refused.errors.first?.contains("none/b: cannot be created: ") == true, "\(refused.errors)")
       #expect(refused.errors.first?.contains("No such file or directory") == true, "\(refused.errors)")
     }
   }
@@ -108,7 +108,7 @@ struct InterruptionTests {
       for file in [backup, link] {
         let refused = try await sallyport(["store", "restore", file, "--store", "sqlite://\(backup)"])
         #expect(refused.status == 64 && refused.isFailure, "\(refused.errors)")
-        #expect(refused.errors.first?.contains("it is the store itself") == true, "\(refused.errors)")
+        #expect(refused.errors.first?.contains("this is the store itself") == true, "\(refused.errors)")
       }
       #expect(try Self.names(in: bench.folder) == before.0)
       #expect(try Data(contentsOf: URL(fileURLWithPath: backup)) == before.1)

@@ -98,7 +98,8 @@ struct ReloadTests {
         #expect(refused.errors.last?.contains("as it was when the gate started") == true, "\(refused)")
         gate.process.send(SIGHUP)
         _ = try await gate.process.errors.first("the warning") {
-          $0.contains("these settings need a restart") && $0.contains(#""settings":"admin.token_file""#)
+          $0.contains("changed settings not applied: they need a restart")
+            && $0.contains(#""settings":"admin.token_file""#)
         }
         try write("the-token-of-the-start")
         #expect(try await sallyport(["reload"] + config).errors == [])
@@ -174,7 +175,7 @@ struct ReloadTests {
       let socket = try await bench.visitor.open()
       let before = try await fingerprint(of: bench)
       try await renew(bench)
-      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }
       #expect(try await fingerprint(of: bench) != before)
       #expect(try await socket.exchange(.text("still here")) == .text("still here"))
     }
@@ -187,18 +188,18 @@ struct ReloadTests {
       try FileManager.default.removeItem(atPath: path)
       try #require(mkfifo(path, 0o600) == 0)
       _ = try await bench.gate.process.errors.first("the refusal") {
-        $0.contains("the changed certificate cannot be used") && $0.contains("is not a regular file")
+        $0.contains("certificate reload failed") && $0.contains("is not a regular file")
       }
       let ready = try await bench.ask("GET", "/readyz?verbose")
       #expect(ready.status == 200 && ready.text.contains("[+] certificates: WARNING: "), "\(ready.text)")
       #expect(try await bench.ask("GET", "/metrics").status == 200)
       #expect(try await sallyport(["status"] + bench.config).status == 0)
       let refused = try await reload(bench)
-      #expect(refused.status == 78 && refused.errors.joined().contains("it is not a regular file"), "\(refused)")
+      #expect(refused.status == 78 && refused.errors.joined().contains("not a regular file"), "\(refused)")
       #expect(try await fingerprint(of: bench) == before)
       try FileManager.default.removeItem(atPath: path)
       try await renew(bench)
-      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }
       #expect(try await fingerprint(of: bench) != before)
       #expect(try await bench.ask("GET", "/readyz?verbose").text.contains("[+] certificates: ok"))
 
@@ -221,7 +222,7 @@ struct ReloadTests {
         let (path, aside) = (gate.folder.path + "/state.db", gate.folder.path + "/aside.db")
         try FileManager.default.moveItem(atPath: path, toPath: aside)
         _ = try await gate.process.errors.first("the line of the log") {
-          $0.contains("store unavailable: new sockets are refused") && $0.contains("was deleted or replaced")
+          $0.contains("store unavailable: new sessions are refused") && $0.contains("was deleted or replaced")
         }
         let answer = try await bench.ask("GET", "/readyz?verbose")
         #expect(answer.status == 503 && answer.text.contains("[-] store: failing since"), "\(answer.text)")
@@ -241,7 +242,7 @@ struct ReloadTests {
       try await renew(bench)
       try certificate.write(toFile: bench.gate.folder.serverCertificatePath, atomically: true, encoding: .utf8)
       _ = try await bench.gate.process.errors.first("the refusal") {
-        $0.contains("the changed certificate cannot be used") && $0.contains("is not the key of the certificate")
+        $0.contains("certificate reload failed") && $0.contains("is not the key of the certificate")
       }
       #expect(try await fingerprint(of: bench) == before)
     }
@@ -261,20 +262,20 @@ struct ReloadTests {
       try rewrite(bench) { $0 + "sesion: { max_message: 1KiB }\n" }
       #expect(try await reload(bench).status == 78)
       try await renew(bench)
-      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }
       let renewed = try await told()
       #expect(renewed.status.configuration.fault?.contains("sesion") == true && !renewed.isCurrent)
       #expect(renewed.status.certificateFault == nil)
 
       try "no key".write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
       _ = try await bench.gate.process.errors.first("the refusal") {
-        $0.contains("the changed certificate cannot be used")
+        $0.contains("certificate reload failed")
       }
       let both = try await told()
       #expect(both.status.configuration.fault?.contains("sesion") == true)
       #expect(both.status.certificateFault?.isEmpty == false && !both.isCurrent)
       let lines = try await sallyport(["status"] + bench.config).output
-      for row in ["  not taken ", "  not reloaded "] { #expect(lines.contains { $0.hasPrefix(row) }, "\(lines)") }
+      for row in ["  not loaded ", "  not reloaded "] { #expect(lines.contains { $0.hasPrefix(row) }, "\(lines)") }
       #expect(try await bench.ask("GET", "/status").text.contains("A changed certificate cannot be used"))
 
       try rewrite(bench) { $0.replacingOccurrences(of: "sesion", with: "session") }
@@ -304,7 +305,7 @@ struct ReloadTests {
       // The certificate is the new one, of two days; the key is not its own.
       try key.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
       _ = try await bench.gate.process.errors.first("the refusal") {
-        $0.contains("the changed certificate cannot be used")
+        $0.contains("certificate reload failed")
       }
       let (refused, sameExpiry) = try await told()
       #expect(refused.subject == before.subject && refused.endsAt == before.endsAt && sameExpiry == expiry)
@@ -314,7 +315,7 @@ struct ReloadTests {
       #expect(try await bench.ask("GET", "/status").text.contains("its file holds another one"))
 
       try renewedKey.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
-      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("new certificate served") }
+      _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }
       let (after, newExpiry) = try await told()
       #expect(after.isFileServed && after.subject == "CN=renewed" && newExpiry < expiry)
     }

@@ -91,12 +91,12 @@ struct TransferTests {
       let cut = try await sallyport(
         ["keys", "import", "-", "--store", target], input: Array(whole.prefix(whole.count * 9 / 10)))
       #expect(cut.status == 65)
-      #expect(cut.errors.first == "1000 keys are new, 0 updated, 0 unchanged")
+      #expect(cut.errors.first == "1000 keys added, 0 updated, 0 unchanged")
       #expect(cut.isFailure)
       let resumed = try await sallyport(["keys", "import", file, "--store", target])
-      #expect(resumed.output == ["203 keys are new, 0 updated, 1000 unchanged"])
+      #expect(resumed.output == ["203 keys added, 0 updated, 1000 unchanged"])
       let again = try await sallyport(["keys", "import", file, "--store", target])
-      #expect(again.output == ["0 keys are new, 0 updated, \(Self.count) unchanged"])
+      #expect(again.output == ["0 keys added, 0 updated, \(Self.count) unchanged"])
       #expect(try await sallyport(["keys", "export", bench.folder + "/b", "--store", target]).status == 0)
       #expect(try Self.keys(in: file) == Self.keys(in: bench.folder + "/b"))
     }
@@ -111,7 +111,7 @@ struct TransferTests {
       let strangers = try (5000..<7500).map { try Specimen.entry($0) }
       try await StoreBench.with(others + strangers) { target in
         let merged = try await sallyport(["keys", "import", file, "--store", target.url])
-        #expect(merged.output == ["\(Self.count - 600) keys are new, 0 updated, 600 unchanged"])
+        #expect(merged.output == ["\(Self.count - 600) keys added, 0 updated, 600 unchanged"])
         #expect(try await target.use { try await $0.count() } == Self.count + 2500)
       }
     }
@@ -128,7 +128,7 @@ struct TransferTests {
         try Specimen.entry(1, counter: 8, revoked: true), try Specimen.entry(2, counter: 3), try Specimen.entry(3),
       ]) { target in
         let merged = try await sallyport(["keys", "import", file, "--store", target.url])
-        #expect(merged.output == ["0 keys are new, 2 updated, 1 unchanged"])
+        #expect(merged.output == ["0 keys added, 2 updated, 1 unchanged"])
         #expect(try await target.record(1)?.counter.value == 8)
         #expect(try await target.record(1)?.revokedAt != nil)
         #expect(try await target.record(2)?.counter.value == 9)

@@ -218,7 +218,7 @@ struct UpgradeTests {
         try bench.rewrite { _ in change }
         bench.gate.process.send(SIGUSR2)
         let line = try await bench.gate.process.errors.first("the refusal of \(reason)") {
-          $0.contains(#""message":"not upgraded"#) && $0.contains(reason)
+          $0.contains(#""message":"upgrade failed"#) && $0.contains(reason)
         }
         #expect(line.contains(#""reason":"SIGUSR2""#))
         #expect(try await socket.exchange(.text(reason)) == .text(reason))
@@ -240,7 +240,9 @@ struct UpgradeTests {
       }
       // The command reads where the gate is from the configuration that is not in force yet.
       bench.gate.process.send(SIGUSR2)
-      let line = try await bench.gate.process.errors.first("the upgrade") { $0.contains(#""message":"upgraded""#) }
+      let line = try await bench.gate.process.errors.first("the upgrade") {
+        $0.contains(#""message":"upgrade completed""#)
+      }
       let id = try #require(
         line.components(separatedBy: #""process":""#).last.flatMap { pid_t($0.prefix { $0 != "\"" }) })
       bench.successors.withLock { $0.append(id) }
@@ -249,7 +251,7 @@ struct UpgradeTests {
       #expect(try await sallyport(["status"] + bench.config).status == 0)
       #expect(try await bench.visitor.open().exchange(.text("x")) == .text("x"))
       _ = try await bench.gate.process.errors.first("the warning") {
-        $0.contains("the port of the gate before is kept")
+        $0.contains("listening port unchanged")
       }
       kill(id, SIGTERM)
     }

@@ -90,8 +90,7 @@ struct PackagingTests {
       }
       let (_, text, _) = try await run(
         Places.tool("groff"), "-man", "-Tascii", "-P-c", "-P-b", "-P-u", folder + "/man/man1/sallyport-check.1")
-      for words in ["--effective", "sallyport check -c /etc/sallyport/sallyport.yaml", "the configuration is at fault"]
-      {
+      for words in ["--effective", "sallyport check -c /etc/sallyport/sallyport.yaml", "the configuration is invalid"] {
         #expect(text.contains { $0.contains(words) }, "\(text)")
       }
     }

@@ -25,7 +25,7 @@ struct FileTests {
       let end = try Bench.authority.get().server.certificate.notAfter
       #expect(
         results.filter { $0.key.hasPrefix("tls.") }.map(bench.line) == [
-          "passed: tls.key_file: belongs to the certificate (mode 0600)",
+          "passed: tls.key_file: matches the certificate (mode 0600)",
           "passed: tls.cert_file: O=Sallyport development,CN=localhost, valid until \(end)",
         ])
     }
@@ -60,7 +60,7 @@ struct FileTests {
       try bench.write(bench.pem(leaf, stranger, issuer), to: "server.pem")
       #expect(
         try await complaints(bench) == [
-          "failed: tls.cert_file: certificate 2 (\(stranger.subject)) did not issue certificate 1 (\(leaf.subject)): subject issuer mismatch"
+          "failed: tls.cert_file: certificate 2 (\(stranger.subject)) did not issue number 1 (\(leaf.subject)): subject issuer mismatch"
         ])
     }
   }
@@ -89,7 +89,7 @@ struct FileTests {
       try bench.write(try Bench.authority.get().server.key.pkcs8PEM, to: "server.key", mode: 0o620)
       #expect(
         try await complaints(bench) == [
-          "warning: tls.key_file: others than its owner can write DIR/server.key (mode 0620)"
+          "warning: tls.key_file: users other than the owner can write DIR/server.key (mode 0620)"
         ])
     }
   }
@@ -101,7 +101,7 @@ struct FileTests {
       let leaf = try Bench.authority.get().server.certificate.subject
       #expect(
         try await complaints(bench, "debug_mtls: { client_ca_file: server.pem }") == [
-          "failed: debug_mtls.client_ca_file: \(leaf) is no authority: nothing that it issued is accepted"
+          "failed: debug_mtls.client_ca_file: \(leaf) is not a CA certificate: client certificates that it issued are refused"
         ])
     }
   }
@@ -113,7 +113,7 @@ struct FileTests {
       let (lower, upper) = (authority.attestationIntermediate.certificate, authority.attestationRoot.certificate)
       try bench.write(bench.pem(lower), to: "ca.pem")
       let extra = "debug_mtls: { client_ca_file: ca.pem }"
-      let reason = "is an intermediate authority, and its issuer is not in the file: nothing is accepted"
+      let reason = "is an intermediate CA and its issuer is not in the file: all certificates are refused"
       #expect(
         try await complaints(bench, extra) == ["failed: debug_mtls.client_ca_file: \(lower.subject) \(reason)"])
       let settings = try bench.settings(extra)
@@ -139,7 +139,7 @@ struct FileTests {
           key_file: server.key
           certificates: [{ cert_file: further.pem, key_file: further.key }]
         """, without: "tls")
-      let reason = "\(signer.certificate.subject) has no DNS name (subjectAltName): no client would ever get it"
+      let reason = "\(signer.certificate.subject) has no DNS name (subjectAltName): it would never be selected"
       #expect(
         try await bench.complaints(settings).filter { $0.contains("certificates[0]") }
           == ["failed: tls.certificates[0].cert_file: \(reason)"])

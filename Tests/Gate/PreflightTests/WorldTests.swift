@@ -20,7 +20,7 @@ struct WorldTests {
       let upstream = "routes: [{ upstream: 'ws://127.0.0.1:\(socket.port)' }]"
       #expect(
         try await bench.complaints(bench.settings(upstream, set: ["listen.port": "\(socket.port)"])) == [
-          "warning: listen.port: 127.0.0.1:\(socket.port) is held by another process"
+          "warning: listen.port: 127.0.0.1:\(socket.port) is in use by another process"
         ])
       let elsewhere = try await bench.complaints(bench.settings(upstream, set: ["listen.address": "192.0.2.1"]))
       #expect(
@@ -42,17 +42,17 @@ struct WorldTests {
       #expect(!FileManager.default.fileExists(atPath: path))
       #expect(
         try await complaints("admin: { listen: 'unix:\(bench.folder)/none/admin.sock' }") == [
-          "failed: admin.listen: no socket can be made in DIR/none: No such file or directory"
+          "failed: admin.listen: cannot create a socket in DIR/none: No such file or directory"
         ])
       #expect(
         try await complaints("admin: { listen: 'unix:\(bench.folder)/server.pem' }") == [
-          "failed: admin.listen: DIR/server.pem is there, and no socket"
+          "failed: admin.listen: DIR/server.pem exists and is not a socket"
         ])
       let live = try ListeningPath(path)
       #expect(
         try await complaints("admin: { listen: 'unix:\(path)' }\nmetrics: { listen: '127.0.0.1:\(socket.port)' }") == [
-          "warning: admin.listen: unix:DIR/admin.sock is held by another process",
-          "warning: metrics.listen: 127.0.0.1:\(socket.port) is held by another process",
+          "warning: admin.listen: unix:DIR/admin.sock is in use by another process",
+          "warning: metrics.listen: 127.0.0.1:\(socket.port) is in use by another process",
         ])
       let elsewhere = try await complaints("metrics: { listen: '192.0.2.1:9464' }")
       #expect(elsewhere.count == 1 && elsewhere[0].hasPrefix("failed: metrics.listen: cannot listen at 192.0.2.1"))
@@ -138,7 +138,7 @@ struct WorldTests {
   func store() async throws {
     try await Bench.with { bench in
       var seen = try await look(bench)
-      #expect(seen == ("passed: store.url: sqlite://DIR/state.db is empty: the first start makes its tables", true))
+      #expect(seen == ("passed: store.url: sqlite://DIR/state.db is empty: the first start creates its tables", true))
 
       let store = SQLiteStore(path: bench.folder + "/state.db")
       try await store.open()
@@ -156,7 +156,7 @@ struct WorldTests {
     try await Bench.with { bench in
       try bench.write(String(repeating: "not a database ", count: 100), to: "state.db")
       let seen = try await look(bench)
-      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: it is damaged: ") == true)
+      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: damaged: ") == true)
       #expect(seen.isUntouched)
       let settings = try bench.settings("routes: []", set: ["store.url": "sqlite://\(bench.folder)/none/state.db"])
       let told = try await bench.complaints(settings)

@@ -43,31 +43,34 @@ struct BrokenFileTests {
     Broken("a key like no other", "zzzzzz: 1", "1:1: zzzzzz: unknown key"),
     Broken(
       "a key given twice", "listen:\n  port: 1\n  address: '::'\n  port: 2",
-      "4:3: listen.port: given twice, first in line 2"),
+      "4:3: listen.port: set twice, first in line 2"),
     Broken(
       "keys given twice in several places, beside another fault",
       "listen: { port: 1, \"port\": 2 }\nsession:\n  ping: 5\nlisten: {}\nsession: {}",
-      "1:20: listen.port: given twice, first in line 1",
-      "3:9: session.ping: 5 has no unit: ms, s, m, h or d (did you mean 5s)",
-      "4:1: listen: given twice, first in line 1", "5:1: session: given twice, first in line 2"),
+      "1:20: listen.port: set twice, first in line 1",
+      "3:9: session.ping: 5 has no unit: write ms, s, m, h or d (did you mean 5s)",
+      "4:1: listen: set twice, first in line 1", "5:1: session: set twice, first in line 2"),
     Broken(
       "a key given three times", "version: 1\nversion: 1\nversion: 1",
-      "2:1: version: given twice, first in line 1", "3:1: version: given twice, first in line 1"),
-    Broken("a text for a section", "listen: 6200", "1:9: listen: takes keys below it"),
-    Broken("a list for a section", "listen:\n  - port", "2:3: listen: takes keys below it"),
-    Broken("a list for a value", "listen: { port: [1, 2] }", "1:17: listen.port: takes one value, not a list"),
-    Broken("keys for a value", "listen: { port: { a: 1 } }", "1:17: listen.port: takes one value, not keys"),
-    Broken("a text for a list", "routes: /", "1:9: routes: takes a list, as [a, b]"),
-    Broken("keys for a list", "routes: { path: / }", "1:9: routes: takes a list, each element behind a dash"),
-    Broken("nothing for a value", "listen:\n  port:", "2:8: listen.port: has no value"),
-    Broken("nothing for a list", "routes:", "1:1: routes: has no value; an empty list is []"),
-    Broken("an empty text", "listen: { address: '' }", "1:20: listen.address: has no value"),
-    Broken("a text for an element", "app_attest: { apps: [x] }", "1:22: app_attest.apps[0]: takes keys below it"),
-    Broken("no keys at all", "- a\n- b", "1:1: the file holds no keys, as listen: { port: 6200 }"),
-    Broken("a key that is no word", "[a]: 1", "1:1: a key is a word"),
-    Broken("brackets for a key", "\"[]\": 1", "1:1: a key is a word"),
-    Broken("brackets for a key of a section", "listen: { \"[]\": 1 }", "1:11: listen: a key is a word"),
-    Broken("a path for a key", "listen.port: 6201", "1:1: a key is a word"),
+      "2:1: version: set twice, first in line 1", "3:1: version: set twice, first in line 1"),
+    Broken("a text for a section", "listen: 6200", "1:9: listen: expected a section with keys"),
+    Broken("a list for a section", "listen:\n  - port", "2:3: listen: expected a section with keys"),
+    Broken("a list for a value", "listen: { port: [1, 2] }", "1:17: listen.port: expected one value, not a list"),
+    Broken("keys for a value", "listen: { port: { a: 1 } }", "1:17: listen.port: expected one value, not a section"),
+    Broken("a text for a list", "routes: /", "1:9: routes: expected a list, for example [a, b]"),
+    Broken("keys for a list", "routes: { path: / }", "1:9: routes: expected a list: start each element with a dash"),
+    Broken("nothing for a value", "listen:\n  port:", "2:8: listen.port: value is empty"),
+    Broken("nothing for a list", "routes:", "1:1: routes: value is empty; write [] for an empty list"),
+    Broken("an empty text", "listen: { address: '' }", "1:20: listen.address: value is empty"),
+    Broken(
+      "a text for an element", "app_attest: { apps: [x] }", "1:22: app_attest.apps[0]: expected a section with keys"),
+    Broken(
+      "no keys at all", "- a\n- b", "1:1: the file contains no keys; expected a form such as listen: { port: 6200 }"),
+    Broken("a key that is no word", "[a]: 1", "1:1: not a valid key: expected a word"),
+    Broken("brackets for a key", "\"[]\": 1", "1:1: not a valid key: expected a word"),
+    Broken(
+      "brackets for a key of a section", "listen: { \"[]\": 1 }", "1:11: listen: not a valid key: expected a word"),
+    Broken("a path for a key", "listen.port: 6201", "1:1: not a valid key: expected a word"),
     Broken("a key with an end of a line in it", "\"a\\nb\\u2028c\": 1", "1:1: a\u{FFFD}b\u{FFFD}c: unknown key"),
     Broken(
       "an unended bracket", "listen: { port: 1",
@@ -81,109 +84,113 @@ struct BrokenFileTests {
     Broken("an unknown anchor", "listen: *other", "1:9: not one YAML document: found undefined alias"),
     Broken(
       "an admin server for everybody", "admin: { listen: '0.0.0.0:6201', token_file: good.token }",
-      "1:18: admin.listen: 0.0.0.0 is not a loopback address: only this machine may reach the admin server"),
+      "1:18: admin.listen: 0.0.0.0 is not a loopback address: the admin server must be reachable only from this machine"
+    ),
     Broken(
       "an admin server on IPv6 for everybody", "admin: { listen: '[::]:6201', token_file: good.token }",
-      "1:18: admin.listen: :: is not a loopback address: only this machine may reach the admin server"),
+      "1:18: admin.listen: :: is not a loopback address: the admin server must be reachable only from this machine"),
     Broken(
       "an admin server by name", "admin: { listen: 'localhost:6201', token_file: good.token }",
       "1:18: admin.listen: \"localhost\" is not an IP address (did you mean 127.0.0.1:6201)"),
     Broken(
       "an admin server without a port", "admin: { listen: /run/admin.sock }",
-      "1:18: admin.listen: \"/run/admin.sock\" is neither unix:/path nor an address with a port (did you mean unix:/run/admin.sock)"
+      "1:18: admin.listen: \"/run/admin.sock\" is not unix:/path or an address with a port (did you mean unix:/run/admin.sock)"
     ),
     Broken(
       "an admin server on a relative path", "admin: { listen: 'unix:admin.sock' }",
-      "1:18: admin.listen: the path of a Unix socket is absolute: unix:/path"),
+      "1:18: admin.listen: the path of a Unix socket must be absolute: unix:/path"),
     Broken(
       "an admin server without a token", "admin: { listen: '127.0.0.1:6201' }",
       "1:1: admin.token_file: missing: every user of this machine can reach 127.0.0.1:6201"),
     Broken(
       "a token for a Unix socket", "admin: { listen: 'unix:/run/admin.sock', token_file: good.token }",
-      "1:54: admin.token_file: says nothing for a Unix socket, which its mode protects"),
+      "1:54: admin.token_file: not allowed for a Unix socket, which its file mode protects"),
     Broken(
       "a token that is too short", "admin: { listen: '127.0.0.1:6201', token_file: empty.pem }",
       "1:48: admin.token_file: DIR/empty.pem is empty"),
     Broken(
       "a token with blanks", "admin: { listen: '127.0.0.1:6201', token_file: prose.pem }",
-      "1:48: admin.token_file: the first line of DIR/prose.pem is no token of 16 characters or more"),
+      "1:48: admin.token_file: the first line of DIR/prose.pem is not a token of 16 characters or more"),
     Broken(
       "metrics at the gate's own address", "metrics: { listen: '127.0.0.1:6200' }",
-      "1:20: metrics.listen: port 6200 is taken by listen at ::: two listeners cannot share it"),
+      "1:20: metrics.listen: port 6200 is used by listen at ::: two listeners cannot share it"),
     Broken(
       "metrics at the admin server's address",
       "admin: { listen: '127.0.0.1:6201', token_file: prose.pem }\nmetrics: { listen: '0.0.0.0:6201' }",
-      "1:48: admin.token_file: the first line of DIR/prose.pem is no token of 16 characters or more",
-      "2:20: metrics.listen: port 6201 is taken by admin.listen at 127.0.0.1: two listeners cannot share it"),
+      "1:48: admin.token_file: the first line of DIR/prose.pem is not a token of 16 characters or more",
+      "2:20: metrics.listen: port 6201 is used by admin.listen at 127.0.0.1: two listeners cannot share it"),
     Broken(
       "a token for nothing", "admin: { token_file: good.token }",
-      "1:22: admin.token_file: says nothing without admin.listen"),
+      "1:22: admin.token_file: has no effect without admin.listen"),
   ]
 
   static let values: [Broken] = [
-    Broken("another version", "version: 2", "1:10: version: 2 is not within 1 to 1"),
-    Broken("a port too high", "listen: { port: 65536 }", "1:17: listen.port: \"65536\" is not a port, 0 to 65535"),
-    Broken("a port with a sign", "listen: { port: +80 }", "1:17: listen.port: \"+80\" is not a port, 0 to 65535"),
+    Broken("another version", "version: 2", "1:10: version: 2 is out of range: 1 to 1"),
+    Broken(
+      "a port too high", "listen: { port: 65536 }", "1:17: listen.port: \"65536\" is not a port number, 0 to 65535"),
+    Broken(
+      "a port with a sign", "listen: { port: +80 }", "1:17: listen.port: \"+80\" is not a port number, 0 to 65535"),
     Broken(
       "a name to listen on", "listen: { address: localhost }",
       "1:20: listen.address: \"localhost\" is not an IP address (did you mean 127.0.0.1)"),
     Broken(
       "brackets around an address", "listen: { address: '[::1]' }",
       "1:20: listen.address: \"[::1]\" is not an IP address (did you mean ::1)"),
-    Broken("no event loops", "listen: { loops: 0 }", "1:18: listen.loops: 0 is not within 1 to 256"),
+    Broken("no event loops", "listen: { loops: 0 }", "1:18: listen.loops: 0 is out of range: 1 to 256"),
     Broken(
       "an old TLS", "tls: { min_version: 1.1 }",
       "1:21: tls.min_version: \"1.1\" is not one of 1.2, 1.3 (did you mean 1.2)"),
     Broken(
       "a boolean of YAML 1.1", "debug_mtls: { forbid_with_production: yes }",
-      "1:39: debug_mtls.forbid_with_production: \"yes\" is neither true nor false (did you mean true)"),
+      "1:39: debug_mtls.forbid_with_production: \"yes\" is not true or false (did you mean true)"),
     Broken(
       "a boolean in capitals", "debug_mtls: { forbid_with_production: FALSE }",
-      "1:39: debug_mtls.forbid_with_production: \"FALSE\" is neither true nor false (did you mean false)"),
+      "1:39: debug_mtls.forbid_with_production: \"FALSE\" is not true or false (did you mean false)"),
     Broken(
       "PROXY headers of nobody", "listen: { proxy_protocol: v2 }",
-      "1:27: listen.proxy_protocol: closes every connection without listen.trusted_proxies"),
+      "1:27: listen.proxy_protocol: without listen.trusted_proxies, every connection would be closed"),
     Broken(
       "a range with bits behind its prefix", "listen: { proxy_protocol: any, trusted_proxies: [192.0.2.1/24] }",
-      "1:50: listen.trusted_proxies[0]: \"192.0.2.1/24\" has bits behind its prefix (did you mean 192.0.2.0/24)"),
+      "1:50: listen.trusted_proxies[0]: \"192.0.2.1/24\" has bits set after its prefix (did you mean 192.0.2.0/24)"),
     Broken(
       "a range that is too narrow", "listen: { proxy_protocol: any, trusted_proxies: ['2001:db8::/129'] }",
-      "1:50: listen.trusted_proxies[0]: \"2001:db8::/129\" has no length of a prefix, 0 to 128"),
+      "1:50: listen.trusted_proxies[0]: \"2001:db8::/129\" has no valid prefix length, 0 to 128"),
     Broken(
       "a proxy's name", "listen: { proxy_protocol: any, trusted_proxies: [balancer] }",
-      "1:50: listen.trusted_proxies[0]: \"balancer\" is neither an IP address nor a range of them"),
+      "1:50: listen.trusted_proxies[0]: \"balancer\" is not an IP address or range"),
     Broken(
       "a rate without its time", "limits: { per_ip: { upgrades: 60 } }",
-      "1:31: limits.per_ip.upgrades: \"60\" is not a rate: a number, a slash and a time"),
+      "1:31: limits.per_ip.upgrades: \"60\" is not a rate: write a number, a slash and a duration"),
     Broken(
       "a rate with half of its time", "limits: { per_ip: { challenges: 60/m } }",
-      "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: a number, a slash and a time (did you mean 60/1m)"),
+      "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: write a number, a slash and a duration (did you mean 60/1m)"
+    ),
     Broken(
       "a rate of nothing", "limits: { per_key: { upgrades: 0/1m } }",
-      "1:32: limits.per_key.upgrades: 0 is not within 1 to 10000"),
+      "1:32: limits.per_key.upgrades: 0 is out of range: 1 to 10000"),
     Broken(
       "a rate over too long a time", "limits: { per_ip: { registrations: 5/2d } }",
-      "1:36: limits.per_ip.registrations: 2d is not within 1s to 1d"),
+      "1:36: limits.per_ip.registrations: 2d is out of range: 1s to 1d"),
     Broken(
       "no sessions at all", "limits: { global_sessions: 0 }",
-      "1:28: limits.global_sessions: 0 is not within 1 to 10000000"),
+      "1:28: limits.global_sessions: 0 is out of range: 1 to 10000000"),
     Broken(
       "a misspelt choice", "app_attest: { enforcement: enforced }",
       "1:28: app_attest.enforcement: \"enforced\" is not one of enforce, monitor, off (did you mean enforce)"),
     Broken(
       "a team in small letters", "app_attest:\n  apps:\n    - team_id: aaabbbccc1\n      bundle_id: com.example.app",
-      "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" has characters other than A-Z and 0-9 (did you mean AAABBBCCC1)"
+      "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you mean AAABBBCCC1)"
     ),
     Broken(
       "a team too long", "app_attest:\n  apps:\n    - team_id: AAABBBCCC12\n      bundle_id: com.example.app",
-      "3:16: app_attest.apps[0].team_id: \"AAABBBCCC12\" has 11 characters, not ten of A-Z and 0-9"),
+      "3:16: app_attest.apps[0].team_id: \"AAABBBCCC12\" has 11 characters instead of ten of A-Z and 0-9"),
     Broken(
       "a bundle with a wildcard", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: com.example.* }]",
-      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" has characters other than letters, digits, hyphen, dot and underscore"
+      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" contains characters other than letters, digits, hyphen, dot and underscore"
     ),
     Broken(
       "a bundle with its team", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: AAABBBCCC1.com.app }]",
-      "2:44: app_attest.apps[0].bundle_id: \"AAABBBCCC1.com.app\" begins with the team id (did you mean com.app)"),
+      "2:44: app_attest.apps[0].bundle_id: \"AAABBBCCC1.com.app\" starts with the team id (did you mean com.app)"),
     Broken(
       "an app without a team", "app_attest:\n  apps:\n    - bundle_id: com.example.app",
       "3:7: app_attest.apps[0].team_id: missing"),
@@ -193,7 +200,7 @@ struct BrokenFileTests {
       "2:64: app_attest.apps[0].environments[0]: \"prod\" is not one of production, development"),
     Broken(
       "no environment", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [] }]",
-      "2:49: app_attest.apps[0].environments: names no environment (did you mean [production])"),
+      "2:49: app_attest.apps[0].environments: empty list of environments (did you mean [production])"),
     Broken(
       "an environment twice",
       "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [production, production] }]",
@@ -206,92 +213,93 @@ struct BrokenFileTests {
     Broken(
       "no category",
       "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, validation_category: { allow: [] } }]",
-      "2:72: app_attest.apps[0].validation_category.allow: an empty list admits no device; without the key every category is admitted"
+      "2:72: app_attest.apps[0].validation_category.allow: an empty list admits no device; remove the key to admit every category"
     ),
     Broken(
       "a time without unit", "session: { max_age: 60 }",
-      "1:21: session.max_age: 60 has no unit: ms, s, m, h or d (did you mean 60s)"),
+      "1:21: session.max_age: 60 has no unit: write ms, s, m, h or d (did you mean 60s)"),
     Broken(
       "a time with a point", "session: { max_age: 1.5h }",
-      "1:21: session.max_age: \"1.5h\" is not a time: a whole number and ms, s, m, h or d"),
+      "1:21: session.max_age: \"1.5h\" is not a duration: write a whole number and ms, s, m, h or d"),
     Broken(
       "a time too long to count", "session: { max_age: 9223372036854775807d }",
       "1:21: session.max_age: \"9223372036854775807d\" is too long"),
     Broken(
       "a nonce that lives too long", "app_attest: { challenge_ttl: 1h }",
-      "1:30: app_attest.challenge_ttl: 1h is not within 1s to 10m"),
+      "1:30: app_attest.challenge_ttl: 1h is out of range: 1s to 10m"),
     Broken(
       "a size in other units", "session: { max_message: 32MB }",
-      "1:25: session.max_message: \"MB\" is not a unit of size: B, KiB, MiB, GiB (did you mean 32MiB)"),
+      "1:25: session.max_message: \"MB\" is not a size unit: use B, KiB, MiB or GiB (did you mean 32MiB)"),
     Broken(
-      "a size too small", "session: { max_message: 10 }", "1:25: session.max_message: 10 is not within 1KiB to 1GiB"),
+      "a size too small", "session: { max_message: 10 }", "1:25: session.max_message: 10 is out of range: 1KiB to 1GiB"),
     Broken(
       "a web address as upstream", "routes: [{ upstream: 'http://localhost:8080' }]",
-      "1:22: routes[0].upstream: \"http\" is not a scheme of an upstream: ws, wss, unix, tcp (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: \"http\" is not an upstream scheme: use ws, wss, unix or tcp (did you mean ws://localhost:8080)"
     ),
     Broken(
       "an upstream without scheme", "routes: [{ upstream: 'localhost:8080' }]",
-      "1:22: routes[0].upstream: \"localhost:8080\" has no scheme: ws://, wss://, unix: or tcp:// (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: \"localhost:8080\" has no scheme: use ws://, wss://, unix: or tcp:// (did you mean ws://localhost:8080)"
     ),
     Broken(
       "an upstream with a path", "routes: [{ upstream: 'ws://localhost:8080/chat' }]",
-      "1:22: routes[0].upstream: an upstream has no path: the client's own target goes through unchanged (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: an upstream URL cannot have a path: the client's request target is forwarded unchanged (did you mean ws://localhost:8080)"
     ),
     Broken(
       "an upstream with a password", "routes: [{ upstream: 'ws://me:secret@localhost' }]",
-      "1:22: routes[0].upstream: an upstream has no user name or password"),
+      "1:22: routes[0].upstream: an upstream URL cannot have a user name or password"),
     Broken(
       "an upstream without host", "routes: [{ upstream: 'ws://:80' }]",
-      "1:22: routes[0].upstream: the upstream has no host"),
+      "1:22: routes[0].upstream: the upstream URL has no host"),
     Broken(
       "an upstream at port 0", "routes: [{ upstream: 'ws://h:0' }]",
-      "1:22: routes[0].upstream: \"0\" is not a port, 1 to 65535"),
+      "1:22: routes[0].upstream: \"0\" is not a port number, 1 to 65535"),
     Broken(
       "an address without brackets", "routes: [{ upstream: 'ws://::1' }]",
-      "1:22: routes[0].upstream: an IPv6 address stands in brackets (did you mean [::1])"),
+      "1:22: routes[0].upstream: an IPv6 address needs brackets (did you mean [::1])"),
     Broken(
       "a TCP upstream without port", "routes: [{ upstream: 'tcp://h' }]",
       "1:22: routes[0].upstream: tcp:// needs a port: tcp://host:port"),
     Broken(
       "a relative socket", "routes: [{ upstream: 'unix:run/x.sock' }]",
-      "1:22: routes[0].upstream: the path of a Unix socket is absolute: unix:/path"),
+      "1:22: routes[0].upstream: the path of a Unix socket must be absolute: unix:/path"),
     Broken(
       "a socket with an authority", "routes: [{ upstream: 'unix:///run/x.sock' }]",
-      "1:22: routes[0].upstream: \"unix:///run/x.sock\" has an authority (did you mean unix:/run/x.sock)"),
+      "1:22: routes[0].upstream: \"unix:///run/x.sock\" contains a host (did you mean unix:/run/x.sock)"),
     Broken(
       "a route of the gate's own", "routes: [{ path: /attest/x, upstream: 'ws://h' }]",
-      "1:18: routes[0].path: /attest/x is the gate's own"),
+      "1:18: routes[0].path: /attest/x is reserved for the gate"),
     Broken(
       "a route without slash", "routes: [{ path: chat, upstream: 'ws://h' }]",
-      "1:18: routes[0].path: \"chat\" does not begin with a slash (did you mean /chat)"),
+      "1:18: routes[0].path: \"chat\" does not start with a slash (did you mean /chat)"),
     Broken(
       "a route with dots", "routes: [{ path: /a/../b, upstream: 'ws://h' }]",
-      "1:18: routes[0].path: \"/a/../b\" has a dot segment"),
+      "1:18: routes[0].path: \"/a/../b\" contains a dot segment"),
     Broken(
       "another kind of forwarding", "routes: [{ upstream: 'tcp://h:1', forward: all }]",
-      "1:44: routes[0].forward: ordinary requests need an upstream that speaks HTTP, which tcp:// does not"),
+      "1:44: routes[0].forward: tcp:// cannot forward ordinary requests: they need an HTTP upstream"),
     Broken(
       "a database without a name", "store: { url: 'postgres://user:secret@db' }",
-      "1:15: store.url: the URL names no database: postgres://user@host/database"),
+      "1:15: store.url: the URL has no database name: postgres://user@host/database"),
     Broken(
       "a database with a blank", "store: { url: 'postgresql://user:a secret@db/x' }",
-      "1:15: store.url: the URL of the database holds a blank or a control character: write it as %20 and the like"),
+      "1:15: store.url: the database URL contains a blank or a control character: write it percent-encoded, for example %20"
+    ),
     Broken(
       "a store of another kind, without its password", "store: { url: 'mysql://user:p@ss:word@db/x?password=a' }",
-      "1:15: store.url: \"mysql://user:…@db/x?password=…\" is not the URL of a store: sqlite:///path or postgres://…"),
+      "1:15: store.url: \"mysql://user:…@db/x?password=…\" is not a store URL: write sqlite:///path or postgres://…"),
     Broken(
       "a password beside a file", "store: { url: 'sqlite:///a.db', password_file: prose.pem }",
-      "1:48: store.password_file: says nothing beside a store that has no password: sqlite:///path"),
+      "1:48: store.password_file: has no effect for a SQLite store, which has no password"),
     Broken(
       "a password that is not there", "store: { url: 'postgres://db/x', password_file: nowhere }",
       "1:49: store.password_file: cannot read DIR/nowhere: No such file or directory (ENOENT)"),
     Broken(
       "a path for a store", "store: { url: /var/lib/state.db }",
-      "1:15: store.url: \"/var/lib/state.db\" is not the URL of a store: sqlite:///path or postgres://… (did you mean sqlite:///var/lib/state.db)"
+      "1:15: store.url: \"/var/lib/state.db\" is not a store URL: write sqlite:///path or postgres://… (did you mean sqlite:///var/lib/state.db)"
     ),
     Broken(
       "a store for which nobody may wait", "store: { max_waiting: 0 }",
-      "1:23: store.max_waiting: 0 is not within 1 to 1000000"),
+      "1:23: store.max_waiting: 0 is out of range: 1 to 1000000"),
     Broken(
       "a header with a blank", "identity: { strip_headers: [X-Good, 'X Bad'] }",
       "1:37: identity.strip_headers[1]: \"X Bad\" is not the name of a header field"),
@@ -303,20 +311,20 @@ struct BrokenFileTests {
       "1:31: debug_mtls.client_ca_file: DIR/empty.pem is empty"),
     Broken(
       "a client authority without certificate", "debug_mtls: { client_ca_file: prose.pem }",
-      "1:31: debug_mtls.client_ca_file: there is no certificate in DIR/prose.pem: no PEM block CERTIFICATE"),
+      "1:31: debug_mtls.client_ca_file: DIR/prose.pem contains no certificate: no PEM block CERTIFICATE"),
     Broken(
       "a client authority that is not there", "debug_mtls: { client_ca_file: nowhere.pem }",
       "1:31: debug_mtls.client_ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
     Broken(
       "subjects without an authority", "debug_mtls:\n  allow_subjects: [CN=x]",
-      "2:3: debug_mtls.allow_subjects: says nothing without debug_mtls.client_ca_file"),
+      "2:3: debug_mtls.allow_subjects: has no effect without debug_mtls.client_ca_file"),
     Broken(
       "client certificates beside production, where that is ruled out",
       """
       debug_mtls: { client_ca_file: cert.pem, forbid_with_production: true }
       app_attest: { apps: [{ team_id: AAABBBCCC1, bundle_id: a.b }] }
       """,
-      "1:31: debug_mtls.client_ca_file: client certificates let debug builds in beside AAABBBCCC1.a.b with environment production, which debug_mtls.forbid_with_production rules out"
+      "1:31: debug_mtls.client_ca_file: client certificates admit debug builds, and AAABBBCCC1.a.b has environment production; debug_mtls.forbid_with_production forbids this"
     ),
     Broken(
       "a simulated root beside production",
@@ -325,19 +333,19 @@ struct BrokenFileTests {
         apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [development, production] }]
         trust: { attestation_root_file: cert.pem, receipt_root_file: cert.pem }
       """,
-      "3:35: app_attest.trust.attestation_root_file: a root for simulated devices beside AAABBBCCC1.a.b with environment production",
-      "3:64: app_attest.trust.receipt_root_file: a root for simulated devices beside AAABBBCCC1.a.b with environment production"
+      "3:35: app_attest.trust.attestation_root_file: a root for simulated devices is not allowed with AAABBBCCC1.a.b in environment production",
+      "3:64: app_attest.trust.receipt_root_file: a root for simulated devices is not allowed with AAABBBCCC1.a.b in environment production"
     ),
     Broken(
       "an app twice",
       "app_attest:\n  apps:\n    - { team_id: AAABBBCCC1, bundle_id: a.b }\n    - { team_id: AAABBBCCC1, bundle_id: a.b }",
-      "4:41: app_attest.apps[1].bundle_id: the app AAABBBCCC1.a.b is given twice"),
+      "4:41: app_attest.apps[1].bundle_id: the app AAABBBCCC1.a.b is configured twice"),
     Broken(
       "a route twice", "routes:\n  - { path: /a, upstream: 'ws://h' }\n  - { path: /a, upstream: 'ws://i' }",
-      "3:13: routes[1].path: the route /a is given twice"),
+      "3:13: routes[1].path: the route /a is configured twice"),
     Broken(
       "TLS for an upstream that has none", "routes:\n  - upstream: ws://h\n    upstream_tls: { server_name: h }",
-      "3:5: routes[0].upstream_tls: says nothing for ws: only wss:// is verified"),
+      "3:5: routes[0].upstream_tls: has no effect for ws: only wss:// uses TLS"),
     Broken(
       "an upstream's authority that is not there",
       "routes:\n  - upstream: wss://h\n    upstream_tls: { ca_file: nowhere.pem }",
@@ -345,10 +353,10 @@ struct BrokenFileTests {
     Broken(
       "an audience for an upstream that gets no assertion",
       "routes:\n  - { upstream: 'tcp://h:1', audience: chat }",
-      "2:40: routes[0].audience: says nothing for tcp: its upstream gets no assertion"),
+      "2:40: routes[0].audience: has no effect for tcp://: this upstream gets no identity assertion"),
     Broken(
       "a ping as long as silence", "session: { ping: 90s }",
-      "1:18: session.ping: session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time"
+      "1:18: session.ping: session.ping must be shorter than session.idle_timeout; otherwise sessions close before the first ping"
     ),
     Broken(
       "challenge keys that are not there", "app_attest: { challenge_keys_file: nowhere }",
@@ -364,10 +372,10 @@ struct BrokenFileTests {
       "1:19: tls.cert_file: cannot read DIR/.: Is a directory (EISDIR)"),
     Broken(
       "a certificate for a key", "tls: { cert_file: cert.pem, key_file: cert.pem }",
-      "1:39: tls.key_file: there is no private key in DIR/cert.pem: no PEM block PRIVATE KEY"),
+      "1:39: tls.key_file: DIR/cert.pem contains no private key: no PEM block PRIVATE KEY"),
     Broken(
       "a key with a passphrase", "tls: { cert_file: cert.pem, key_file: locked.pem }",
-      "1:39: tls.key_file: the private key in DIR/locked.pem is encrypted: the gate cannot ask for its passphrase"
+      "1:39: tls.key_file: the private key in DIR/locked.pem is encrypted; the gate cannot ask for its passphrase"
     ),
     Broken("no certificate at all", "listen: { port: 1 }", "1:1: tls.cert_file: missing", "1:1: tls.key_file: missing"),
     Broken("a section without keys", "version: 1\ntls:", "2:1: tls.cert_file: missing", "2:1: tls.key_file: missing"),

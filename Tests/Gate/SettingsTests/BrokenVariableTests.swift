@@ -25,38 +25,38 @@ struct BrokenVariableTests {
   static let variables: [BrokenVariables] = [
     BrokenVariables(
       title: "a bad value", environment: ["SALLYPORT_LISTEN__PORT": "x"],
-      faults: ["SALLYPORT_LISTEN__PORT: listen.port: \"x\" is not a port, 0 to 65535"]),
+      faults: ["SALLYPORT_LISTEN__PORT: listen.port: \"x\" is not a port number, 0 to 65535"]),
     BrokenVariables(
       title: "an empty value", environment: ["SALLYPORT_LISTEN__PORT": ""],
-      faults: ["SALLYPORT_LISTEN__PORT: listen.port: has no value"]),
+      faults: ["SALLYPORT_LISTEN__PORT: listen.port: value is empty"]),
     BrokenVariables(
       title: "an unknown key", environment: ["SALLYPORT_LISTEN__PROT": "1"],
       faults: ["SALLYPORT_LISTEN__PROT: listen.prot: unknown key (did you mean SALLYPORT_LISTEN__PORT)"]),
     BrokenVariables(
       title: "a section", environment: ["SALLYPORT_APP_ATTEST__TRUST": "x"],
-      faults: ["SALLYPORT_APP_ATTEST__TRUST: app_attest.trust: has keys below it, each with a variable"]),
+      faults: ["SALLYPORT_APP_ATTEST__TRUST: app_attest.trust: is a section: each of its keys has its own variable"]),
     BrokenVariables(
       title: "a list", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS": "A,B"],
       faults: [
-        "SALLYPORT_IDENTITY__STRIP_HEADERS: identity.strip_headers: is a list: each element has a variable (did you mean SALLYPORT_IDENTITY__STRIP_HEADERS__0)"
+        "SALLYPORT_IDENTITY__STRIP_HEADERS: identity.strip_headers: is a list: each element has its own variable (did you mean SALLYPORT_IDENTITY__STRIP_HEADERS__0)"
       ]),
     BrokenVariables(
       title: "a list with a gap", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000": "A"],
       faults: [
-        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: there is no element 0 before it"
+        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: element 0 before it"
       ]),
     BrokenVariables(
       title: "a name with three underscores", environment: ["SALLYPORT_A____B": "1"],
-      faults: ["SALLYPORT_A____B: SALLYPORT_A____B: not of the form SALLYPORT_A__B"]),
+      faults: ["SALLYPORT_A____B: SALLYPORT_A____B: expected the form SALLYPORT_A__B"]),
     BrokenVariables(
       title: "neither true nor false", environment: ["REQUIRE_APP_AUTH": "yes"],
-      faults: ["REQUIRE_APP_AUTH: \"yes\" is neither true nor false"]),
+      faults: ["REQUIRE_APP_AUTH: \"yes\" is not true or false"]),
     BrokenVariables(
       title: "true in capitals", environment: ["REQUIRE_APP_AUTH": "TRUE"],
-      faults: ["REQUIRE_APP_AUTH: \"TRUE\" is neither true nor false (did you mean true)"]),
+      faults: ["REQUIRE_APP_AUTH: \"TRUE\" is not true or false (did you mean true)"]),
     BrokenVariables(
       title: "a team of nine", environment: ["APPATTEST_TEAM_ID": "AAABBBCCC", "APPATTEST_BUNDLE_ID": "a.b"],
-      faults: ["APPATTEST_TEAM_ID: \"AAABBBCCC\" has 9 characters, not ten of A-Z and 0-9"]),
+      faults: ["APPATTEST_TEAM_ID: \"AAABBBCCC\" has 9 characters instead of ten of A-Z and 0-9"]),
     BrokenVariables(
       title: "an authority that is not there", environment: ["MTLS_CLIENT_CA_PATH": "./config/ca.pem"],
       faults: [
@@ -72,41 +72,41 @@ struct BrokenVariableTests {
   static let dotenvs: [BrokenVariables] = [
     BrokenVariables(
       title: "a line that sets nothing", dotenv: "# mine\n\nAPPATTEST_TEAM_ID",
-      faults: [".env:3: not of the form NAME=value"]),
+      faults: [".env:3: expected NAME=value"]),
     BrokenVariables(
       title: "a quote that does not end", dotenv: "A='x",
-      faults: [".env:1: A: the quotes do not end, or something stands behind them"]),
+      faults: [".env:1: A: the quotes are not closed, or text follows them"]),
     BrokenVariables(
       title: "something behind a quote", dotenv: "A=\"x\"y",
-      faults: [".env:1: A: the quotes do not end, or something stands behind them"]),
+      faults: [".env:1: A: the quotes are not closed, or text follows them"]),
     BrokenVariables(
-      title: "a name given twice", dotenv: "A=1\nexport A=2", faults: [".env:2: A: given twice, first in line 1"]),
+      title: "a name given twice", dotenv: "A=1\nexport A=2", faults: [".env:2: A: set twice, first in line 1"]),
     BrokenVariables(
-      title: "a name that begins with a digit", dotenv: "1A=1", faults: [".env:1: not of the form NAME=value"]),
+      title: "a name that begins with a digit", dotenv: "1A=1", faults: [".env:1: expected NAME=value"]),
     BrokenVariables(
       title: "a bad value", dotenv: "X=1\nAPPATTEST_TEAM_ID=aaabbbccc1\nAPPATTEST_BUNDLE_ID=com..x",
       faults: [
-        ".env:2: APPATTEST_TEAM_ID: \"aaabbbccc1\" has characters other than A-Z and 0-9 (did you mean AAABBBCCC1)",
+        ".env:2: APPATTEST_TEAM_ID: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you mean AAABBBCCC1)",
         ".env:3: APPATTEST_BUNDLE_ID: \"com..x\" has an empty part",
       ]),
     BrokenVariables(
       title: "a bad value of a key", dotenv: "SALLYPORT_LISTEN__PORT=x",
-      faults: [".env:1: listen.port: \"x\" is not a port, 0 to 65535"]),
+      faults: [".env:1: listen.port: \"x\" is not a port number, 0 to 65535"]),
   ]
 
   static let flags: [BrokenVariables] = [
     BrokenVariables(
       title: "a bad value of a flag", flags: [FlagSetting(flag: "--port", key: "listen.port", text: "x")],
-      faults: ["--port: listen.port: \"x\" is not a port, 0 to 65535"]),
+      faults: ["--port: listen.port: \"x\" is not a port number, 0 to 65535"]),
     BrokenVariables(
       title: "an unknown key of a flag", flags: [FlagSetting(flag: "--set", key: "listen.prot", text: "1")],
       faults: ["--set: listen.prot: unknown key (did you mean listen.port)"]),
     BrokenVariables(
       title: "no key", flags: [FlagSetting(flag: "--set", key: "routes[", text: "1")],
-      faults: ["--set: routes[: not the path of a key, as routes[0].upstream"]),
+      faults: ["--set: routes[: not a valid key; expected a path such as routes[0].upstream"]),
     BrokenVariables(
       title: "a section for a flag", flags: [FlagSetting(flag: "--set", key: "listen", text: "1")],
-      faults: ["--set: listen: has keys below it"]),
+      faults: ["--set: listen: is a section: set one of its keys"]),
     BrokenVariables(
       title: "a list for a flag", flags: [FlagSetting(flag: "--set", key: "routes", text: "1")],
       faults: ["--set: routes: is a list (did you mean routes[0])"]),

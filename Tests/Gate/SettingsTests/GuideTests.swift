@@ -31,8 +31,8 @@ struct GuideTests {
       settings.routes == [.init(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080), forward: .upgrades)])
     #expect(
       settings.warnings.map(\.description) == [
-        "routes: none given: / leads to ws://127.0.0.1:8080",
-        ".env:4: debug_mtls.client_ca_file: client certificates let debug builds in beside AAABBBCCC1.com.example.yourapp with environment production",
+        "routes: not set: / is forwarded to ws://127.0.0.1:8080",
+        ".env:4: debug_mtls.client_ca_file: client certificates admit debug builds, and AAABBBCCC1.com.example.yourapp has environment production",
       ])
   }
 
@@ -46,7 +46,7 @@ struct GuideTests {
     #expect(error.faults.map(\.description) == ["tls.cert_file: missing", "tls.key_file: missing"])
     #expect(
       error.description.hasPrefix(
-        "error: tls.cert_file: missing\nerror: tls.key_file: missing\nhint: name a certificate"))
+        "error: tls.cert_file: missing\nerror: tls.key_file: missing\nhint: set tls: { cert_file"))
     #expect(error.description.split(separator: "\n").count == 3)
   }
 
@@ -67,18 +67,18 @@ struct GuideTests {
     #expect(settings.appAttest.enforcement == .off)
     #expect(
       settings.warnings.map(\.description).contains(
-        "REQUIRE_APP_AUTH: app_attest.enforcement: authentication is OFF: everyone is let through"))
+        "REQUIRE_APP_AUTH: app_attest.enforcement: enforcement is OFF: all clients are admitted without verification"))
   }
 
   @Test(
     "An app that is half configured is a warning, as is none at all",
     arguments: [
-      ("", "app_attest.apps: no app is configured: registration answers 503"),
-      ("APPATTEST_TEAM_ID=AAABBBCCC1", ".env:1: APPATTEST_TEAM_ID: APPATTEST_BUNDLE_ID is not set beside it"),
-      ("APPATTEST_BUNDLE_ID=a.b", ".env:1: APPATTEST_BUNDLE_ID: APPATTEST_TEAM_ID is not set beside it"),
+      ("", "app_attest.apps: no app configured: registration answers 503"),
+      ("APPATTEST_TEAM_ID=AAABBBCCC1", ".env:1: APPATTEST_TEAM_ID: has no effect: APPATTEST_BUNDLE_ID is not set"),
+      ("APPATTEST_BUNDLE_ID=a.b", ".env:1: APPATTEST_BUNDLE_ID: has no effect: APPATTEST_TEAM_ID is not set"),
       (
         "APPATTEST_TEAM_ID=\nAPPATTEST_BUNDLE_ID=a.b",
-        ".env:2: APPATTEST_BUNDLE_ID: APPATTEST_TEAM_ID is not set beside it"
+        ".env:2: APPATTEST_BUNDLE_ID: has no effect: APPATTEST_TEAM_ID is not set"
       ),
     ])
   func halfConfigured(_ dotenv: String, _ warning: String) throws {
@@ -87,7 +87,7 @@ struct GuideTests {
     #expect(settings.appAttest.apps.isEmpty)
     #expect(settings.warnings.map(\.description).contains(warning))
     #expect(
-      settings.warnings.map(\.description).contains("app_attest.apps: no app is configured: registration answers 503"))
+      settings.warnings.map(\.description).contains("app_attest.apps: no app configured: registration answers 503"))
   }
 
   static let twoApps = """
@@ -123,11 +123,11 @@ struct GuideTests {
       ),
       (
         "APPATTEST_TEAM_ID=ZZZBBBCCC1",
-        ".env:1: APPATTEST_TEAM_ID: means the app ZZZBBBCCC1.* with environment production, which is not among app_attest.apps (gate.yaml:3:3)"
+        ".env:1: APPATTEST_TEAM_ID: names the app ZZZBBBCCC1.* in environment production, but app_attest.apps does not list it (gate.yaml:3:3)"
       ),
       (
         "APPATTEST_TEAM_ID=AAABBBCCC1\nAPPATTEST_BUNDLE_ID=a.dev",
-        ".env:1: APPATTEST_TEAM_ID: means the app AAABBBCCC1.a.dev with environment production, which is not among app_attest.apps (gate.yaml:3:3)"
+        ".env:1: APPATTEST_TEAM_ID: names the app AAABBBCCC1.a.dev in environment production, but app_attest.apps does not list it (gate.yaml:3:3)"
       ),
     ])
   func disagreement(_ dotenv: String, _ fault: String) throws {

@@ -110,7 +110,7 @@ struct LayerTests {
     #expect(settings.listen.port == 6200)
     #expect(
       settings.warnings.map(\.description).contains(
-        "SALLYPORT_LISTEN_PORT: SALLYPORT_LISTEN_PORT sets nothing (did you mean SALLYPORT_LISTEN__PORT)"))
+        "SALLYPORT_LISTEN_PORT: SALLYPORT_LISTEN_PORT has no effect (did you mean SALLYPORT_LISTEN__PORT)"))
   }
 
   @Test("Paths start from the folder of what names them")

@@ -36,7 +36,7 @@ struct StoreURLTests {
   func keywordString() {
     #expect(
       throws: GateSettings.Store.Malformed(
-        reason: "a keyword string is not accepted: write postgres://user@host/database")
+        reason: "keyword strings are not supported: write postgres://user@host/database")
     ) { try GateSettings.Store(url: "host=h password=s3cret") }
   }
 }

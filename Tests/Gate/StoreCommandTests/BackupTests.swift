@@ -80,7 +80,7 @@ struct BackupTests {
       _ = try await gate.register(Specimen.registration())
       let refused = try await store("restore", folder + "/b", "--store", url)
       #expect(refused.status == 69)
-      #expect(refused.errors.first?.contains("another process uses it") == true, "\(refused.errors)")
+      #expect(refused.errors.first?.contains("in use by a gate or another command") == true, "\(refused.errors)")
       #expect(try await gate.entries(after: nil, limit: 10).count == entries.count + 1)
       await gate.close()
       let restored = try await store("restore", folder + "/b", "--store", url)

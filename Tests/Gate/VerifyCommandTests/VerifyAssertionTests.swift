@@ -28,7 +28,7 @@ struct VerifyAssertionTests {
     #expect(try transcript.report().broken == ["counter"])
     #expect(
       transcript.errorLines.first
-        == "error: the assertion does not hold: counter: the counter is 7, and the last one was \(counter)")
+        == "error: the assertion is not valid: counter: the counter is 7, and the last one was \(counter)")
   }
 
   @Test("It does not hold for another app, key or hash, nor with a byte changed")

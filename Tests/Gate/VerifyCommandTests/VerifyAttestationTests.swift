@@ -76,7 +76,7 @@ struct VerifyAttestationTests {
       #expect(try transcript.report().broken == broken, "\(flag) \(value)")
       #expect(try !transcript.report().holds)
       #expect(transcript.errorLines.count == 2)
-      #expect(transcript.errorLines.first?.hasPrefix("error: the attestation does not hold: \(broken[0]): ") == true)
+      #expect(transcript.errorLines.first?.hasPrefix("error: the attestation is not valid: \(broken[0]): ") == true)
       #expect(transcript.errorLines.last?.hasPrefix("hint: ") == true)
     }
   }

@@ -1,5 +1,5 @@
 extension SettingsBuilder {
-  /// Of two listeners at one address the second could not start.
+  /// Refuses listeners that share an address: the second one could not start.
   mutating func refuseSharedAddresses(
     _ listen: GateSettings.Listen?, _ admin: GateSettings.Admin?, _ metrics: GateSettings.Metrics?
   ) {
@@ -16,19 +16,19 @@ extension SettingsBuilder {
     _ address: String, _ port: UInt16, at path: SettingPath,
     among taken: [(key: String, address: String, port: UInt16)]
   ) {
-    // Port 0 is a free one each time.
+    // Port 0 selects a different free port each time.
     guard port != 0, let other = taken.first(where: { $0.port == port && Self.meet($0.address, address) }) else {
       return
     }
-    refuse(path, "port \(port) is taken by \(other.key) at \(other.address): two listeners cannot share it")
+    refuse(path, "port \(port) is used by \(other.key) at \(other.address): two listeners cannot share it")
   }
 
-  /// Whether who listens at one of the addresses takes what comes to the other.
+  /// Whether a listener on one address also receives connections to the other.
   private static func meet(_ first: String, _ second: String) -> Bool {
     let (one, two) = (NetworkName.bytes(of: first), NetworkName.bytes(of: second))
     guard let one, let two else { return first == second }
     let isAny = { (bytes: [UInt8]) in bytes.allSatisfy { $0 == 0 } }
-    // `::` takes IPv4 as well.
+    // `::` accepts IPv4 as well.
     if one.count == 16, isAny(one) { return true }
     if two.count == 16, isAny(two) { return true }
     return one.count == two.count && (one == two || isAny(one) || isAny(two))

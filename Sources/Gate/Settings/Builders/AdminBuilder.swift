@@ -1,22 +1,24 @@
 extension SettingsBuilder {
-  /// Where the admin server listens; `nil` if it is off, or what was given is a fault.
+  /// The admin server's settings; `nil` if it is off or a value is faulty.
   mutating func admin() -> GateSettings.Admin? {
     checkSecretKeys(.token, Keys.adminToken, advice: TokenFile.hint)
     let tokenFile = value(Keys.adminToken)
     guard let address = value(Keys.adminListen) else {
       if tokenFile != nil, !entries.isFaulty(path(Keys.adminListen)) {
-        refuse(path(Keys.adminToken), "says nothing without admin.listen")
+        refuse(path(Keys.adminToken), "has no effect without admin.listen")
       }
       return nil
     }
     switch address {
     case .unix:
-      if tokenFile != nil { refuse(path(Keys.adminToken), "says nothing for a Unix socket, which its mode protects") }
+      if tokenFile != nil {
+        refuse(path(Keys.adminToken), "not allowed for a Unix socket, which its file mode protects")
+      }
     case .loopback:
       if tokenFile == nil, !entries.isFaulty(path(Keys.adminToken)) {
         refuse(
           path(Keys.adminToken), "missing: every user of this machine can reach \(address.text)",
-          hint: "put a token into a file of mode 0600 (openssl rand -hex 32), or listen on unix:/path")
+          hint: "write a token to a file of mode 0600 (openssl rand -hex 32), or listen on unix:/path")
       }
     }
     return GateSettings.Admin(address: address, tokenFile: tokenFile)

@@ -1,11 +1,12 @@
-/// The variables that the guide for app developers names. Each stands for a key; where both are given they must agree.
+/// The environment variables of the guide for app developers. Each sets a key; if the key is set as well, both must
+/// agree.
 struct Aliases {
   private let variables: Variables
   private let workingDirectory: String
   private var entries: Entries
   private var warnings: [Warning] = []
 
-  /// `entries` with what the guide's variables say.
+  /// Returns `entries` with the values of the guide's variables.
   static func resolve(
     _ variables: Variables, in workingDirectory: String, over entries: Entries
   ) -> (entries: Entries, warnings: [Warning]) {
@@ -42,7 +43,7 @@ struct Aliases {
       variable.value, of: variable, named: name, for: .root["debug_mtls"]["client_ca_file"], Keys.clientCA.definition)
   }
 
-  /// Takes `text` for the key, unless the key was given another value.
+  /// Sets the key to `text`, unless it already has another value.
   private mutating func take(
     _ text: String, of variable: Variables.Variable, named name: String, for path: SettingPath, _ key: KeyDefinition
   ) {
@@ -60,10 +61,10 @@ struct Aliases {
   }
 
   private func disagreement(_ meant: String, _ path: SettingPath, _ given: Entry) -> String {
-    "means \(path.text): \(meant), and \(given.origin) says \(given.text)"
+    "sets \(path.text) to \(meant), but \(given.origin) sets \(given.text)"
   }
 
-  /// `APPATTEST_TEAM_ID` and `APPATTEST_BUNDLE_ID`: one app with environment production.
+  /// `APPATTEST_TEAM_ID` and `APPATTEST_BUNDLE_ID` define one app in environment production.
   private mutating func takeApp() {
     let team = appVariable("APPATTEST_TEAM_ID", Keys.teamID.definition)
     let bundle = appVariable("APPATTEST_BUNDLE_ID", Keys.bundleID.definition)
@@ -75,9 +76,9 @@ struct Aliases {
       entries.take(team.value, for: app["team_id"], Keys.teamID.definition, from: team.origin, in: "/")
       entries.take(bundle.value, for: app["bundle_id"], Keys.bundleID.definition, from: bundle.origin, in: "/")
     case (let team?, nil):
-      warnings.append(Warning(team.origin, "APPATTEST_TEAM_ID", "APPATTEST_BUNDLE_ID is not set beside it"))
+      warnings.append(Warning(team.origin, "APPATTEST_TEAM_ID", "has no effect: APPATTEST_BUNDLE_ID is not set"))
     case (nil, let bundle?):
-      warnings.append(Warning(bundle.origin, "APPATTEST_BUNDLE_ID", "APPATTEST_TEAM_ID is not set beside it"))
+      warnings.append(Warning(bundle.origin, "APPATTEST_BUNDLE_ID", "has no effect: APPATTEST_TEAM_ID is not set"))
     case (nil, nil): break
     }
   }
@@ -89,7 +90,7 @@ struct Aliases {
     return nil
   }
 
-  /// Where apps are given by their keys, one of them must be the app of the guide's variables.
+  /// If apps are configured by keys, one of them must be the app of the guide's variables.
   private mutating func compare(team: Variables.Variable?, bundle: Variables.Variable?) {
     guard let named = team ?? bundle else { return }
     let apps = SettingPath.root["app_attest"]["apps"]
@@ -105,13 +106,13 @@ struct Aliases {
     let place = entries.containers[apps].map { " (\($0))" } ?? ""
     refuse(
       named, team == nil ? "APPATTEST_BUNDLE_ID" : "APPATTEST_TEAM_ID",
-      "means the app \(app) with environment production, which is not among app_attest.apps\(place)")
+      "names the app \(app) in environment production, but app_attest.apps does not list it\(place)")
   }
 
   private mutating func refuse(
     _ variable: Variables.Variable, _ name: String, _ reason: String, suggestion: String? = nil
   ) {
-    // The variable's name is the place already, unless it stands in a file.
+    // The origin already names an environment variable; a variable in a file needs the name as well.
     let key = variable.origin == .environment(name) ? nil : name
     entries.refuse(Fault(variable.origin, key, reason, suggestion: suggestion))
   }

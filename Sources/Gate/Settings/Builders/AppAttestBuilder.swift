@@ -4,7 +4,7 @@ extension SettingsBuilder {
     for index in elementIndices(of: .root["app_attest"]["apps"]) {
       guard let app = app(index) else { continue }
       if apps.contains(where: { $0.teamID == app.teamID && $0.bundleID == app.bundleID }) {
-        refuse(path(Keys.bundleID, index), "the app \(app.teamID).\(app.bundleID) is given twice")
+        refuse(path(Keys.bundleID, index), "the app \(app.teamID).\(app.bundleID) is configured twice")
       }
       apps.append(app)
     }
@@ -17,14 +17,14 @@ extension SettingsBuilder {
     let environments = elements(Keys.environments, index)
     let list = path(Keys.environments, index, 0).parent
     if environments.isEmpty, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
-      refuse(list, "names no environment", suggestion: "[production]")
+      refuse(list, "empty list of environments", suggestion: "[production]")
     }
     let categories = elements(Keys.allowedCategories, index)
     let categoryList = path(Keys.allowedCategories, index, 0).parent
     if categories.isEmpty, entries.containers[categoryList] != nil, entries.indices(of: categoryList).isEmpty,
       !entries.isFaulty(categoryList)
     {
-      refuse(categoryList, "an empty list admits no device; without the key every category is admitted")
+      refuse(categoryList, "an empty list admits no device; remove the key to admit every category")
     }
     guard let team, let bundle, let missing = value(Keys.missingCategory, index) else { return nil }
     return GateSettings.App(
@@ -39,13 +39,13 @@ extension SettingsBuilder {
       let rotation = value(Keys.challengeKeyRotation), let counterWindow = value(Keys.counterWindow)
     else { return nil }
     switch enforcement {
-    case .off: warn(path(Keys.enforcement), "authentication is OFF: everyone is let through")
+    case .off: warn(path(Keys.enforcement), "enforcement is OFF: all clients are admitted without verification")
     case .enforce, .monitor:
       if enforcement == .monitor {
-        warn(path(Keys.enforcement), "monitor mode: a client that would be refused is admitted anonymously")
+        warn(path(Keys.enforcement), "MONITOR mode: clients that fail verification are admitted anonymously")
       }
       if apps.isEmpty, !entries.isFaulty(.root["app_attest"]["apps"]) {
-        warn(.root["app_attest"]["apps"], "no app is configured: registration answers 503")
+        warn(.root["app_attest"]["apps"], "no app configured: registration answers 503")
       }
     }
     return GateSettings.AppAttest(
@@ -62,13 +62,15 @@ extension SettingsBuilder {
       check(.certificates, key)
       if let real {
         refuse(
-          path(key), "a root for simulated devices beside \(real.teamID).\(real.bundleID) with environment production",
-          hint: "simulated devices are for apps with environments: [development] alone")
+          path(key),
+          "a root for simulated devices is not allowed with \(real.teamID).\(real.bundleID) in environment production",
+          hint: "use simulated devices only for apps with environments: [development]")
       }
     }
     if (trust.attestationRootFile == nil) != (trust.receiptRootFile == nil) {
       let given = trust.attestationRootFile == nil ? Keys.receiptRoot : Keys.attestationRoot
-      warn(path(given), "the other of attestation_root_file and receipt_root_file is Apple's: no device has both")
+      warn(
+        path(given), "only one of attestation_root_file and receipt_root_file is set: no device can match both roots")
     }
     return trust
   }

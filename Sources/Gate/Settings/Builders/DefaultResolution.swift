@@ -1,9 +1,9 @@
-/// Adds to what was given what follows from elsewhere: credentials, and defaults that depend on where the gate runs.
+/// Adds values that were not given: credentials, and defaults that depend on the environment.
 enum DefaultResolution {
-  /// The upstream of a gate whose configuration names no route.
+  /// The default upstream, for a configuration without routes.
   static let standardUpstream = "ws://127.0.0.1:8080"
 
-  /// Uses files of `$CREDENTIALS_DIRECTORY` for files that are not configured.
+  /// Uses files of `$CREDENTIALS_DIRECTORY` for file settings that are not set.
   static func addCredentials(to entries: inout Entries, environment: [String: String]) {
     guard let folder = environment["CREDENTIALS_DIRECTORY"], folder.hasPrefix("/") else { return }
     for key in SettingsTable.keys {
@@ -16,16 +16,17 @@ enum DefaultResolution {
     }
   }
 
-  /// A route from `/` to a backend on this machine, where no routes were given. An empty list stays empty.
+  /// Adds a route from `/` to a backend on this machine if no routes were given. An explicit empty list stays empty.
   static func addRoute(to entries: inout Entries) -> Warning? {
     let routes = SettingPath.root["routes"]
     guard entries.containers[routes] == nil, !entries.isFaulty(routes) else { return nil }
     entries.take(
       standardUpstream, for: routes[0]["upstream"], Keys.upstream.definition, from: .standard, in: "/")
-    return Warning(.standard, "routes", "none given: / leads to \(standardUpstream)")
+    return Warning(.standard, "routes", "not set: / is forwarded to \(standardUpstream)")
   }
 
-  /// `state.db` in the folder for state: systemd's `$STATE_DIRECTORY`, or root's, or the user's.
+  /// Sets the store to `state.db` in systemd's `$STATE_DIRECTORY`, or in the default state folder of root or of the
+  /// user.
   static func addStore(to entries: inout Entries, environment: [String: String], isRoot: Bool) {
     let path = SettingPath.root["store"]["url"]
     let standard = "sqlite://\(stateFolder(environment: environment, isRoot: isRoot))/state.db"
@@ -36,7 +37,7 @@ enum DefaultResolution {
 
   private static func stateFolder(environment: [String: String], isRoot: Bool) -> String {
     func absolute(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-    // With several folders systemd separates them by colons.
+    // systemd separates several folders by colons.
     if let given = absolute("STATE_DIRECTORY")?.split(separator: ":").first { return String(given) }
     if isRoot { return "/var/lib/sallyport" }
     if let state = absolute("XDG_STATE_HOME") { return "\(state)/sallyport" }

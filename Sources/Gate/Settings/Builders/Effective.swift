@@ -1,10 +1,10 @@
 extension SettingsBuilder {
-  /// Every key that this version has, with its value and where that comes from.
+  /// Every key of this version with its value and origin.
   func effectiveValues() -> [EffectiveValue] {
     SettingsTable.keys.filter(\.isAvailable).flatMap { key in
       places(of: key.pattern).map { place in
         let entry = entries.values[place]
-        // A list without elements has no value, and may have been given.
+        // A list without elements has no value, but may have been given.
         let list = place.pattern == key.pattern ? nil : entries.containers[place]
         return EffectiveValue(
           key: place.text, text: (entry?.text ?? key.standard).map(key.masked),
@@ -13,7 +13,7 @@ extension SettingsBuilder {
     } + emptySections()
   }
 
-  /// Lists of sections that were given without elements: that they are empty is all there is to say of them.
+  /// Lists of sections that were given without elements.
   private func emptySections() -> [EffectiveValue] {
     let lists = entries.containers.filter { path, _ in
       guard case .list = SettingsTable.shape(of: path) else { return false }
@@ -24,8 +24,8 @@ extension SettingsBuilder {
     }
   }
 
-  /// The paths that `pattern` stands for: one for each element of its lists. A list of values without elements stands
-  /// for itself.
+  /// The paths of `pattern`: one for each element of its lists. An empty list of values is represented by its own
+  /// path.
   private func places(of pattern: String) -> [SettingPath] {
     let steps = SettingPath(pattern: pattern, indices: []).steps
     var paths = [SettingPath.root]

@@ -1,8 +1,8 @@
 extension SettingsBuilder {
   private static let certificateHint =
-    "name a certificate and its key (tls: { cert_file: …, key_file: … }); the gate never serves plaintext, and `sallyport dev` makes a certificate for trying things"
+    "set tls: { cert_file: …, key_file: … }; the gate never serves plaintext, `sallyport dev` makes a test certificate"
 
-  /// The settings, if nothing was wrong.
+  /// The settings, or `nil` if any value is faulty.
   mutating func settings(warnings earlier: [Warning]) -> GateSettings? {
     _ = value(Keys.version)
     let listen = listen()
@@ -42,13 +42,13 @@ extension SettingsBuilder {
     }
   }
 
-  /// A key counts as used when a session begins: one that goes on for longer must not lose its key.
+  /// A session counts as one use of its key, when it starts. So the limit must exceed the session's maximum age.
   private mutating func pruneUnusedAfter(_ session: GateSettings.Session?) -> Duration?? {
     guard let longest = value(Keys.pruneUnusedAfter) else { return nil }
     if let longest, let session, session.maxAge.map({ longest <= $0 }) ?? true {
       refuse(
         path(Keys.pruneUnusedAfter),
-        "has to be longer than session.max_age, or a session that goes on loses its key")
+        "must be longer than session.max_age; otherwise an open session could lose its key")
     }
     return longest
   }
@@ -60,7 +60,7 @@ extension SettingsBuilder {
     switch value(Keys.store) {
     case .sqlite(let path):
       if passwordFile != nil {
-        refuse(self.path(Keys.storePassword), "says nothing beside a store that has no password: sqlite:///path")
+        refuse(self.path(Keys.storePassword), "has no effect for a SQLite store, which has no password")
       }
       return .sqlite(path: path)
     case .postgres(let url): return .postgres(url, passwordFile: passwordFile)
@@ -105,16 +105,16 @@ extension SettingsBuilder {
     let subjects = elements(Keys.allowedSubjects)
     guard let file = value(Keys.clientCA) else {
       if !subjects.isEmpty, !entries.isFaulty(path(Keys.clientCA)) {
-        refuse(path(Keys.allowedSubjects).parent, "says nothing without debug_mtls.client_ca_file")
+        refuse(path(Keys.allowedSubjects).parent, "has no effect without debug_mtls.client_ca_file")
       }
       return nil
     }
     check(.certificates, Keys.clientCA)
     if let app = apps.first(where: { $0.environments.contains(.production) }) {
       let text =
-        "client certificates let debug builds in beside \(app.teamID).\(app.bundleID) with environment production"
+        "client certificates admit debug builds, and \(app.teamID).\(app.bundleID) has environment production"
       if value(Keys.forbidWithProduction) == true {
-        refuse(path(Keys.clientCA), "\(text), which debug_mtls.forbid_with_production rules out")
+        refuse(path(Keys.clientCA), "\(text); debug_mtls.forbid_with_production forbids this")
       } else {
         warn(path(Keys.clientCA), text)
       }
@@ -137,7 +137,8 @@ extension SettingsBuilder {
     else { return nil }
     if let idle, let ping, ping >= idle {
       let given = entries.values[path(Keys.ping)] == nil ? path(Keys.idleTimeout) : path(Keys.ping)
-      refuse(given, "session.ping has to be shorter than session.idle_timeout, or no ping is ever answered in time")
+      refuse(
+        given, "session.ping must be shorter than session.idle_timeout; otherwise sessions close before the first ping")
     }
     return GateSettings.Session(
       maxAge: maxAge, idleTimeout: idle, pingInterval: ping, maxMessage: maxMessage, closeOnRevoke: closeOnRevoke)

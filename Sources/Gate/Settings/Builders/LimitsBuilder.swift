@@ -1,5 +1,5 @@
 extension GateSettings {
-  /// How often: `count` times at once, and as many again over `span`.
+  /// A rate limit: a burst of `count`, refilled over `span`.
   public struct Rate: Sendable, Hashable {
     /// 1 to 10,000.
     public var count: Int
@@ -7,7 +7,7 @@ extension GateSettings {
     public var span: Duration
   }
 
-  /// What clients may do; `nil` is no limit.
+  /// The limits for clients; `nil` for no limit.
   public struct Limits: Sendable, Hashable {
     public struct PerAddress: Sendable, Hashable {
       public var connections: Int?
@@ -18,7 +18,7 @@ extension GateSettings {
     public struct PerKey: Sendable, Hashable {
       public var upgrades: Rate?
     }
-    /// Sessions at a time, of all gates that share the store.
+    /// Maximum open sessions of all gates that share the store.
     public var globalSessions: Int
     public var perAddress: PerAddress
     public var perKey: PerKey

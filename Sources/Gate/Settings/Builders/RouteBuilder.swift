@@ -6,20 +6,20 @@ extension SettingsBuilder {
       let upstream = upstream(index)
       guard let routePath = value(Keys.routePath, index) else { continue }
       if routes.contains(where: { $0.path == routePath }) {
-        refuse(path(Keys.routePath, index), "the route \(routePath) is given twice")
+        refuse(path(Keys.routePath, index), "the route \(routePath) is configured twice")
       }
       let audience = value(Keys.routeAudience, index)
       guard let upstream, let forward = value(Keys.forward, index) else { continue }
       if case .tcp = upstream, forward == .all {
-        refuse(path(Keys.forward, index), "ordinary requests need an upstream that speaks HTTP, which tcp:// does not")
+        refuse(path(Keys.forward, index), "tcp:// cannot forward ordinary requests: they need an HTTP upstream")
       }
       if case .tcp = upstream, audience != nil {
-        refuse(path(Keys.routeAudience, index), "says nothing for tcp: its upstream gets no assertion")
+        refuse(path(Keys.routeAudience, index), "has no effect for tcp://: this upstream gets no identity assertion")
       }
       routes.append(GateSettings.Route(path: routePath, upstream: upstream, forward: forward, audience: audience))
     }
     if entries.containers[list] != nil, entries.indices(of: list).isEmpty, !entries.isFaulty(list) {
-      warn(list, "the list is empty: every request gets 404")
+      warn(list, "empty list: the gate refuses every session")
     }
     return routes
   }
@@ -32,7 +32,7 @@ extension SettingsBuilder {
     guard let address else { return nil }
     if address.scheme != .wss, caFile != nil || serverName != nil {
       refuse(
-        path(Keys.upstreamCA, index).parent, "says nothing for \(address.scheme.rawValue): only wss:// is verified")
+        path(Keys.upstreamCA, index).parent, "has no effect for \(address.scheme.rawValue): only wss:// uses TLS")
     }
     return switch address.scheme {
     case .ws: .webSocket(host: address.host, port: address.port)

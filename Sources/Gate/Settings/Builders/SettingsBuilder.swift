@@ -1,6 +1,6 @@
-/// Makes typed settings of texts, and checks what no text can tell alone.
+/// Converts texts to typed settings, and checks conditions that involve several values or files.
 ///
-/// Every part is made whether or not an earlier one is sound, so that all faults are told at once.
+/// Every part is processed even if an earlier one is faulty, so that all faults are reported at once.
 struct SettingsBuilder {
   let entries: Entries
   private(set) var faults: [Fault] = []
@@ -20,14 +20,14 @@ struct SettingsBuilder {
     SettingPath(pattern: key.definition.pattern, indices: indices)
   }
 
-  /// The value of `key` as it was given, or its default; `nil` if there is neither, or what was given is a fault.
+  /// The given value of `key`, or its default; `nil` if there is neither, or the given value is faulty.
   func value<Value>(_ key: Key<Value>, _ indices: Int...) -> Value? {
     let path = SettingPath(pattern: key.definition.pattern, indices: indices)
     guard !entries.isFaulty(path) else { return nil }
     return read(key, entries.values[path]?.text ?? key.definition.standard)
   }
 
-  /// The value of a key that has no default and cannot be left out.
+  /// The value of a required key without a default.
   mutating func required<Value>(_ key: Key<Value>, _ indices: Int..., hint: String? = nil) -> Value? {
     let path = SettingPath(pattern: key.definition.pattern, indices: indices)
     guard !entries.isFaulty(path) else { return nil }
@@ -38,7 +38,7 @@ struct SettingsBuilder {
     return read(key, entry.text)
   }
 
-  /// The elements of a list of values, each with its path; the default where the list was not given.
+  /// The elements of a list of values, or the default if the list was not given.
   mutating func elements<Value: Hashable>(_ key: Key<Value>, _ indices: Int...) -> [Value] {
     let list = SettingPath(pattern: key.definition.pattern, indices: indices).parent
     let given = elementIndices(of: list)
@@ -53,24 +53,24 @@ struct SettingsBuilder {
     return values
   }
 
-  /// The indices of a list's elements; one that leaves some out is a fault.
+  /// The indices of a list's elements. A gap in the indices is a fault.
   mutating func elementIndices(of list: SettingPath) -> [Int] {
     let indices = entries.indices(of: list)
     for (expected, index) in indices.enumerated() where expected != index {
-      refuse(list[index], "there is no element \(expected) before it")
+      refuse(list[index], "element \(expected) before it is missing")
       break
     }
     return indices
   }
 
-  /// Checks the file at `key`, if one was given.
+  /// Checks the content of the file at `key`, if one is configured.
   mutating func check(_ rule: FileContentRule, _ key: Key<String>, _ indices: Int...) {
     let path = SettingPath(pattern: key.definition.pattern, indices: indices)
     guard let file = entries.values[path]?.text, let violation = rule.violation(at: file) else { return }
     refuse(path, violation)
   }
 
-  /// Warns if the file at `key` holds a secret that every user of the machine can read.
+  /// Warns if every user of the machine can read the secret file at `key`.
   mutating func warnIfPublic(_ key: Key<String>) {
     guard let file = value(key), let permissions = FileContent.permissions(of: file), permissions & 0o004 != 0 else {
       return
@@ -78,12 +78,12 @@ struct SettingsBuilder {
     warn(path(key), "every user of this machine can read \(file)")
   }
 
-  /// Checks the file at `key`, which holds keys: what is in it, and who can read it.
+  /// Checks the content and the permissions of the file at `key`, which holds secret keys.
   ///
-  /// That every user of the machine can is a fault: the keys are to be taken for known. That the file's group can is a
-  /// warning, unless the service manager has laid it there, which says so on purpose.
+  /// Read permission for all users is a fault, because the keys may be compromised. Read permission for the group is
+  /// a warning, except for credentials of the service manager, which sets it deliberately.
   ///
-  /// - Parameter advice: what to do about a file with something else in it.
+  /// - Parameter advice: the hint for a file with the wrong content.
   mutating func checkSecretKeys(
     _ rule: FileContentRule, _ key: Key<String>, _ indices: Int..., advice: String? = nil
   ) {
@@ -94,7 +94,7 @@ struct SettingsBuilder {
     if permissions & 0o004 != 0 {
       refuse(
         path, "every user of this machine can read \(entry.text)",
-        hint: "chmod 600 \(entry.text), and take new keys if others have been there")
+        hint: "run chmod 600 \(entry.text); replace the keys if others may have read them")
     } else if permissions & 0o040 != 0 {
       if case .credential = entry.origin { return }
       warn(path, "the group of \(entry.text) can read it")
@@ -106,7 +106,7 @@ struct SettingsBuilder {
     do throws(InvalidSetting) {
       return try key.kind.read(text)
     } catch {
-      // Entries hold no text that is not a value, and a test reads every default.
+      // Entries hold only valid texts, and a test reads every default.
       return nil
     }
   }

@@ -1,4 +1,4 @@
-/// A setting: where it stands, what it holds, what it is without being given.
+/// A setting: its path, the kind of its value, and its default.
 struct Key<Value: Sendable>: Sendable {
   let kind: Kind<Value>
   let definition: KeyDefinition
@@ -23,40 +23,40 @@ struct Key<Value: Sendable>: Sendable {
   }
 }
 
-/// A row of the table of settings, without the type of its value.
+/// A row of the settings table, without the type of its value.
 public struct KeyDefinition: Sendable {
-  /// The path of the key, `[]` standing for the elements of a list: `routes[].upstream`.
+  /// The path of the key. `[]` stands for a list element: `routes[].upstream`.
   public let pattern: String
-  /// The kind of its value: `duration`.
+  /// The name of the kind of value, for example `duration`.
   public let kind: String
-  /// How a value is written.
+  /// A description of the valid values.
   public let form: String
-  /// The value of the key if none is configured, as text; `nil` if there is no default.
+  /// The default value as text; `nil` if there is none.
   public let standard: String?
-  /// Whether there has to be a value; elements of lists have one each.
+  /// Whether a value is required. Keys of list elements are required in each element.
   public let isRequired: Bool
-  /// The name of the file in `$CREDENTIALS_DIRECTORY` that is taken where no file is named.
+  /// The name of the file in `$CREDENTIALS_DIRECTORY` that is used if the key is not set.
   public let credential: String?
-  /// A value, for documentation.
+  /// An example value for documentation.
   public let example: String?
-  /// What the key does, in a sentence.
+  /// A sentence that describes the effect of the key.
   public let summary: String
   let isPath: Bool
-  /// Whether this version has it. A key that a later version brings is refused, never ignored.
+  /// Whether this version supports the key. Keys of later versions are rejected, never ignored.
   public let isAvailable: Bool
-  /// Whether the value may be, or contain, what must not be shown.
+  /// Whether the value may be or contain a secret.
   let holdsSecret: Bool
-  /// What a validator that knows types can tell of the value.
+  /// The JSON Schema of the value.
   let schema: ValueSchema
-  /// A value as it may be shown: without the secret that it may hold.
+  /// Returns the value with any secret masked, for display.
   let masked: @Sendable (_ text: String) -> String
-  /// Why `text` cannot be the value; `nil` if it can.
+  /// Returns why `text` is not a valid value, or `nil` if it is valid.
   let misfit: @Sendable (_ text: String) -> InvalidSetting?
 
-  /// What the key does, and whether it has to be given.
+  /// The summary, and whether the key is required.
   public var meaning: String { isRequired ? "\(summary) Required." : summary }
 
-  /// The last step of the path, without the brackets of a list: `upstream`.
+  /// The last step of the path, without list brackets: `upstream`.
   var name: String { pattern.split(separator: ".").last.map { String($0.replacing("[]", with: "")) } ?? pattern }
 
   /// The environment variable that sets the key: `SALLYPORT_ROUTES__0__UPSTREAM` for the first element of a list.
@@ -64,7 +64,7 @@ public struct KeyDefinition: Sendable {
     EnvironmentName.variable(for: SettingPath(pattern: pattern, indices: []))
   }
 
-  /// A key that this version does not have yet.
+  /// Defines a key that this version does not support yet.
   static func later(_ pattern: String) -> KeyDefinition {
     KeyDefinition(
       pattern: pattern, kind: "", form: "", standard: nil, isRequired: false, credential: nil, example: nil,

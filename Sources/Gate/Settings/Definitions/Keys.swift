@@ -1,165 +1,167 @@
 internal import ByteCoding
 
-/// Every setting, once. The file's grammar, the environment's names, the spelling suggestions, the JSON Schema and the
-/// reference all come from here.
+/// The definition of every setting. The file's grammar, environment variables, suggestions, the JSON Schema and the
+/// reference are all derived from it.
 enum Keys {
-  static let version = Key("version", .integer(1...1), default: "1", "The version of this format.")
+  static let version = Key("version", .integer(1...1), default: "1", "The version of the configuration format.")
 
   static let address = Key("listen.address", .address, default: "::", "The address to listen on.")
-  static let port = Key("listen.port", .port, default: "6200", "The port to listen on; 0 takes any free one.")
-  static let loops = Key("listen.loops", .countOrAuto(1...256), default: "auto", "Event loops; `auto` is one per core.")
+  static let port = Key("listen.port", .port, default: "6200", "The port to listen on; 0 selects any free port.")
+  static let loops = Key(
+    "listen.loops", .countOrAuto(1...256), default: "auto", "The number of event loops; `auto` is one per core.")
 
   static let certificate = Key(
     "tls.cert_file", .file, isRequired: true, credential: "tls.cert", example: "fullchain.pem",
-    "The server's certificate and its chain, PEM.")
+    "The server's certificate chain (PEM), leaf first.")
   static let privateKey = Key(
     "tls.key_file", .file, isRequired: true, credential: "tls.key", example: "privkey.pem",
-    "The certificate's private key, PEM, not encrypted.")
+    "The certificate's private key (PEM), not encrypted.")
   static let furtherCertificate = Key(
     "tls.certificates[].cert_file", .file, isRequired: true, example: "api.pem",
-    "A further certificate and its chain, PEM, for clients that ask for a name that it is good for (SNI).")
+    "The chain (PEM) of another certificate, for clients that request one of its names (SNI).")
   static let furtherKey = Key(
     "tls.certificates[].key_file", .file, isRequired: true, example: "api-key.pem",
-    "That certificate's private key, PEM, not encrypted.")
+    "That certificate's private key (PEM), not encrypted.")
   static let leastVersion = Key<GateSettings.TLS.Version>(
-    "tls.min_version", .choice(), default: "1.2", "The least version of TLS.")
+    "tls.min_version", .choice(), default: "1.2", "The minimum TLS version.")
 
   static let clientCA = Key(
     "debug_mtls.client_ca_file", .file, example: "client-ca/ca.pem",
-    "The authority of debug builds' client certificates, PEM. Without it none is asked for.")
+    "The CA (PEM) of client certificates for debug builds. By default no client certificate is requested.")
   static let allowedSubjects = Key(
     "debug_mtls.allow_subjects[]", .text(form: "a subject in the form of RFC 2253: `CN=MudApp Debug Client`"),
     example: "CN=MudApp Debug Client",
-    "Subjects that are let in; without any, whatever the authority signed.")
+    "Subjects to admit. By default every certificate of the CA is admitted.")
   static let forbidWithProduction = Key(
     "debug_mtls.forbid_with_production", .boolean, default: "false",
-    "Refuse to start with an authority for client certificates beside an app with environment production.")
+    "Refuse to start if a client CA is set and an app has environment production.")
 
   static let certificateReload = Key<GateSettings.TLS.Reload>(
     "tls.reload", .choice(), default: "auto",
-    "With `auto`, changed files of certificate, key and client authority are served within seconds; with `off`, after a reload."
+    "`auto` serves changed certificate, key and client CA files within seconds; `off` serves them after a reload."
   )
 
   static let enforcement = Key<GateSettings.AppAttest.Enforcement>(
     "app_attest.enforcement", .choice(), default: "enforce",
-    "`monitor` logs and counts clients that it would refuse and admits them anonymously; `off` verifies nothing.")
+    "`monitor` logs and counts clients that fail verification, and admits them anonymously; `off` verifies nothing.")
   static let teamID = Key(
-    "app_attest.apps[].team_id", .teamID, isRequired: true, "The app's Apple Developer team.")
+    "app_attest.apps[].team_id", .teamID, isRequired: true, "The app's Apple Developer team ID.")
   static let bundleID = Key(
     "app_attest.apps[].bundle_id", .bundleID, isRequired: true, "The app's bundle identifier.")
   static let environments = Key<GateSettings.App.Environment>(
     "app_attest.apps[].environments[]", .choice(), default: "production",
-    "Which of Apple's environments the app's keys may come from.")
+    "The App Attest environments of the app's keys.")
   static let allowedCategories = Key<GateSettings.App.ValidationCategory>(
     "app_attest.apps[].validation_category.allow[]", .choice(), example: "app_store",
-    "Ways of installation that are let in, as iOS 27 tells them; without any, all are.")
+    "Validation categories (how the app was installed, from iOS 27) to admit. By default all.")
   static let missingCategory = Key<GateSettings.App.Missing>(
     "app_attest.apps[].validation_category.when_missing", .choice(), default: "accept",
-    "What happens to devices that tell none: those before iOS 27.")
+    "The rule for devices that send no category: those before iOS 27.")
   static let attestationRoot = Key(
     "app_attest.trust.attestation_root_file", .file, example: "attestation-root.pem",
-    "A root for simulated devices instead of Apple's, PEM. Not beside an app with environment production.")
+    "A root for simulated devices (PEM) instead of Apple's. Not allowed with an app in environment production.")
   static let receiptRoot = Key(
     "app_attest.trust.receipt_root_file", .file, example: "receipt-root.pem",
-    "The same for the receipts of simulated devices.")
+    "A root for receipts of simulated devices (PEM) instead of Apple's.")
   static let challengeTTL = Key(
     "app_attest.challenge_ttl", .duration(1000...600_000), default: "60s", "How long a nonce is valid.")
   static let challengeKeys = Key(
     "app_attest.challenge_keys_file", .file, credential: "challenge_keys", example: "challenge.keys",
-    "The keys that nonces are made with. Without it the store makes and keeps them.")
+    "The file of the challenge keys. By default the store creates and keeps them.")
   static let challengeKeyRotation = Key(
     "app_attest.challenge_key_rotation", .durationOrOff(600_000...31_536_000_000), default: "24h",
-    "How old the key that makes nonces gets before the gates replace it; those of a file are yours to replace.")
+    "The age at which the challenge key in the store is replaced. Keys in a file are not.")
   static let counterWindow = Key(
     "app_attest.counter_window", .integer(0...63), default: "0",
-    "How far a counter may lie behind the greatest one seen, each taken once; for devices that open several sockets at once."
+    "How far a counter may be below the highest seen, each used once; for devices with parallel connections."
   )
 
   static let routePath = Key(
-    "routes[].path", .routePath, default: "/", "Which requests the route takes; the longest match wins.")
+    "routes[].path", .routePath, default: "/", "The path of requests for this route; the longest match wins.")
   static let upstream = Key(
-    "routes[].upstream", .upstream, isRequired: true, example: "ws://127.0.0.1:8080", "Where admitted sessions go.")
+    "routes[].upstream", .upstream, isRequired: true, example: "ws://127.0.0.1:8080",
+    "The server for admitted sessions.")
   static let forward = Key<GateSettings.Route.Forward>(
     "routes[].forward", .choice(), default: "upgrades",
-    "What is forwarded: with `upgrades` an ordinary request gets 426, with `all` it needs an assertion of its own.")
+    "What is forwarded. With `upgrades`, other requests get 426; with `all`, each needs its own assertion.")
   static let upstreamCA = Key(
     "routes[].upstream_tls.ca_file", .file, example: "internal-ca.pem",
-    "The authority of a `wss:` upstream, PEM, instead of the system's.")
+    "The CA (PEM) for a `wss:` upstream, instead of the system's CAs.")
   static let upstreamName = Key(
     "routes[].upstream_tls.server_name", .serverName, example: "chat.internal.example",
-    "The name that a `wss:` upstream's certificate has as an alternative name, instead of its host.")
+    "The name in the certificate (subjectAltName) of a `wss:` upstream, if it is not the host.")
 
   static let routeAudience = Key(
     "routes[].audience", .text(form: "a name"), example: "chat",
-    "`aud` of the assertions that this route's upstream gets, instead of `identity.audience`. Not for `tcp://`.")
+    "`aud` of the identity assertions for this upstream, instead of `identity.audience`. Not for `tcp://`.")
 
   static let maxAge = Key(
     "session.max_age", .durationOrOff(1000...31_536_000_000), default: "12h",
-    "After which a session is closed, however busy.")
+    "The maximum age of a session, busy or not.")
   static let idleTimeout = Key(
     "session.idle_timeout", .durationOrOff(1000...86_400_000), default: "90s",
-    "How long a side may be silent; the answer to a ping counts as sound.")
+    "How long a peer may be silent before the session is closed. The answer to a ping counts as traffic.")
   static let ping = Key(
     "session.ping", .durationOrOff(1000...86_400_000), default: "30s",
-    "How long a side may be silent before it is sent a ping.")
+    "How long a peer may be silent before the gate sends it a ping.")
   static let maxMessage = Key(
     "session.max_message", .size(1024...1 << 30), default: "32MiB",
-    "The payload of one message, as sent; more closes the session with 1009.")
+    "The maximum payload of one message, as sent. A larger message closes the session with 1009.")
 
   static let closeOnRevoke = Key(
     "session.close_on_revoke", .durationOrOff(1000...60_000), default: "2s",
-    "How soon the sockets of a revoked key are closed, on each gate that shares the store.")
+    "How soon each gate that shares the store closes the sessions of a revoked key.")
 
   static let store = Key(
     "store.url", .store, example: "sqlite:///var/lib/sallyport/state.db",
-    "Where keys and counters are kept. Without it: `state.db` in the state folder. A PostgreSQL may serve several gates."
+    "The store of keys and counters. By default `state.db` in the state folder. Several gates can share PostgreSQL."
   )
   static let storePassword = Key(
     "store.password_file", .file, credential: "store.password", example: "store.password",
-    "The password of the PostgreSQL, in a file of its own.")
+    "A file with the PostgreSQL password.")
   static let mostWaitingForStore = Key(
     "store.max_waiting", .integer(1...1_000_000), default: "4096",
-    "How many calls may wait for the store, for reads and writes each; more are refused as `overloaded`.")
+    "The maximum number of waiting store calls, each for reads and writes. More are refused as `overloaded`.")
   static let pruneUnusedAfter = Key(
     "store.prune_unused_after", .durationOrOff(86_400_000...31_536_000_000), default: "off",
-    "How long a key may stay unused before it is removed for good: its device has to attest a new one.")
+    "How long a key may stay unused before it is removed. Its device must then attest a new key.")
   static let issuer = Key(
     "identity.issuer", .text(form: "a name, or the URL of the gate"), default: "sallyport",
-    "`iss` of the assertions that upstreams get.")
+    "`iss` of the identity assertions for upstreams.")
   static let audience = Key(
     "identity.audience", .text(form: "a name"), default: "sallyport-upstream",
-    "`aud` of the assertions that upstreams get, unless their route has an audience of its own.")
+    "`aud` of the identity assertions for upstreams, unless the route sets its own.")
   static let identityKeyLife = Key(
     "identity.key_life", .durationOrOff(600_000...31_536_000_000), default: "90d",
-    "How long a key signs the assertions before another one takes its place.")
+    "How long an identity signing key is used before it is replaced.")
   static let identityKeyOverlap = Key(
     "identity.key_overlap", .duration(300_000...604_800_000), default: "1h",
-    "How long a new key is published before it signs, and an old one after it has.")
+    "How long an identity signing key is published before its first use, and after its last.")
   static let strippedHeaders = Key(
     "identity.strip_headers[]", .fieldName, example: "X-Internal-User",
-    "Header fields to keep from the upstream, beside those that always are.")
+    "Additional header fields to remove from requests to the upstream.")
   static let adminListen = Key(
     "admin.listen", .adminAddress, example: "unix:/run/sallyport/admin.sock",
-    "Where operators' commands reach the gate. A Unix socket is its user's alone (mode 0600). Without it there is none."
+    "The admin server's address. A Unix socket is accessible only to its user (mode 0600). By default there is none."
   )
   static let adminToken = Key(
     "admin.token_file", .file, credential: "admin.token", example: "admin.token",
-    "The token that a loopback address asks for, on the first line of a file. Not for a Unix socket.")
+    "A file with the admin token on its first line. Required for a loopback address, not allowed for a socket.")
   static let unreadyDelay = Key(
     "shutdown.unready_delay", .duration(0...300_000), default: "0s",
-    "How long after SIGTERM `/readyz` already says no while sessions are still taken on: for a load balancer to notice."
+    "How long the gate accepts sessions after SIGTERM while `/readyz` already fails, for load balancers to notice."
   )
   static let drainTimeout = Key(
     "shutdown.drain_timeout", .duration(100...3_600_000), default: "8s",
-    "How long open sessions have to end after SIGTERM.")
+    "How long open sessions may take to close after SIGTERM.")
   static let linger = Key(
     "shutdown.linger", .duration(0...604_800_000), default: "10m",
-    "How long the sessions of the old process may go on after `sallyport upgrade`; then they are closed with 1012.")
+    "How long the old process keeps its sessions after `sallyport upgrade`; then it closes them with 1012.")
 }
 
 /// The table of settings.
 public enum SettingsTable {
-  /// Every key, in the order in which documentation tells them.
+  /// Every key, in the order of the documentation.
   public static let keys: [KeyDefinition] = [
     Keys.version.definition,
     Keys.address.definition, Keys.port.definition, Keys.loops.definition,
@@ -189,7 +191,7 @@ public enum SettingsTable {
 
   private static let byPattern = Dictionary(keys.map { ($0.pattern, $0) }, uniquingKeysWith: { first, _ in first })
 
-  /// What may stand at a path.
+  /// What the table defines at a path.
   enum Shape {
     case value(KeyDefinition)
     case list
@@ -206,10 +208,10 @@ public enum SettingsTable {
     return keys.contains { $0.pattern.hasPrefix(pattern + "[]") } ? .list : .unknown
   }
 
-  /// Whether the elements of the list at `path` are sections, not values.
+  /// Whether the list at `path` has sections as elements, rather than values.
   static func hasSections(in path: SettingPath) -> Bool { keys.contains { $0.pattern.hasPrefix(path.pattern + "[].") } }
 
-  /// Whether `path` is, or stands below, what a later version brings.
+  /// Whether `path` is, or lies below, a key of a later version.
   private static func isLater(_ path: SettingPath) -> Bool {
     var path = path
     while !path.steps.isEmpty {
@@ -219,8 +221,8 @@ public enum SettingsTable {
     return false
   }
 
-  /// The key that was probably meant by one that does not exist: a similar one of its section, one of the same name
-  /// elsewhere, or a similar path.
+  /// Returns the key that was probably meant by an unknown one: a similar key of the same section, a key with the
+  /// same name elsewhere, or a similar path.
   static func suggestion(for path: SettingPath) -> String? {
     let section = path.parent
     let prefix = section.pattern.isEmpty ? "" : section.pattern + "."

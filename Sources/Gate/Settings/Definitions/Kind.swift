@@ -1,4 +1,4 @@
-/// Why a text is not a value of its kind.
+/// The reason why a text is not a valid value.
 struct InvalidSetting: Error, Hashable {
   let reason: String
   var suggestion: String?
@@ -8,7 +8,7 @@ struct InvalidSetting: Error, Hashable {
     self.suggestion = suggestion
   }
 
-  /// `text` as a reason may quote it: on one line and short, whatever it holds.
+  /// Quotes `text` for an error message: on one line, with control characters escaped, at most 60 characters.
   static func quoted(_ text: String) -> String {
     let escaped = text.unicodeScalars.prefix(60).map { scalar in
       scalar.value < 0x20 || scalar.value == 0x7F ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
@@ -17,22 +17,22 @@ struct InvalidSetting: Error, Hashable {
   }
 }
 
-/// A kind of value: how it is written, and how the text is read.
+/// A kind of value: its form, and how its text is parsed.
 ///
-/// Every layer gives texts, so one reading serves the file, the environment and the flags.
+/// Every configuration layer provides texts, so the file, the environment and the flags share one parser.
 struct Kind<Value: Sendable>: Sendable {
-  /// One word for documentation: `duration`.
+  /// One word for documentation, for example `duration`.
   let name: String
-  /// How a person writes it: `500ms, 60s, 12h or off`.
+  /// A description of the valid values, for example `500ms, 60s, 12h or off`.
   let form: String
-  /// Whether the text is a path, to be taken from the folder of what names it.
+  /// Whether the text is a path. Relative paths start from the folder of the layer that sets them.
   var isPath = false
-  /// The text as it may be shown; `nil` for kinds that hold no secret.
+  /// Returns the text with its secret masked; `nil` for kinds without secrets.
   var masked: (@Sendable (_ text: String) -> String)?
-  /// What a validator that knows types can tell of it.
+  /// The JSON Schema of the value.
   var schema = ValueSchema.text
-  /// A value, for documentation, where the key has neither an example of its own nor a default.
+  /// An example for documentation, if the key has neither an example nor a default.
   var example: String?
-  /// The value that `text` stands for.
+  /// Parses `text`.
   let read: @Sendable (_ text: String) throws(InvalidSetting) -> Value
 }

@@ -1,4 +1,4 @@
-/// The path of a setting, with the indices of the lists on the way.
+/// The path of a setting, with list indices.
 struct SettingPath: Sendable, Hashable {
   /// The steps from the root: `["routes", "[]", "upstream"]`.
   private(set) var steps: [String]
@@ -12,7 +12,7 @@ struct SettingPath: Sendable, Hashable {
     self.indices = indices
   }
 
-  /// The path of `pattern` with its `[]` filled in; indices that are not given count as 0.
+  /// Fills in the `[]` of `pattern`; missing indices are 0.
   init(pattern: String, indices: [Int]) {
     steps = pattern.split(separator: ".").flatMap { step in
       step.hasSuffix("[]") ? [String(step.dropLast(2)), "[]"] : [String(step)]
@@ -21,7 +21,7 @@ struct SettingPath: Sendable, Hashable {
     self.indices = Array((indices + Array(repeating: 0, count: needed)).prefix(needed))
   }
 
-  /// The path that `text` writes, as `routes[0].upstream`; `nil` if it is not one.
+  /// Parses a path such as `routes[0].upstream`. Returns `nil` if `text` is not a path.
   init?(text: String) {
     self = .root
     for part in text.split(separator: ".", omittingEmptySubsequences: false) {
@@ -40,7 +40,7 @@ struct SettingPath: Sendable, Hashable {
   subscript(key: String) -> SettingPath { SettingPath(steps: steps + [key], indices: indices) }
   subscript(index: Int) -> SettingPath { SettingPath(steps: steps + ["[]"], indices: indices + [index]) }
 
-  /// The path without its last step; the root's is the root.
+  /// The path without its last step. The root's parent is the root.
   var parent: SettingPath {
     guard let last = steps.last else { return self }
     return SettingPath(steps: steps.dropLast(), indices: last == "[]" ? indices.dropLast() : indices)
@@ -48,10 +48,10 @@ struct SettingPath: Sendable, Hashable {
 
   var last: String { steps.last ?? "" }
 
-  /// `routes[].upstream`, as the table of settings writes it.
+  /// The path as in the settings table: `routes[].upstream`.
   var pattern: String { joined { _ in "[]" } }
 
-  /// `routes[0].upstream`, as a person reads it.
+  /// The path with its indices: `routes[0].upstream`.
   var text: String { joined { "[\(indices[$0])]" } }
 
   private func joined(element: (Int) -> String) -> String {

@@ -1,21 +1,21 @@
-/// What a validator that knows types can tell of a value: the part of a kind's grammar that JSON Schema has words for.
+/// The part of a kind's grammar that JSON Schema can express.
 ///
-/// It may let through what the kind refuses, since it knows neither files nor the other keys, and never the other way
-/// round: an editor must not complain of what the gate takes.
+/// The schema may accept values that the kind rejects, because it knows neither files nor other keys. It never
+/// rejects a value that the gate accepts.
 struct ValueSchema: Sendable {
-  /// The types of JSON. A pattern says something of texts alone, a range of numbers alone.
+  /// The JSON types. A pattern applies only to strings, a range only to numbers.
   var types = ["string"]
   /// A regular expression (ECMA-262) for texts.
   var pattern: String?
-  /// The words that there are, if the list is closed.
+  /// The allowed words, if the list is closed.
   var words: [String] = []
   var range: ClosedRange<Int>?
-  /// Characters of a text.
+  /// The maximum length in characters.
   var longest: Int?
 
   static let text = ValueSchema()
 
-  /// A text that may also look like a number, as a team of digits alone.
+  /// A text that may look like a number, for example a team ID of only digits.
   static func textOrNumber(_ pattern: String) -> ValueSchema {
     ValueSchema(types: ["string", "number"], pattern: pattern)
   }
@@ -24,10 +24,10 @@ struct ValueSchema: Sendable {
     ValueSchema(pattern: pattern, longest: longest)
   }
 
-  /// One of `words`; YAML reads `true` as a truth and `1.2` as a number, so those count too.
+  /// One of `words`. YAML reads `true` as a boolean and `1.2` as a number, so these count too.
   static func oneOf(_ words: [String]) -> ValueSchema { ValueSchema(types: [], words: words) }
 
-  /// A whole number, bare or in quotes, or one of `words`.
+  /// An integer, bare or in quotes, or one of `words`.
   static func integer(_ range: ClosedRange<Int>, or words: String...) -> ValueSchema {
     let alternatives = (words + ["[0-9]+"]).joined(separator: "|")
     return ValueSchema(types: ["integer", "string"], pattern: "^(\(alternatives))$", range: range)
@@ -35,7 +35,7 @@ struct ValueSchema: Sendable {
 }
 
 extension ValueSchema {
-  /// The members of the schema of one value.
+  /// The members of the JSON Schema of one value.
   var members: [(String, JSONNode)] {
     guard words.isEmpty else {
       let literals = words.filter { JSONNode.scalar($0).isLiteral }
@@ -53,7 +53,7 @@ extension ValueSchema {
     return members
   }
 
-  /// `text`, a value of the kind, as the type that a person would write it in.
+  /// Converts a valid `text` to the JSON type in which people would write it.
   func value(_ text: String) -> JSONNode {
     types.contains("integer") || ["true", "false"].contains(text) && words.contains(text) ? .scalar(text) : .text(text)
   }

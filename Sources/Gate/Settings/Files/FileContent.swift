@@ -6,14 +6,14 @@
   internal import Darwin
 #endif
 
-/// Why a file could not be had.
+/// The reason why a file could not be read.
 package enum FileFault: Error, Hashable {
-  /// The system call that failed said so; a value of `errno`.
+  /// A system call failed with this `errno`.
   case system(Int32)
   case tooLarge(limit: Int)
-  /// A pipe, a device or a socket: to read it could take for ever.
+  /// A device or a socket, or a pipe where none is accepted: reading could block forever.
   case irregular
-  /// A pipe did not come to its end in time.
+  /// A pipe was not closed by its writer in time.
   case unfinished(seconds: Int)
 
   static let isMissing = FileFault.system(ENOENT)
@@ -21,9 +21,9 @@ package enum FileFault: Error, Hashable {
   package var reason: String {
     switch self {
     case .system(let code): "\(String(cString: strerror(code))) (\(Self.names[code] ?? "errno \(code)"))"
-    case .tooLarge(let limit): "it is larger than \(Size.text(limit))"
-    case .irregular: "it is not a regular file"
-    case .unfinished(let seconds): "it is a pipe that was not written to its end within \(seconds) s"
+    case .tooLarge(let limit): "larger than \(Size.text(limit))"
+    case .irregular: "not a regular file"
+    case .unfinished(let seconds): "the writer of the pipe did not close it within \(seconds) s"
     }
   }
 
@@ -33,24 +33,23 @@ package enum FileFault: Error, Hashable {
   ]
 }
 
-/// Small files, read whole.
+/// Reads small files completely.
 package enum FileContent {
-  /// No file of a configuration is larger.
+  /// The maximum size of a configuration file in bytes.
   static let limit = 1 << 20
 
-  /// How long a pipe may take to come to its end.
+  /// How long a pipe's writer may take to close it.
   private static let pipePatience = Duration.seconds(10)
 
-  /// The bytes of the file at `path`, at most `limit`.
+  /// Returns the bytes of the file at `path`, at most `limit`.
   ///
-  /// Opening does not wait, and what is not a regular file is refused: a pipe in the place of a file would wait for a
-  /// writer.
+  /// Opening never blocks, and files that are not regular are refused: reading a pipe would wait for a writer.
   ///
-  /// - Parameter acceptsPipe: whether a pipe is read too, to its end, for ten seconds at most: for files that a command
-  ///   line names.
+  /// - Parameter acceptsPipe: whether a pipe is read until its writer closes it, for at most ten seconds. Used for
+  ///   files that a command line names.
   package static func read(_ path: String, acceptsPipe: Bool = false) throws(FileFault) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-    // A socket cannot be opened at all.
+    // Opening a socket fails with ENXIO.
     guard file >= 0 else { throw errno == ENXIO ? .irregular : .system(errno) }
     defer { close(file) }
     let isPipe = try isPipe(file)
@@ -61,7 +60,7 @@ package enum FileContent {
     while true {
       let count = chunk.withUnsafeMutableBytes { systemRead(file, $0) }
       if count < 0, errno == EINTR { continue }
-      // A pipe without a writer reads as empty: the writer may not have opened it yet.
+      // A pipe whose writer has not opened it yet reads as empty.
       if isPipe, count < 0 && errno == EAGAIN || count == 0 && content.isEmpty {
         guard try awaitData(of: file, until: deadline) else { return content }
         continue
@@ -73,7 +72,7 @@ package enum FileContent {
     }
   }
 
-  /// Whether `file` is a pipe and not a regular file; other kinds are refused.
+  /// Whether `file` is a pipe. Throws for everything but pipes and regular files.
   private static func isPipe(_ file: Int32) throws(FileFault) -> Bool {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system(errno) }
@@ -85,7 +84,7 @@ package enum FileContent {
     }
   }
 
-  /// Waits for the pipe `file`. Returns whether it can be read: `false` if its writer has closed it and left nothing.
+  /// Waits until the pipe `file` is readable. Returns `false` if its writer has closed it and no data is left.
   private static func awaitData(
     of file: Int32, until deadline: ContinuousClock.Instant
   ) throws(FileFault) -> Bool {
@@ -110,7 +109,7 @@ package enum FileContent {
     #endif
   }
 
-  /// The permission bits of the file at `path`; `nil` if there is none.
+  /// The permission bits of the file at `path`; `nil` if it does not exist.
   package static func permissions(of path: String) -> UInt32? {
     var status = stat()
     return stat(path, &status) == 0 ? UInt32(status.st_mode) & 0o7777 : nil

@@ -1,6 +1,6 @@
-/// Paths as texts.
+/// Operations on path strings.
 enum FilePath {
-  /// `path` if it is absolute, else below `folder`, without the `./` in front.
+  /// Returns `path` if it is absolute, otherwise its place below `folder`, without a leading `./`.
   static func absolute(_ path: String, in folder: String) -> String {
     if path.hasPrefix("/") { return path }
     var rest = path[...]
@@ -8,7 +8,7 @@ enum FilePath {
     return folder.hasSuffix("/") ? folder + rest : "\(folder)/\(rest)"
   }
 
-  /// Everything before the last slash of an absolute path.
+  /// Returns the part before the last slash of an absolute path.
   static func folder(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
     return String(path[..<slash])

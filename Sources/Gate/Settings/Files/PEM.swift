@@ -1,6 +1,6 @@
-/// What a PEM file holds (RFC 7468), without looking into it.
+/// Finds the blocks in a PEM file (RFC 7468) without decoding them.
 enum PEM {
-  /// The labels of the blocks that begin and end, in order.
+  /// Returns the labels of complete blocks, in order.
   static func labels(in bytes: [UInt8]) -> [String] {
     let text = String(decoding: bytes, as: UTF8.self)
     var labels: [String] = []
@@ -23,7 +23,7 @@ enum PEM {
   }
 }
 
-/// What has to be in a file that the configuration names.
+/// The required content of a file that the configuration names.
 enum FileContentRule: Sendable {
   case certificates
   case privateKey
@@ -31,7 +31,7 @@ enum FileContentRule: Sendable {
   case token
   case anything
 
-  /// What is wrong with the file at `path`; `nil` if it can be read and holds what it should.
+  /// Returns a description of the violation, or `nil` if the file is readable and has the required content.
   func violation(at path: String) -> String? {
     do throws(FileFault) {
       let bytes = try FileContent.read(path)
@@ -49,16 +49,16 @@ enum FileContentRule: Sendable {
     case .token:
       return TokenFile.token(in: bytes) == nil ? TokenFile.reason(path) : nil
     case .certificates:
-      return labels.contains("CERTIFICATE") ? nil : "there is no certificate in \(path): no PEM block CERTIFICATE"
+      return labels.contains("CERTIFICATE") ? nil : "\(path) contains no certificate: no PEM block CERTIFICATE"
     case .privateKey:
       if labels.contains("ENCRYPTED PRIVATE KEY")
         || String(decoding: bytes, as: UTF8.self).contains("Proc-Type: 4,ENCRYPTED")
       {
-        return "the private key in \(path) is encrypted: the gate cannot ask for its passphrase"
+        return "the private key in \(path) is encrypted; the gate cannot ask for its passphrase"
       }
       let accepted = ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"]
       return labels.contains(where: accepted.contains)
-        ? nil : "there is no private key in \(path): no PEM block PRIVATE KEY"
+        ? nil : "\(path) contains no private key: no PEM block PRIVATE KEY"
     }
   }
 }

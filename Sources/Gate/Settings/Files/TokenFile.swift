@@ -1,14 +1,14 @@
-/// A file with the token of the admin server on its first line: visible ASCII, 16 characters or more (RFC 6750
-/// section 2.1).
+/// A file with the admin server's token on its first line: at least 16 visible ASCII characters (RFC 6750 section
+/// 2.1).
 package enum TokenFile {
   package static let leastLength = 16
-  package static let hint = "make one: openssl rand -hex 32, in a file of mode 0600"
+  package static let hint = "create a token with openssl rand -hex 32, in a file of mode 0600"
 
   package struct Fault: Error {
     package let reason: String
   }
 
-  /// The token in the file at `path`.
+  /// Returns the token in the file at `path`.
   package static func token(in path: String) throws(Fault) -> String {
     let bytes: [UInt8]
     do throws(FileFault) {
@@ -28,6 +28,6 @@ package enum TokenFile {
   }
 
   static func reason(_ path: String) -> String {
-    "the first line of \(path) is no token of \(leastLength) characters or more"
+    "the first line of \(path) is not a token of \(leastLength) characters or more"
   }
 }

@@ -7,24 +7,24 @@
 #endif
 
 extension Kind where Value == GateSettings.AddressRange {
-  /// An address, or a range of them (RFC 4632).
+  /// An IP address or a range of addresses (RFC 4632).
   static var addressRange: Kind {
     Kind(
-      name: "addresses", form: "an IP address, or a range as `192.0.2.0/24` and `2001:db8::/32`",
+      name: "addresses", form: "an IP address, or a range such as `192.0.2.0/24` or `2001:db8::/32`",
       schema: .matching("^[0-9A-Fa-f:.]+(/[0-9]+)?$"), example: "192.0.2.0/24"
     ) { text throws(InvalidSetting) in
       let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
       guard let first = parts.first, let bytes = NetworkName.bytes(of: first) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is neither an IP address nor a range of them")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not an IP address or range")
       }
       guard parts.count == 2 else { return .unmapped(bytes, bytes.count * 8) }
       guard let length = Digits.value(of: parts[1]), length <= bytes.count * 8 else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) has no length of a prefix, 0 to \(bytes.count * 8)")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) has no valid prefix length, 0 to \(bytes.count * 8)")
       }
       let prefix = NetworkName.cleared(bytes, behind: length)
       guard prefix == bytes else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) has bits behind its prefix",
+          "\(InvalidSetting.quoted(text)) has bits set after its prefix",
           suggestion: NetworkName.text(of: prefix) + "/\(length)")
       }
       return .unmapped(bytes, length)
@@ -33,8 +33,8 @@ extension Kind where Value == GateSettings.AddressRange {
 }
 
 extension GateSettings.AddressRange {
-  /// The range, as IPv4 if it is an IPv4-mapped one (`::ffff:192.0.2.0/120`; RFC 4291, section 2.5.5.2): the gate
-  /// treats such a client as one with the IPv4 address.
+  /// Converts a range of IPv4-mapped IPv6 addresses (`::ffff:192.0.2.0/120`; RFC 4291 section 2.5.5.2) to IPv4,
+  /// because the gate treats such clients as IPv4 clients.
   fileprivate static func unmapped(_ bytes: [UInt8], _ length: Int) -> Self {
     let mapping = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
     guard bytes.count == 16, length >= 96, bytes.starts(with: mapping) else {
@@ -45,7 +45,7 @@ extension GateSettings.AddressRange {
 }
 
 extension NetworkName {
-  /// The 4 or 16 bytes of an address in network order.
+  /// Returns the 4 or 16 bytes of an address in network order, or `nil` if `text` is not an address.
   static func bytes(of text: some StringProtocol) -> [UInt8]? {
     var v4 = in_addr()
     var v6 = in6_addr()
@@ -53,7 +53,7 @@ extension NetworkName {
     return inet_pton(AF_INET6, String(text), &v6) == 1 ? withUnsafeBytes(of: v6, Array.init) : nil
   }
 
-  /// `bytes` with zeros behind the first `length` bits.
+  /// Returns `bytes` with all bits after the first `length` cleared.
   fileprivate static func cleared(_ bytes: [UInt8], behind length: Int) -> [UInt8] {
     bytes.enumerated().map { index, byte in
       let left = length - index * 8

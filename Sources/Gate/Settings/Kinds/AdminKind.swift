@@ -1,5 +1,5 @@
 extension GateSettings.Admin.Address {
-  /// As the configuration writes it.
+  /// The address as in the configuration.
   public var text: String {
     switch self {
     case .unix(let path): "unix:\(path)"
@@ -9,13 +9,13 @@ extension GateSettings.Admin.Address {
 }
 
 extension Kind where Value == GateSettings.Admin.Address {
-  /// Where the admin server listens: never where another machine could reach it.
+  /// An address for the admin server. Addresses that other machines could reach are refused.
   static var adminAddress: Kind {
     Kind(name: "admin address", form: "`unix:/path`, `127.0.0.1:port` or `[::1]:port`") { text throws(InvalidSetting) in
       if text.hasPrefix("unix:") { return .unix(path: try Kind<UpstreamAddress>.unix(text).host) }
       guard let colon = text.lastIndex(of: ":") else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) is neither unix:/path nor an address with a port",
+          "\(InvalidSetting.quoted(text)) is not unix:/path or an address with a port",
           suggestion: text.hasPrefix("/") ? "unix:\(text)" : nil)
       }
       let port = try Kind<UInt16>.port.read(String(text[text.index(after: colon)...]))
@@ -27,7 +27,8 @@ extension Kind where Value == GateSettings.Admin.Address {
           suggestion: host == "localhost" ? "127.0.0.1:\(port)" : nil)
       }
       guard address.hasPrefix("127.") || address == "::1" else {
-        throw InvalidSetting("\(address) is not a loopback address: only this machine may reach the admin server")
+        throw InvalidSetting(
+          "\(address) is not a loopback address: the admin server must be reachable only from this machine")
       }
       return .loopback(address: address, port: port)
     }

@@ -1,13 +1,13 @@
 extension GateSettings.Metrics {
-  /// As the configuration writes it.
+  /// The address as in the configuration.
   public var text: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
 }
 
 extension Kind where Value == GateSettings.Metrics {
-  /// An address with its port. Not only loopback: who reads metrics mostly sits on another machine.
+  /// An address with a port. Not limited to loopback, because Prometheus usually runs on another machine.
   static var metricsAddress: Kind {
     Kind(
-      name: "address with port", form: "`address:port`, an IPv6 address in brackets",
+      name: "address with port", form: "`address:port`, with an IPv6 address in brackets",
       schema: .matching("^([0-9.]+|\\[[0-9A-Fa-f:.]+\\]):[0-9]+$")
     ) { text throws(InvalidSetting) in
       guard let colon = text.lastIndex(of: ":") else {
@@ -21,7 +21,7 @@ extension Kind where Value == GateSettings.Metrics {
         return GateSettings.Metrics(address: bare, port: port)
       }
       throw InvalidSetting(
-        "\(InvalidSetting.quoted(host)) is not an IP address, or lacks its brackets",
+        "\(InvalidSetting.quoted(host)) is not an IP address, or an IPv6 address without brackets",
         suggestion: host == "localhost" ? "127.0.0.1:\(port)" : NetworkName.isIPv6(host) ? "[\(host)]:\(port)" : nil)
     }
   }

@@ -1,34 +1,37 @@
 extension Kind where Value == String {
-  /// Any text but the empty one, and without control characters.
+  /// Any non-empty text without control characters.
   static var text: Kind { text(form: "text") }
 
   static func text(form: String) -> Kind {
     Kind(name: "text", form: form) { text throws(InvalidSetting) in
       guard text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) has control characters")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) contains control characters")
       }
       return text
     }
   }
 
-  /// The path of a file, absolute by the time that it is read here.
+  /// The path of a file. The layer has already made it absolute.
   static var file: Kind {
     Kind(name: "file", form: "a path", isPath: true, example: "file.pem") { text throws(InvalidSetting) in
-      guard !text.utf8.contains(0) else { throw InvalidSetting("\(InvalidSetting.quoted(text)) has a NUL") }
+      guard !text.utf8.contains(0) else {
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) contains a NUL character")
+      }
       return text
     }
   }
 
-  /// The identifier of an Apple Developer team: exactly ten of A-Z and 0-9.
+  /// The ID of an Apple Developer team: exactly ten characters of A-Z and 0-9.
   static var teamID: Kind {
     Kind(
-      name: "team id", form: "ten of A-Z and 0-9", schema: .textOrNumber("^[A-Z0-9]{10}$"), example: "AAABBBCCC1"
+      name: "team id", form: "ten characters of A-Z and 0-9", schema: .textOrNumber("^[A-Z0-9]{10}$"),
+      example: "AAABBBCCC1"
     ) { text throws(InvalidSetting) in
       if isTeamID(text) { return text }
       let reason =
         text.count == 10
-        ? "\(InvalidSetting.quoted(text)) has characters other than A-Z and 0-9"
-        : "\(InvalidSetting.quoted(text)) has \(text.count) characters, not ten of A-Z and 0-9"
+        ? "\(InvalidSetting.quoted(text)) contains characters other than A-Z and 0-9"
+        : "\(InvalidSetting.quoted(text)) has \(text.count) characters instead of ten of A-Z and 0-9"
       throw InvalidSetting(reason, suggestion: isTeamID(text.uppercased()) ? text.uppercased() : nil)
     }
   }
@@ -40,8 +43,9 @@ extension Kind where Value == String {
       }
   }
 
-  /// A bundle identifier: letters, digits, hyphens, dots and underscores, no empty part, at most 155 characters
-  /// (Apple's `CFBundleIdentifier`; underscores stand in identifiers that Apple has published).
+  /// A bundle identifier: letters, digits, hyphens, dots and underscores, no empty part, at most 155 characters.
+  /// Apple's documentation of `CFBundleIdentifier` excludes underscores, but Apple has published identifiers that
+  /// contain them.
   static var bundleID: Kind {
     Kind(
       name: "bundle id", form: "letters, digits, `-`, `.` and `_`",
@@ -52,7 +56,7 @@ extension Kind where Value == String {
         text.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || "-._".utf8.contains($0) })
       else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) has characters other than letters, digits, hyphen, dot and underscore")
+          "\(InvalidSetting.quoted(text)) contains characters other than letters, digits, hyphen, dot and underscore")
       }
       guard parts.allSatisfy({ !$0.isEmpty }) else {
         throw InvalidSetting("\(InvalidSetting.quoted(text)) has an empty part")
@@ -60,7 +64,7 @@ extension Kind where Value == String {
       guard text.utf8.count <= 155 else { throw InvalidSetting("a bundle id has at most 155 characters") }
       if parts.count > 2, isTeamID(String(parts[0])) {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) begins with the team id", suggestion: String(text.dropFirst(11)))
+          "\(InvalidSetting.quoted(text)) starts with the team id", suggestion: String(text.dropFirst(11)))
       }
       return text
     }

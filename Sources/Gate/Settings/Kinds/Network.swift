@@ -6,7 +6,7 @@
   internal import Darwin
 #endif
 
-/// The grammar of network addresses.
+/// Grammar of addresses and host names.
 enum NetworkName {
   static func isIPv4(_ text: some StringProtocol) -> Bool {
     var address = in_addr()
@@ -18,8 +18,9 @@ enum NetworkName {
     return inet_pton(AF_INET6, String(text), &address) == 1
   }
 
-  /// Whether `text` is a host name: labels of 1 to 63 letters, digits and inner hyphens, at most 253 in all (RFC 1123
-  /// section 2.1). Underscores are taken too: service names of container networks have them.
+  /// Whether `text` is a host name: labels of 1 to 63 letters, digits and inner hyphens, at most 253 characters in
+  /// total (RFC 1123 section 2.1). Underscores are accepted too, because service names in container networks contain
+  /// them.
   static func isHostName(_ text: some StringProtocol) -> Bool {
     guard !text.isEmpty, text.utf8.count <= 253 else { return false }
     return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
@@ -39,10 +40,10 @@ enum NetworkName {
 }
 
 extension Kind where Value == String {
-  /// An address to listen on. Names are refused: what they resolve to may change, or be two addresses.
+  /// An address to listen on. Names are refused, because they can resolve to changing or to several addresses.
   static var address: Kind {
     Kind(
-      name: "address", form: "an IPv4 or IPv6 address; `::` takes both", schema: .matching("^[0-9A-Fa-f:.]+$"),
+      name: "address", form: "an IPv4 or IPv6 address; `::` accepts both", schema: .matching("^[0-9A-Fa-f:.]+$"),
       example: "127.0.0.1"
     ) { text throws(InvalidSetting) in
       if NetworkName.isIPv4(text) || NetworkName.isIPv6(text) { return text }
@@ -79,7 +80,7 @@ extension Kind where Value == String {
     }
   }
 
-  /// The path of a route, in the one normal form in which requests are matched.
+  /// The path of a route, in the normal form that requests are matched in.
   static var routePath: Kind {
     Kind(
       name: "route", form: "`/` or `/segments`, matched by whole segments",
@@ -87,12 +88,12 @@ extension Kind where Value == String {
     ) { text throws(InvalidSetting) in
       guard text.hasPrefix("/") else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) does not begin with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
+          "\(InvalidSetting.quoted(text)) does not start with a slash", suggestion: text.isEmpty ? "/" : "/\(text)")
       }
       if text == "/" { return text }
       if text.hasSuffix("/") {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) ends with a slash; whole segments match anyway",
+          "\(InvalidSetting.quoted(text)) ends with a slash; routes match whole segments without it",
           suggestion: String(text.dropLast()))
       }
       try checkSegments(of: text)
@@ -102,28 +103,29 @@ extension Kind where Value == String {
 
   private static func checkSegments(of text: String) throws(InvalidSetting) {
     if text.hasSuffix("*") {
-      // As other proxies have it; here it would be a character of the path.
+      // Other proxies use `*` as a wildcard. Here it would be an ordinary character.
       var meant = text.prefix { $0 != "*" }
       if meant.count > 1, meant.hasSuffix("/") { meant.removeLast() }
       throw InvalidSetting(
-        "\(InvalidSetting.quoted(text)) ends with *, which matches nothing but itself: whole segments match anyway",
+        "\(InvalidSetting.quoted(text)) ends with *, which is not a wildcard here; routes match whole segments without it",
         suggestion: String(meant))
     }
     let others = Set("-._~!$&'()*+,;=:@".utf8)
     for segment in text.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-      guard !segment.isEmpty else { throw InvalidSetting("\(InvalidSetting.quoted(text)) has an empty segment") }
+      guard !segment.isEmpty else { throw InvalidSetting("\(InvalidSetting.quoted(text)) contains an empty segment") }
       guard segment != ".", segment != ".." else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) has a dot segment")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) contains a dot segment")
       }
       guard segment.utf8.allSatisfy({ NetworkName.isLetterOrDigit($0) || others.contains($0) }) else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) has characters that a route cannot match: escapes, queries and fragments")
+          "\(InvalidSetting.quoted(text)) contains characters that a route cannot match: escapes, queries and fragments"
+        )
       }
     }
     if text == "/attest" || text.hasPrefix("/attest/") || text == "/.well-known/sallyport"
       || text.hasPrefix("/.well-known/sallyport/")
     {
-      throw InvalidSetting("\(text) is the gate's own")
+      throw InvalidSetting("\(text) is reserved for the gate")
     }
   }
 }

@@ -1,7 +1,7 @@
 internal import ByteCoding
 
 extension Kind where Value == Bool {
-  /// YAML 1.1's other spellings are refused, since half of the tools read them as texts.
+  /// Other YAML 1.1 booleans are refused, because many tools read them as strings.
   static var boolean: Kind {
     Kind(name: "boolean", form: "`true` or `false`", schema: .oneOf(["true", "false"]), example: "true") {
       text throws(InvalidSetting) in
@@ -12,7 +12,7 @@ extension Kind where Value == Bool {
         let meant = ["yes": "true", "on": "true", "1": "true", "no": "false", "off": "false", "0": "false"]
         let lowered = text.lowercased()
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) is neither true nor false",
+          "\(InvalidSetting.quoted(text)) is not true or false",
           suggestion: ["true", "false"].contains(lowered) ? lowered : meant[lowered])
       }
     }
@@ -30,7 +30,7 @@ extension Kind where Value == Int {
         throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a whole number")
       }
       guard range.contains(value) else {
-        throw InvalidSetting("\(value) is not within \(range.lowerBound) to \(range.upperBound)")
+        throw InvalidSetting("\(value) is out of range: \(range.lowerBound) to \(range.upperBound)")
       }
       return value
     }
@@ -44,7 +44,8 @@ extension Kind where Value == Int {
       text throws(InvalidSetting) in
       let value = try Size.read(text)
       guard range.contains(value) else {
-        throw InvalidSetting("\(text) is not within \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
+        throw InvalidSetting(
+          "\(text) is out of range: \(Size.text(range.lowerBound)) to \(Size.text(range.upperBound))")
       }
       return value
     }
@@ -68,7 +69,7 @@ extension Kind where Value == UInt16 {
     Kind(name: "port", form: "0 to 65535", schema: .integer(0...65535), example: "6200") {
       text throws(InvalidSetting) in
       guard let value = Digits.value(of: text), let port = UInt16(exactly: value) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a port, 0 to 65535")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a port number, 0 to 65535")
       }
       return port
     }
@@ -90,7 +91,7 @@ extension Kind where Value: RawRepresentable & CaseIterable, Value.RawValue == S
   }
 }
 
-/// Numbers as settings write them: ASCII digits alone.
+/// Numbers in settings: only ASCII digits.
 enum Digits {
   static func value(of text: some StringProtocol) -> Int? {
     guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
@@ -99,7 +100,7 @@ enum Digits {
     return Int(text)
   }
 
-  /// The digits at the start of `text`, and what follows them.
+  /// Splits `text` after its leading digits.
   static func split(_ text: String) -> (number: Int?, unit: Substring) {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     return (value(of: digits), text[digits.endIndex...])

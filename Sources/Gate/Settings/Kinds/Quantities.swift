@@ -1,25 +1,27 @@
-/// Times as settings write them: a whole number and one unit.
+/// Durations in settings: an integer and one unit.
 enum TimeSpan {
   private static let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)]
 
-  /// The milliseconds that `text` stands for.
+  /// Returns the number of milliseconds in `text`.
   static func milliseconds(_ text: String) throws(InvalidSetting) -> Int {
     let (number, unit) = Digits.split(text)
     guard let number else {
-      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(text)) is not a duration: write a whole number and ms, s, m, h or d")
     }
     if unit.isEmpty {
-      throw InvalidSetting("\(number) has no unit: ms, s, m, h or d", suggestion: "\(number)s")
+      throw InvalidSetting("\(number) has no unit: write ms, s, m, h or d", suggestion: "\(number)s")
     }
     guard let factor = units.first(where: { $0.0 == unit })?.1 else {
-      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a time: a whole number and ms, s, m, h or d")
+      throw InvalidSetting(
+        "\(InvalidSetting.quoted(text)) is not a duration: write a whole number and ms, s, m, h or d")
     }
     let (product, overflows) = number.multipliedReportingOverflow(by: factor)
     guard !overflows else { throw InvalidSetting("\(InvalidSetting.quoted(text)) is too long") }
     return product
   }
 
-  /// The shortest text with a whole number: `90s`, `12h`.
+  /// Returns the shortest form with an integer: `90s`, `12h`.
   static func text(_ milliseconds: Int) -> String {
     if milliseconds == 0 { return "0s" }
     let unit = units.first { milliseconds % $0.1 == 0 } ?? ("ms", 1)
@@ -28,7 +30,7 @@ enum TimeSpan {
 }
 
 extension Kind where Value == Duration {
-  /// A time between two bounds, which are given in milliseconds.
+  /// A duration within `range`, in milliseconds.
   static func duration(_ range: ClosedRange<Int>) -> Kind {
     Kind(
       name: "duration", form: "`\(TimeSpan.text(range.lowerBound))` to `\(TimeSpan.text(range.upperBound))`",
@@ -37,7 +39,7 @@ extension Kind where Value == Duration {
       let value = try TimeSpan.milliseconds(text)
       guard range.contains(value) else {
         throw InvalidSetting(
-          "\(text) is not within \(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))")
+          "\(text) is out of range: \(TimeSpan.text(range.lowerBound)) to \(TimeSpan.text(range.upperBound))")
       }
       return .milliseconds(value)
     }
@@ -45,7 +47,7 @@ extension Kind where Value == Duration {
 }
 
 extension Kind where Value == Duration? {
-  /// A time, or `off`, which is `nil`.
+  /// A duration, or `off`, which is `nil`.
   static func durationOrOff(_ range: ClosedRange<Int>) -> Kind {
     let duration = Kind<Duration>.duration(range)
     return Kind(
@@ -57,19 +59,19 @@ extension Kind where Value == Duration? {
   }
 }
 
-/// Amounts of bytes as settings write them: a whole number, and B, KiB, MiB, GiB or nothing.
+/// Sizes in settings: an integer, and B, KiB, MiB, GiB or no unit for bytes.
 enum Size {
   private static let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)]
 
   static func read(_ text: String) throws(InvalidSetting) -> Int {
     let (number, unit) = Digits.split(text)
     guard let number else {
-      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a size: a whole number and B, KiB, MiB or GiB")
+      throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a size: write a whole number and B, KiB, MiB or GiB")
     }
     guard let factor = unit.isEmpty ? 1 : units.first(where: { $0.0 == unit })?.1 else {
       let meant = ["k": "KiB", "m": "MiB", "g": "GiB"][unit.prefix(1).lowercased()]
       throw InvalidSetting(
-        "\(InvalidSetting.quoted(String(unit))) is not a unit of size: B, KiB, MiB, GiB",
+        "\(InvalidSetting.quoted(String(unit))) is not a size unit: use B, KiB, MiB or GiB",
         suggestion: meant.map { "\(number)\($0)" })
     }
     let (product, overflows) = number.multipliedReportingOverflow(by: factor)
@@ -77,7 +79,7 @@ enum Size {
     return product
   }
 
-  /// The shortest text with a whole number: `32MiB`.
+  /// Returns the shortest form with an integer: `32MiB`.
   static func text(_ bytes: Int) -> String {
     let unit = units.first { bytes % $0.1 == 0 } ?? ("B", 1)
     return "\(bytes / unit.1)\(unit.0)"

@@ -1,23 +1,23 @@
 extension Kind where Value == GateSettings.Rate? {
-  /// How often, or `off`, which is `nil`: `60/1m`.
+  /// A rate such as `60/1m`, or `off`, which is `nil`.
   static var rateOrOff: Kind {
     Kind(
-      name: "rate", form: "`off`, or `60/1m`: 1 to 10000 at once, and as many again over `1s` to `1d`",
+      name: "rate", form: "`off`, or a rate such as `60/1m`: a burst of 1 to 10000, refilled over `1s` to `1d`",
       schema: .matching("^(off|[0-9]+/[0-9]+(ms|s|m|h|d))$"), example: "60/1m"
     ) { text throws(InvalidSetting) in
       if text == "off" { return nil }
       let parts = text.split(separator: "/", omittingEmptySubsequences: false)
       guard parts.count == 2, let count = Digits.value(of: parts[0]) else {
-        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a rate: a number, a slash and a time")
+        throw InvalidSetting("\(InvalidSetting.quoted(text)) is not a rate: write a number, a slash and a duration")
       }
-      guard (1...10_000).contains(count) else { throw InvalidSetting("\(count) is not within 1 to 10000") }
-      // People write 60/m.
+      guard (1...10_000).contains(count) else { throw InvalidSetting("\(count) is out of range: 1 to 10000") }
+      // `60/m` is a common way to write a rate.
       guard parts[1].first?.isNumber == true else {
         let meant = "\(count)/1\(parts[1])"
         let isRate = (try? TimeSpan.milliseconds("1\(parts[1])")) != nil
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) is not a rate: a number, a slash and a time", suggestion: isRate ? meant : nil
-        )
+          "\(InvalidSetting.quoted(text)) is not a rate: write a number, a slash and a duration",
+          suggestion: isRate ? meant : nil)
       }
       let span = try Kind<Duration>.duration(1000...86_400_000).read(String(parts[1]))
       return GateSettings.Rate(count: count, span: span)

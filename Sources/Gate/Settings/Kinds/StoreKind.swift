@@ -1,6 +1,6 @@
-/// A URL that may hold a password. Printed, it does not show it.
+/// A store URL that may contain a password. Its description masks the password.
 public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-  /// The URL as it was given.
+  /// The URL as configured, including the password.
   public let text: String
 
   init(_ text: String) { self.text = text }
@@ -8,8 +8,8 @@ public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomRefle
   public var description: String { Self.masked(text) }
   public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 
-  /// `text` with three dots in the place of passwords. It hides too much rather than too little, since a text that is
-  /// not a well-formed URL is shown as well.
+  /// Replaces passwords in `text` by an ellipsis. It masks too much rather than too little, because texts that are
+  /// not well-formed URLs are shown as well.
   static func masked(_ text: String) -> String {
     if let keyword = leadingKeyword(of: text) { return "\(keyword)=…" }
     let start = maskedUser(text).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -28,7 +28,7 @@ public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomRefle
     return isAssigned && !keyword.isEmpty ? keyword : nil
   }
 
-  /// Hides everything between the user's name, which ends at the first reserved character, and the last `@`.
+  /// Masks everything between the user name, which ends at the first reserved character, and the last `@`.
   private static func maskedUser(_ text: String) -> String {
     let start = text.firstRange(of: "://")?.upperBound ?? text.startIndex
     guard let end = text.lastIndex(of: "@"), start <= end else { return text }
@@ -36,7 +36,7 @@ public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomRefle
     return user.endIndex == end ? text : text[..<user.endIndex] + ":…" + text[end...]
   }
 
-  /// Hides what stands in the place of a port and is no number: the password of a URL whose host is missing.
+  /// Masks a port that is not a number: in a URL without a host, the password is in its place.
   private static func maskedPorts(_ text: String) -> String {
     guard let start = text.firstRange(of: "://")?.upperBound else { return text }
     let hostsStart = text[start...].lastIndex(of: "@").map { text.index(after: $0) } ?? start
@@ -49,25 +49,25 @@ public struct StoreURL: Sendable, Hashable, CustomStringConvertible, CustomRefle
     return text[..<hostsStart] + shown.joined(separator: ",") + text[hosts.endIndex...]
   }
 
-  /// libpq decodes the names of parameters too, so a name with an escape may be any name.
+  /// libpq also decodes parameter names, so an escaped name may be any name.
   private static func maskedParameter(_ parameter: Substring) -> String {
     guard let sign = parameter.firstIndex(of: "=") else { return parameter.isEmpty ? "" : "…" }
     let name = parameter[..<sign].lowercased()
     guard name.utf8.allSatisfy({ (0x61...0x7A).contains($0) || $0 == 0x5F }) else { return "…" }
-    // libpq reads a URL or a keyword string in the place of the database's name.
+    // libpq accepts a URL or a keyword string in place of the database name.
     let hides = ["password", "secret"].contains(where: name.contains) || parameter.contains("@") || name == "dbname"
     return hides ? "\(parameter[..<sign])=…" : String(parameter)
   }
 }
 
-/// What `store.url` names: the password of a database may stand in a file of its own.
+/// The parsed `store.url`. A database password may be in a separate file.
 enum StoreAddress: Sendable, Hashable {
   case sqlite(path: String)
   case postgres(StoreURL)
 }
 
 extension Kind where Value == StoreAddress {
-  /// Where keys, counters and spent nonces are kept.
+  /// The store of keys, counters and used nonces.
   static var store: Kind {
     var kind = Kind(
       name: "store", form: "`sqlite:///path` or `postgres://user@host:port/database`",
@@ -77,11 +77,11 @@ extension Kind where Value == StoreAddress {
         return try postgres(text, behind: scheme)
       }
       guard !StoreURL.isKeywordString(text) else {
-        throw InvalidSetting("a keyword string is not accepted: write postgres://user@host/database")
+        throw InvalidSetting("keyword strings are not supported: write postgres://user@host/database")
       }
       guard text.hasPrefix("sqlite://") else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(StoreURL.masked(text))) is not the URL of a store: sqlite:///path or postgres://…",
+          "\(InvalidSetting.quoted(StoreURL.masked(text))) is not a store URL: write sqlite:///path or postgres://…",
           suggestion: text.hasPrefix("/") ? "sqlite://\(text)" : nil)
       }
       return try sqlite(text.dropFirst("sqlite://".count))
@@ -92,38 +92,40 @@ extension Kind where Value == StoreAddress {
 
   private static func sqlite(_ path: Substring) throws(InvalidSetting) -> StoreAddress {
     guard path.hasPrefix("/"), !path.hasSuffix("/") else {
-      throw InvalidSetting("the path of the database is absolute and names a file: sqlite:///path")
+      throw InvalidSetting("the database path must be absolute and name a file: sqlite:///path")
     }
     guard !path.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") || $0 < 0x20 }) else {
-      throw InvalidSetting("the URL of the database has no parameters: sqlite:///path")
+      throw InvalidSetting("a SQLite URL cannot have parameters: sqlite:///path")
     }
     return .sqlite(path: String(path))
   }
 
-  // The rest is libpq's to judge, when the gate is put together.
+  // libpq parses the rest when the store is created.
   private static func postgres(_ text: String, behind scheme: String) throws(InvalidSetting) -> StoreAddress {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-      throw InvalidSetting("the URL of the database holds a blank or a control character: write it as %20 and the like")
+      throw InvalidSetting(
+        "the database URL contains a blank or a control character: write it percent-encoded, for example %20")
     }
     let place = text.dropFirst(scheme.count).prefix { $0 != "?" }
     let database = place.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).dropFirst().first
     let hasParameter = text.contains("dbname=")
-    // With an @ behind it, the ? may be a part of the password: that is refused with what libpq does not accept.
+    // An @ after the ? may mean that the ? belongs to the password. libpq rejects such a URL later.
     let isCut = text[place.endIndex...].contains("@")
     guard hasParameter || isCut || database.map({ !$0.isEmpty }) == true else {
-      throw InvalidSetting("the URL names no database: \(scheme)user@host/database")
+      throw InvalidSetting("the URL has no database name: \(scheme)user@host/database")
     }
     return .postgres(StoreURL(text))
   }
 }
 
 extension GateSettings.Store {
-  /// Why a text is not the URL of a store. It shows no password.
+  /// Why a text is not a valid store URL. The reason contains no password.
   public struct Malformed: Error, Sendable, Hashable {
     public let reason: String
   }
 
-  /// The store that `url` names, as `store.url` takes it. Its password is in the URL, or where libpq looks for it.
+  /// Parses a URL in the form of `store.url`. The password is in the URL, or in a place where libpq looks for it.
+  /// - Throws: `Malformed` if the URL is not valid.
   public init(url: String) throws(Malformed) {
     do throws(InvalidSetting) {
       switch try Kind<StoreAddress>.store.read(url) {

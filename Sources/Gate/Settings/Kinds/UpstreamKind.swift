@@ -1,15 +1,15 @@
-/// An upstream as its URL says it, before the keys of its TLS are added.
+/// A parsed upstream URL, without the TLS settings.
 struct UpstreamAddress: Sendable, Hashable {
   enum Scheme: String, Sendable, CaseIterable { case ws, wss, tcp, unix }
 
   let scheme: Scheme
-  /// A name or an address, without brackets; the path of a Unix socket.
+  /// A host name, or an address without brackets; for a Unix socket, its path.
   let host: String
   let port: UInt16
 }
 
 extension Kind where Value == UpstreamAddress {
-  /// Where a route leads: `ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`.
+  /// The upstream of a route: `ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`.
   static var upstream: Kind {
     Kind(
       name: "upstream", form: "`ws://host:port`, `wss://host:port`, `unix:/path` or `tcp://host:port`",
@@ -19,13 +19,13 @@ extension Kind where Value == UpstreamAddress {
       let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(text)) has no scheme: ws://, wss://, unix: or tcp://",
+          "\(InvalidSetting.quoted(text)) has no scheme: use ws://, wss://, unix: or tcp://",
           suggestion: (try? authority(parts[0], of: .ws)) == nil ? nil : "ws://\(text)")
       }
       guard let scheme = UpstreamAddress.Scheme(rawValue: String(parts[0])) else {
         let meant = ["http": "ws", "https": "wss"][parts[0].lowercased()] ?? parts[0].lowercased()
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(String(parts[0]))) is not a scheme of an upstream: ws, wss, unix, tcp",
+          "\(InvalidSetting.quoted(String(parts[0]))) is not an upstream scheme: use ws, wss, unix or tcp",
           suggestion: UpstreamAddress.Scheme(rawValue: meant).map { "\($0.rawValue)://\(parts[1])" })
       }
       return try authority(parts[1], of: scheme)
@@ -36,14 +36,14 @@ extension Kind where Value == UpstreamAddress {
     let path = text.dropFirst("unix:".count)
     if path.hasPrefix("//") {
       throw InvalidSetting(
-        "\(InvalidSetting.quoted(text)) has an authority", suggestion: "unix:/\(path.drop { $0 == "/" })")
+        "\(InvalidSetting.quoted(text)) contains a host", suggestion: "unix:/\(path.drop { $0 == "/" })")
     }
     guard path.hasPrefix("/"), path != "/" else {
-      throw InvalidSetting("the path of a Unix socket is absolute: unix:/path")
+      throw InvalidSetting("the path of a Unix socket must be absolute: unix:/path")
     }
-    // sun_path holds 108 bytes, the terminating zero included.
+    // sun_path has 108 bytes, including the terminating zero.
     guard path.utf8.count <= 107, !path.utf8.contains(0) else {
-      throw InvalidSetting("the path of a Unix socket has at most 107 bytes, none of them NUL")
+      throw InvalidSetting("the path of a Unix socket must have at most 107 bytes and no NUL")
     }
     return UpstreamAddress(scheme: .unix, host: String(path), port: 0)
   }
@@ -54,14 +54,14 @@ extension Kind where Value == UpstreamAddress {
     let authority = rest.prefix { !"/?#".contains($0) }
     guard rest.count == authority.count || rest.dropFirst(authority.count) == "/" && scheme != .tcp else {
       throw InvalidSetting(
-        "an upstream has no path: the client's own target goes through unchanged",
+        "an upstream URL cannot have a path: the client's request target is forwarded unchanged",
         suggestion: "\(scheme.rawValue)://\(authority)")
     }
-    guard !authority.contains("@") else { throw InvalidSetting("an upstream has no user name or password") }
+    guard !authority.contains("@") else { throw InvalidSetting("an upstream URL cannot have a user name or password") }
     let (host, port) = try hostAndPort(authority)
     if let port {
       guard let value = Digits.value(of: port), let number = UInt16(exactly: value), number > 0 else {
-        throw InvalidSetting("\(InvalidSetting.quoted(String(port))) is not a port, 1 to 65535")
+        throw InvalidSetting("\(InvalidSetting.quoted(String(port))) is not a port number, 1 to 65535")
       }
       return UpstreamAddress(scheme: scheme, host: host, port: number)
     }
@@ -75,15 +75,15 @@ extension Kind where Value == UpstreamAddress {
       let rest = authority.dropFirst(host.count + 1)
       guard rest.hasPrefix("]"), NetworkName.isIPv6(host), rest.count == 1 || rest.hasPrefix("]:") else {
         throw InvalidSetting(
-          "\(InvalidSetting.quoted(String(authority))) is not an IPv6 address in brackets, and a port")
+          "\(InvalidSetting.quoted(String(authority))) is not an IPv6 address in brackets with an optional port")
       }
       return (String(host), rest.count == 1 ? nil : rest.dropFirst(2))
     }
     if NetworkName.isIPv6(authority) {
-      throw InvalidSetting("an IPv6 address stands in brackets", suggestion: "[\(authority)]")
+      throw InvalidSetting("an IPv6 address needs brackets", suggestion: "[\(authority)]")
     }
     let parts = authority.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let host = parts.first, !host.isEmpty else { throw InvalidSetting("the upstream has no host") }
+    guard let host = parts.first, !host.isEmpty else { throw InvalidSetting("the upstream URL has no host") }
     guard NetworkName.isHostName(host) else {
       throw InvalidSetting("\(InvalidSetting.quoted(String(host))) is not a host name")
     }

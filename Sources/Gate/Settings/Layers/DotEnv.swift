@@ -1,8 +1,8 @@
 /// A `.env` file: lines `NAME=value`, as shells and container tools write them.
 ///
-/// `export` may stand before a name, blanks around `=`; a value may stand in single quotes (taken as it is) or in
-/// double quotes (`\n`, `\t`, `\"`, `\\` and `\$` are read), and in quotes over several lines. Behind an unquoted or
-/// quoted value a `#` after a blank begins a comment. Nothing is expanded.
+/// The parser accepts `export` before a name and blanks around `=`. A value may be in single quotes, which are
+/// literal, or in double quotes, with the escapes `\n`, `\t`, `\"`, `\\` and `\$`. Quoted values may span several
+/// lines. A `#` after a blank starts a comment. Variables are not expanded.
 struct DotEnv {
   struct Variable: Sendable, Hashable {
     let value: String
@@ -13,14 +13,14 @@ struct DotEnv {
   private(set) var faults: [Fault] = []
 
   init(text: String) {
-    // Editors of some systems write a byte order mark at the start.
+    // Some editors write a byte order mark at the start.
     let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     var index = 0
     while index < lines.count { index += take(lines[index...], number: index + 1) }
   }
 
-  /// Takes the variable that the first of `lines` begins, and says how many of them it has.
+  /// Parses the variable that starts on the first of `lines`. Returns the number of lines consumed.
   private mutating func take(_ lines: ArraySlice<Substring>, number: Int) -> Int {
     var rest = (lines.first ?? "").drop(while: Self.isBlank)
     guard let first = rest.first, first != "#" else { return 1 }
@@ -30,23 +30,23 @@ struct DotEnv {
     let name = String(rest.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") })
     rest = rest.dropFirst(name.count).drop(while: Self.isBlank)
     guard !name.isEmpty, name.first?.isNumber == false, rest.first == "=" else {
-      refuse(nil, "not of the form NAME=value", line: number)
+      refuse(nil, "expected NAME=value", line: number)
       return 1
     }
     let beginning = rest.dropFirst().drop(while: Self.isBlank)
     var count = 1
     var value = Self.value(of: beginning)
-    // Longer than any key; a quote that never ends is read once, and not again for each line behind it.
+    // The limit is more than any value needs. It avoids rescanning the rest of the file for every unclosed quote.
     while value == .open, count < min(lines.count, 100) {
       count += 1
       value = Self.value(of: Substring(([beginning] + lines.prefix(count).dropFirst()).joined(separator: "\n")))
     }
     guard case .text(let text) = value else {
-      refuse(name, "the quotes do not end, or something stands behind them", line: number)
+      refuse(name, "the quotes are not closed, or text follows them", line: number)
       return 1
     }
     if let earlier = variables[name] {
-      refuse(name, "given twice, first in line \(earlier.line)", line: number)
+      refuse(name, "set twice, first in line \(earlier.line)", line: number)
     } else {
       variables[name] = Variable(value: text, line: number)
     }
@@ -61,9 +61,9 @@ struct DotEnv {
 
   private enum Value: Equatable {
     case text(String)
-    /// The quotes do not end here.
+    /// The closing quote is missing.
     case open
-    /// Something stands behind the quotes.
+    /// Text follows the closing quote.
     case malformed
   }
 

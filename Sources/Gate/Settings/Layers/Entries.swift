@@ -1,27 +1,27 @@
-/// A value as one layer gives it.
+/// A value from one configuration layer.
 struct Entry: Sendable, Hashable {
   let text: String
   let origin: SettingSource
 }
 
-/// What one layer, or all of them together, say: texts by the path of their key.
+/// The values of one layer, or of several merged layers, by path.
 ///
-/// Every text in it is a value of its key's kind; what was not is among the faults.
+/// All values are valid for the kinds of their keys; invalid texts are recorded as faults.
 struct Entries: Sendable {
   private(set) var values: [SettingPath: Entry] = [:]
-  /// Sections and lists that were given, empty ones included.
+  /// The given sections and lists, including empty ones.
   private(set) var containers: [SettingPath: SettingSource] = [:]
-  /// Keys that were given a text that is not a value: not to be missed a second time.
+  /// Keys with an invalid value. They are not reported as missing as well.
   private(set) var faulty: Set<SettingPath> = []
   private(set) var faults: [Fault] = []
-  /// The store of a gate that is told of none, whether or not it was told of one.
+  /// The URL of the default store, set even if the configuration names a store.
   var standardStore = ""
 
-  /// Takes `text` as the value of `path` if it is one. `folder` is what a relative path starts from.
+  /// Sets `path` to `text` if the text is valid; records a fault otherwise. Relative paths start from `folder`.
   mutating func take(
     _ text: String, for path: SettingPath, _ key: KeyDefinition, from origin: SettingSource, in folder: String
   ) {
-    let misfit = text.isEmpty ? InvalidSetting("has no value") : key.misfit(text)
+    let misfit = text.isEmpty ? InvalidSetting("value is empty") : key.misfit(text)
     if let misfit {
       faulty.insert(path)
       faults.append(Fault(origin, path.text, misfit.reason, suggestion: misfit.suggestion))
@@ -31,7 +31,7 @@ struct Entries: Sendable {
     note(path.parent, from: origin)
   }
 
-  /// Says that there is something at `path`, and so at everything above it.
+  /// Records that `path` and all its parents were given.
   mutating func note(_ path: SettingPath, from origin: SettingSource) {
     var path = path
     while containers[path] == nil, !path.steps.isEmpty {
@@ -40,20 +40,20 @@ struct Entries: Sendable {
     }
   }
 
-  /// Says where the configuration as a whole stands.
+  /// Records the origin of the configuration as a whole.
   mutating func noteRoot(from origin: SettingSource) { containers[.root] = origin }
 
   mutating func refuse(_ fault: Fault) { faults.append(fault) }
 
   mutating func markFaulty(_ path: SettingPath) { faulty.insert(path) }
 
-  /// Refuses a whole file: what it would have said is not known, and so nothing in it is missing.
+  /// Refuses a whole file. Its settings are unknown, so none of them is reported as missing.
   mutating func refuseFile(_ fault: Fault) {
     refuse(fault)
     markFaulty(.root)
   }
 
-  /// Puts `layer` over what is here: its values win, faults of both count.
+  /// Merges `layer` over these entries: its values win, and the faults of both are kept.
   mutating func overlay(_ layer: Entries) {
     values.merge(layer.values) { _, upper in upper }
     containers.merge(layer.containers) { lower, _ in lower }
@@ -61,7 +61,7 @@ struct Entries: Sendable {
     faults += layer.faults
   }
 
-  /// Whether something at `path`, or above it, was refused; the root is above everything.
+  /// Whether a fault was recorded for `path` or one of its parents, including the root.
   func isFaulty(_ path: SettingPath) -> Bool {
     if faulty.contains(.root) { return true }
     var path = path
@@ -72,7 +72,7 @@ struct Entries: Sendable {
     return false
   }
 
-  /// Where `path`, or what is nearest above it, was given.
+  /// The origin of `path`, or of its nearest given parent.
   func nearestOrigin(of path: SettingPath) -> SettingSource {
     var path = path
     while !path.steps.isEmpty {
@@ -82,7 +82,7 @@ struct Entries: Sendable {
     return containers[.root] ?? .standard
   }
 
-  /// The indices of the elements that the list at `path` was given, in order.
+  /// The indices of the given elements of the list at `path`, in ascending order.
   func indices(of path: SettingPath) -> [Int] {
     let depth = path.steps.count
     let below = Array(values.keys) + Array(containers.keys) + Array(faulty)

@@ -1,5 +1,5 @@
-/// How keys are written as environment variables: `listen.port` is `SALLYPORT_LISTEN__PORT`, the upstream of the first
-/// route is `SALLYPORT_ROUTES__0__UPSTREAM`.
+/// The environment variables of keys: `listen.port` is `SALLYPORT_LISTEN__PORT`, and the upstream of the first route
+/// is `SALLYPORT_ROUTES__0__UPSTREAM`.
 enum EnvironmentName {
   static let prefix = "SALLYPORT_"
   static let separator = "__"
@@ -10,7 +10,7 @@ enum EnvironmentName {
     return prefix + words.joined(separator: separator)
   }
 
-  /// The path that `variable` names; `nil` unless it is written in the way of `variable(for:)`.
+  /// The path of `variable`; `nil` if the name does not have the form of `variable(for:)`.
   static func path(of variable: String) -> SettingPath? {
     guard variable.hasPrefix(prefix), variable == variable.uppercased() else { return nil }
     var path = SettingPath.root

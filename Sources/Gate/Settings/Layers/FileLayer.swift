@@ -6,7 +6,7 @@ struct FileLayer {
   private let folder: String
   private(set) var entries = Entries()
 
-  /// What the YAML `text` of the file at `path` says. Relative paths in it start from the file's folder.
+  /// Reads the YAML `text` of the file at `path`. Relative paths in it start from the file's folder.
   static func entries(of text: String, at path: String, in workingDirectory: String) -> Entries {
     var layer = FileLayer(name: path, folder: FilePath.folder(of: FilePath.absolute(path, in: workingDirectory)))
     do throws(YAMLDocument.Malformed) {
@@ -39,7 +39,8 @@ struct FileLayer {
     case .empty: break
     case .section(let members): takeMembers(members, of: .root)
     case .scalar, .list:
-      entries.refuseFile(Fault(origin(root.position), nil, "the file holds no keys, as listen: { port: 6200 }"))
+      entries.refuseFile(
+        Fault(origin(root.position), nil, "the file contains no keys; expected a form such as listen: { port: 6200 }"))
     }
   }
 
@@ -47,11 +48,11 @@ struct FileLayer {
     var seen: [String: YAMLDocument.Position] = [:]
     for member in members {
       guard let key = member.key, Self.isWord(key) else {
-        refuse(section.text.isEmpty ? nil : section, "a key is a word", at: member.position)
+        refuse(section.text.isEmpty ? nil : section, "not a valid key: expected a word", at: member.position)
         continue
       }
       if let first = seen[key] {
-        refuse(section[key], "given twice, first in line \(first.line)", at: member.position)
+        refuse(section[key], "set twice, first in line \(first.line)", at: member.position)
         continue
       }
       seen[key] = member.position
@@ -59,13 +60,13 @@ struct FileLayer {
     }
   }
 
-  /// Whether `key` can be a step of a path. Dots and brackets write paths, and `a.b` as a key would pass for the key
-  /// `b` below `a` without being it.
+  /// Whether `key` can be a step of a path. Dots and brackets are refused, because the key `a.b` would look like the
+  /// key `b` in section `a`.
   private static func isWord(_ key: String) -> Bool {
     !key.isEmpty && !key.unicodeScalars.contains { ".[]".unicodeScalars.contains($0) }
   }
 
-  /// Takes what stands at `path`; `start` is where a person would look for it.
+  /// Reads the node at `path`. `start` is the position for faults about the key itself.
   private mutating func take(_ node: YAMLDocument.Node, as path: SettingPath, from start: YAMLDocument.Position) {
     switch SettingsTable.shape(of: path) {
     case .unknown:
@@ -84,9 +85,9 @@ struct FileLayer {
   private mutating func takeValue(_ node: YAMLDocument.Node, as path: SettingPath, _ key: KeyDefinition) {
     switch node.content {
     case .scalar(let text): entries.take(text, for: path, key, from: origin(node.position), in: folder)
-    case .empty: refuse(path, "has no value", at: node.position)
-    case .list: refuse(path, "takes one value, not a list", at: node.position)
-    case .section: refuse(path, "takes one value, not keys", at: node.position)
+    case .empty: refuse(path, "value is empty", at: node.position)
+    case .list: refuse(path, "expected one value, not a list", at: node.position)
+    case .section: refuse(path, "expected one value, not a section", at: node.position)
     }
   }
 
@@ -97,9 +98,9 @@ struct FileLayer {
     switch node.content {
     case .list(let elements):
       for (index, element) in elements.enumerated() { take(element, as: path[index], from: element.position) }
-    case .empty: refuse(path, "has no value; an empty list is []", at: start)
-    case .scalar: refuse(path, "takes a list, as [a, b]", at: node.position)
-    case .section: refuse(path, "takes a list, each element behind a dash", at: node.position)
+    case .empty: refuse(path, "value is empty; write [] for an empty list", at: start)
+    case .scalar: refuse(path, "expected a list, for example [a, b]", at: node.position)
+    case .section: refuse(path, "expected a list: start each element with a dash", at: node.position)
     }
   }
 
@@ -110,7 +111,7 @@ struct FileLayer {
     switch node.content {
     case .section(let members): takeMembers(members, of: path)
     case .empty: break
-    case .scalar, .list: refuse(path, "takes keys below it", at: node.position)
+    case .scalar, .list: refuse(path, "expected a section with keys", at: node.position)
     }
   }
 }

@@ -1,8 +1,8 @@
 /// A setting from the command line.
 public struct FlagSetting: Sendable, Hashable {
-  /// The flag with its dashes, for faults: `--port`.
+  /// The flag with its dashes, for error messages: `--port`.
   public let flag: String
-  /// The path of the key that it sets: `listen.port`, `routes[0].upstream`.
+  /// The path of the key that the flag sets: `listen.port`, `routes[0].upstream`.
   public let key: String
   public let text: String
 
@@ -14,20 +14,20 @@ public struct FlagSetting: Sendable, Hashable {
 }
 
 enum FlagLayer {
-  /// What `flags` say; of two with the same key the later one counts.
+  /// The values of `flags`. If two flags set the same key, the later one wins.
   static func entries(of flags: [FlagSetting], in workingDirectory: String) -> Entries {
     var entries = Entries()
     for flag in flags {
       let origin = SettingSource.flag(flag.flag)
       guard let path = SettingPath(text: flag.key) else {
-        entries.refuse(Fault(origin, flag.key, "not the path of a key, as routes[0].upstream"))
+        entries.refuse(Fault(origin, flag.key, "not a valid key; expected a path such as routes[0].upstream"))
         continue
       }
       switch SettingsTable.shape(of: path) {
       case .value(let key): entries.take(flag.text, for: path, key, from: origin, in: workingDirectory)
       case .later: entries.refuse(Fault(origin, path.text, "not available in this version"))
       case .list: entries.refuse(Fault(origin, path.text, "is a list", suggestion: path[0].text))
-      case .section: entries.refuse(Fault(origin, path.text, "has keys below it"))
+      case .section: entries.refuse(Fault(origin, path.text, "is a section: set one of its keys"))
       case .unknown:
         entries.refuse(Fault(origin, path.text, "unknown key", suggestion: SettingsTable.suggestion(for: path)))
       }

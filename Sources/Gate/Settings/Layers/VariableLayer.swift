@@ -1,4 +1,4 @@
-/// The variables of the environment, over those of `.env`.
+/// The environment variables, merged over those of `.env`.
 struct Variables: Sendable {
   struct Variable: Sendable, Hashable {
     let value: String
@@ -7,7 +7,7 @@ struct Variables: Sendable {
 
   private let variables: [String: Variable]
 
-  /// A variable of the environment hides the one of `.env`, an empty one too.
+  /// A variable of the environment hides that of `.env`, even if it is empty.
   init(environment: [String: String], dotenv: [String: DotEnv.Variable]) {
     let below = dotenv.map { name, variable in
       (name, Variable(value: variable.value, origin: .dotenv(line: variable.line, variable: name)))
@@ -16,21 +16,21 @@ struct Variables: Sendable {
     variables = Dictionary(below + above, uniquingKeysWith: { _, upper in upper })
   }
 
-  /// The variable called `name`, unless it is empty: container tools pass on as empty what was not set.
+  /// Returns the variable `name`, unless it is empty: container tools pass unset variables as empty ones.
   func given(_ name: String) -> Variable? {
     variables[name].flatMap { $0.value.isEmpty ? nil : $0 }
   }
 
-  /// What the variables `SALLYPORT_A__B` say.
+  /// The values of the variables `SALLYPORT_A__B`.
   ///
-  /// Names without `__` that are no key are left alone: the tools have some (`SALLYPORT_AUTHORITY`), and container
-  /// networks make up others for a service of the gate's name (`SALLYPORT_PORT`).
+  /// Unknown names without `__` are ignored: the tools define some (`SALLYPORT_AUTHORITY`), and container networks
+  /// define others for a service named sallyport (`SALLYPORT_PORT`).
   func entries(in workingDirectory: String) -> Entries {
     var entries = Entries()
     for (name, variable) in variables.sorted(by: { $0.key < $1.key }) where name.hasPrefix(EnvironmentName.prefix) {
       let isOurs = name.dropFirst(EnvironmentName.prefix.count).contains(EnvironmentName.separator)
       guard let path = EnvironmentName.path(of: name) else {
-        if isOurs { entries.refuse(Fault(variable.origin, name, "not of the form SALLYPORT_A__B")) }
+        if isOurs { entries.refuse(Fault(variable.origin, name, "expected the form SALLYPORT_A__B")) }
         continue
       }
       if case .unknown = SettingsTable.shape(of: path), !isOurs { continue }
@@ -49,8 +49,9 @@ struct Variables: Sendable {
     switch SettingsTable.shape(of: path) {
     case .value(let key): entries.take(variable.value, for: path, key, from: variable.origin, in: folder)
     case .later: refuse("not available in this version")
-    case .list: refuse("is a list: each element has a variable", suggestion: EnvironmentName.variable(for: path[0]))
-    case .section: refuse("has keys below it, each with a variable")
+    case .list:
+      refuse("is a list: each element has its own variable", suggestion: EnvironmentName.variable(for: path[0]))
+    case .section: refuse("is a section: each of its keys has its own variable")
     case .unknown:
       let meant = SettingsTable.suggestion(for: path).flatMap(SettingPath.init(text:)).map(
         EnvironmentName.variable(for:))
@@ -58,7 +59,7 @@ struct Variables: Sendable {
     }
   }
 
-  /// Variables that look like a key with one underscore for two; they say nothing, and so a warning is due.
+  /// Warnings for variables with one underscore in place of two. They have no effect.
   func lookalikes() -> [Warning] {
     let names = Dictionary(
       SettingsTable.keys.filter { $0.isAvailable && !$0.pattern.contains("[]") }.map { key in
@@ -66,7 +67,7 @@ struct Variables: Sendable {
       }, uniquingKeysWith: { first, _ in first })
     return variables.sorted { $0.key < $1.key }.compactMap { name, variable in
       guard let meant = names[name], meant != name else { return nil }
-      return Warning(variable.origin, nil, "\(name) sets nothing (did you mean \(meant))")
+      return Warning(variable.origin, nil, "\(name) has no effect (did you mean \(meant))")
     }
   }
 }

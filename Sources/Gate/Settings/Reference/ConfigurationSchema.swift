@@ -1,10 +1,10 @@
 /// The JSON Schema (draft 2020-12) of the configuration file, for editors.
 ///
-/// It knows the names, the types and the grammar of single values. What a key means beside another one, and what is
-/// in the files that are named, only `sallyport check` can tell. An element of a list that lacks a required key is
-/// refused, although a variable of the environment could add it.
+/// The schema covers key names, types and the grammar of single values. Only `sallyport check` validates combinations
+/// of keys and the contents of files. The schema refuses a list element without a required key, although an
+/// environment variable could add it.
 public enum ConfigurationSchema {
-  /// The document, with a line break at its end.
+  /// The document, with a trailing newline.
   public static var text: String {
     let root: [(String, JSONNode)] =
       [
@@ -18,7 +18,7 @@ public enum ConfigurationSchema {
     (steps: SettingPath(pattern: key.pattern, indices: []).steps, key: key)
   }
 
-  /// The members of the schema of what stands at `steps`.
+  /// The schema members for the path `steps`.
   private static func schema(of steps: [String]) -> [(String, JSONNode)] {
     if let key = keys.first(where: { $0.steps == steps })?.key { return value(key) }
     let below = keys.filter { $0.steps.starts(with: steps) }
@@ -34,7 +34,7 @@ public enum ConfigurationSchema {
       if !names.contains(key.steps[steps.count]) { names.append(key.steps[steps.count]) }
     }
     let properties = names.map { ($0, JSONNode.object(schema(of: steps + [$0]))) }
-    // A section may be empty, and an element of a list may not.
+    // A section may be empty; a list element may not.
     let isElement = steps.last == "[]"
     let required = keys.filter {
       isElement && $0.key.isRequired && $0.steps.count == steps.count + 1 && $0.steps.starts(with: steps)
@@ -51,7 +51,7 @@ public enum ConfigurationSchema {
       ("description", JSONNode.text("\(key.meaning) \(key.form.prefix(1).uppercased())\(key.form.dropFirst())."))
     ]
     members += key.schema.members
-    // The default of an element is not what a list without elements means.
+    // An element's default is not the default of an empty list.
     if let standard = key.standard, !key.pattern.hasSuffix("[]") {
       members.append(("default", key.schema.value(standard)))
     }

@@ -1,8 +1,8 @@
 internal import ByteCoding
 
 extension GateSettings {
-  /// The settings in force as a configuration file that means the same, wherever it stands: paths are absolute. Behind
-  /// each value stands where it comes from, and secrets are masked. Keys without a value are comments.
+  /// The effective settings as an equivalent configuration file. Paths are absolute, each value is followed by its
+  /// origin, secrets are masked, and keys without a value are comments.
   public var effectiveYAML: String {
     let lines = EffectiveYAML.section(effective.compactMap(EffectiveYAML.Row.init), indentation: "")
     let width = min(lines.filter { $0.origin != nil }.map(\.text.unicodeScalars.count).max() ?? 0, 60)
@@ -15,9 +15,9 @@ extension GateSettings {
 }
 
 internal import ByteCoding
-/// Writes effective values as nested sections and lists.
+/// Formats effective values as nested sections and lists.
 private enum EffectiveYAML {
-  /// A value, and the steps to it that are still to be written: a name, or `[]` with an index.
+  /// A value and its remaining path steps: names, or indices such as `[0]`.
   struct Row {
     var steps: ArraySlice<String>
     let value: EffectiveValue
@@ -59,7 +59,7 @@ private enum EffectiveYAML {
     }
   }
 
-  /// The rows by their first step, which is taken off; in the order in which the steps first appear.
+  /// Groups the rows by their first step and removes it. Groups keep the order of their first row.
   private static func groups(_ rows: [Row]) -> [(name: String, rows: [Row])] {
     var groups: [(name: String, rows: [Row])] = []
     for var row in rows {
@@ -87,7 +87,7 @@ private enum EffectiveYAML {
     }
   }
 
-  /// `text` as a scalar of YAML, bare where no reader could take it for anything else.
+  /// Formats `text` as a YAML scalar, without quotes only if every YAML reader parses it as the same string.
   static func scalar(_ text: String) -> String {
     let isBare =
       text.unicodeScalars.first.map(isOpening) == true && text.unicodeScalars.allSatisfy(isInner)
@@ -103,7 +103,7 @@ private enum EffectiveYAML {
     isOpening(scalar) || scalar.isASCII && "._:@+=&?-".unicodeScalars.contains(scalar)
   }
 
-  /// In double quotes, with everything that YAML does not print escaped.
+  /// Returns `text` in double quotes, with characters escaped that YAML does not allow.
   private static func quoted(_ text: String) -> String {
     let escaped = text.unicodeScalars.map { scalar -> String in
       switch scalar {
@@ -121,7 +121,7 @@ private enum EffectiveYAML {
 }
 
 extension SettingSource {
-  /// Where a value comes from, in a word or two, on one line.
+  /// The origin in a few words, on one line.
   public var label: String {
     let text =
       switch self {

@@ -1,14 +1,14 @@
 internal import ByteCoding
 
-/// A JSON document whose members keep their order.
+/// A JSON document with ordered members.
 indirect enum JSONNode: Sendable {
-  /// A number or a truth, as JSON writes it.
+  /// A number or a boolean in JSON form.
   case literal(String)
   case text(String)
   case list([JSONNode])
   case object([(String, JSONNode)])
 
-  /// `text` as a number or a truth if it reads as one, else as a text.
+  /// Returns `text` as a number or a boolean if it has that form, otherwise as a string.
   static func scalar(_ text: String) -> JSONNode {
     let isTruth = ["true", "false"].contains(text)
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
@@ -20,7 +20,7 @@ indirect enum JSONNode: Sendable {
     if case .literal = self { true } else { false }
   }
 
-  /// The document, two columns deeper at each level, objects and lists of objects on lines of their own.
+  /// The document with an indentation of two columns per level. Objects span several lines.
   func written(indentation: String = "") -> String {
     switch self {
     case .literal(let text): return text

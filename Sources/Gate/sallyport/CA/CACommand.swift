@@ -4,15 +4,15 @@ internal import ClientAuthority
 internal import Cryptography
 internal import GateRuntime
 
-/// An authority of client certificates for debug builds.
+/// The commands of a client CA for debug builds.
 struct CACommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ca",
-    abstract: "Makes and issues client certificates for debug builds.",
+    abstract: "Creates a CA and issues client certificates for debug builds.",
     discussion: """
-      An authority of one's own, in a folder: ca.pem and ca.key, and NAME.crt and NAME.key for each client. Private keys \
-      are in files of mode 0600. A gate that names the authority admits every holder of a client's key: keep both, and \
-      put what is exported into debug builds alone.
+      Keeps your own CA in a folder: ca.pem and ca.key, and NAME.crt and NAME.key for each client. Private key files \
+      have mode 0600. A client's key passes every gate that trusts the CA: protect these files, and ship exports only \
+      in debug builds.
 
       Example:
 
@@ -21,20 +21,20 @@ struct CACommand: ParsableCommand {
     subcommands: [CAInitCommand.self, CAIssueCommand.self, CAExportCommand.self])
 }
 
-/// Where an authority is, and how commands treat it.
+/// The location of the CA, and how commands write to it.
 struct CAOptions: ParsableArguments {
-  @Option(help: "The authority's folder.")
+  @Option(help: "The folder of the CA.")
   var folder = "config/client-ca"
 
-  @Flag(help: "Replace files that are there already.")
+  @Flag(help: "Replace existing files.")
   var force = false
 
-  @Flag(help: "Write the paths of what was made as one line of JSON.")
+  @Flag(help: "Print the paths of the created files as one line of JSON.")
   var json = false
 
   var authority: ClientAuthority { ClientAuthority(folder: folder) }
 
-  /// Runs `make`, and says which files there are now.
+  /// Runs `make` and prints the paths that it returns.
   func report(_ make: () throws(ClientAuthorityFault) -> [String]) throws {
     do throws(ClientAuthorityFault) {
       let files = try make()
@@ -57,7 +57,7 @@ struct CAOptions: ParsableArguments {
   }
 }
 
-/// What a certificate says of its subject and its life.
+/// The subject and validity period of a certificate.
 struct CASubject: ParsableArguments {
   @Option(help: ArgumentHelp("The organization in the subject.", valueName: "text"))
   var organization: String?
@@ -66,7 +66,7 @@ struct CASubject: ParsableArguments {
   var days: Int64 = 3650
 
   func validate() throws {
-    guard (1...36500).contains(days) else { throw ValidationError("--days is 1 to 36500.") }
+    guard (1...36500).contains(days) else { throw ValidationError("--days must be 1 to 36500.") }
   }
 
   func name(_ commonName: String) -> DistinguishedName {
@@ -79,9 +79,9 @@ struct CASubject: ParsableArguments {
 struct CAInitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
-    abstract: "Makes the authority.",
+    abstract: "Creates the CA.",
     discussion: """
-      Name its certificate in the gate's configuration: debug_mtls: { client_ca_file: config/client-ca/ca.pem }.
+      To use it, add to the gate's configuration: debug_mtls: { client_ca_file: config/client-ca/ca.pem }
 
       Example:
 
@@ -91,7 +91,7 @@ struct CAInitCommand: ParsableCommand {
   @OptionGroup var options: CAOptions
   @OptionGroup var subject: CASubject
 
-  @Option(help: ArgumentHelp("The common name of the authority.", valueName: "text"))
+  @Option(help: ArgumentHelp("The common name of the CA.", valueName: "text"))
   var commonName = "Debug CA"
 
   func run() throws {
@@ -107,20 +107,20 @@ struct CAIssueCommand: ParsableCommand {
     commandName: "issue",
     abstract: "Issues a client's certificate.",
     discussion: """
-      It ends with the authority's at the latest. allow_subjects of the gate's debug_mtls lets in single subjects.
+      It expires no later than the CA. To admit only some subjects, set debug_mtls.allow_subjects in the gate.
 
       Example:
 
         sallyport ca issue alice --common-name "Alice's simulator" --days 365
       """)
 
-  @Argument(help: "The client's name, for its files.")
+  @Argument(help: "The client's name; its files are named after it.")
   var client = "client"
 
   @OptionGroup var options: CAOptions
   @OptionGroup var subject: CASubject
 
-  @Option(help: ArgumentHelp("The common name of the client; its name unless given.", valueName: "text"))
+  @Option(help: ArgumentHelp("The common name of the client; the default is its name.", valueName: "text"))
   var commonName: String?
 
   func run() throws {

@@ -8,12 +8,12 @@ struct CAExportCommand: ParsableCommand {
 
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Writes a client's certificate and key in another form.",
+    abstract: "Writes a client's certificate and key in another format.",
     discussion: """
-      pem is the certificate and its key in one file, for curl and the like; der the certificate alone; p12 both with the \
-      authority under a password, for an app's bundle; mobileconfig a profile that installs the authority and the \
-      identity on an iPhone or a Mac. The password is the first line of --password-file, or is asked for; the file of \
-      an app that reads it with an empty password is exported with an empty file.
+      Formats: pem has the certificate and key in one file, for example for curl. der has only the certificate. p12 \
+      has both and the CA certificate under a password, for an app bundle. mobileconfig is a profile that installs the \
+      CA and the identity on an iPhone or Mac. The password is the first line of --password-file, or is asked for on \
+      the terminal. For an app that uses an empty password, name an empty file.
 
       Example:
 
@@ -23,18 +23,18 @@ struct CAExportCommand: ParsableCommand {
   @Argument(help: "The client's name.")
   var client = "client"
 
-  @Option(help: "The form: pem, der, p12 or mobileconfig.")
+  @Option(help: "The format: pem, der, p12 or mobileconfig.")
   var format: Format
 
   @OptionGroup var options: CAOptions
 
-  @Option(help: ArgumentHelp("Where to; NAME.FORMAT in the authority's folder unless given.", valueName: "file"))
+  @Option(help: ArgumentHelp("The output file; the default is NAME.FORMAT in the CA's folder.", valueName: "file"))
   var output: String?
 
   @Option(help: ArgumentHelp("A file whose first line is the password.", valueName: "file"))
   var passwordFile: String?
 
-  @Flag(help: "Encrypt with Triple DES and SHA-1, for readers from before 2022.")
+  @Flag(help: "Encrypt with Triple DES and SHA-1, for software older than 2022.")
   var legacy = false
 
   func run() throws {
@@ -59,7 +59,8 @@ struct CAExportCommand: ParsableCommand {
     }
   }
 
-  /// Never from the command line, where every user of the machine could read it.
+  /// Reads the password from a file or the terminal, never from the command line, which every user of the machine can
+  /// read.
   private func password() throws(SallyportError) -> String {
     guard let passwordFile else { return try PasswordPrompt.ask("Password of the exported file") }
     let bytes = try InputFile(path: passwordFile).read()

@@ -1,15 +1,15 @@
 internal import GateRuntime
 internal import Glibc
 
-/// Asks for a password on the terminal, without showing it.
+/// Asks for a password on the terminal without echoing it.
 enum PasswordPrompt {
-  /// The password, typed twice alike.
+  /// Returns the password after it was typed twice.
   static func ask(_ what: String) throws(SallyportError) -> String {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else {
       throw SallyportError(
-        .usage, error: "the password cannot be asked for without a terminal",
-        hint: "--password-file FILE names a file whose first line is the password")
+        .usage, error: "no terminal to ask for the password",
+        hint: "use --password-file FILE; its first line is the password")
     }
     defer { close(terminal) }
     return try withoutEcho(terminal) { () throws(SallyportError) in
@@ -21,7 +21,7 @@ enum PasswordPrompt {
     }
   }
 
-  /// Signals wait meanwhile: a process that ended now would leave a terminal that shows nothing.
+  /// Blocks signals meanwhile: a process killed here would leave the terminal without echo.
   private static func withoutEcho<Value>(
     _ terminal: Int32, _ body: () throws(SallyportError) -> Value
   ) throws(SallyportError) -> Value {

@@ -5,46 +5,45 @@ internal import GateRuntime
 internal import Preflight
 internal import Settings
 
-/// Says everything that is wrong with a configuration, and with what it names.
+/// Validates a configuration, and probes the files and services that it names.
 struct CheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Checks a configuration, and what it needs: certificates, store, upstreams, the address to listen at.",
+    abstract: "Checks a configuration, its certificates, store, upstreams and listening addresses.",
     discussion: """
-      Reads the configuration as run does and tells every fault at once, each with its file, line and column. If there \
-      is none, tries what the gate would need, without changing anything; --offline leaves that out. Exits 78 for a fault \
-      in the configuration, 1 if it is sound but something that it needs is not there, and 0 otherwise, with warnings or \
-      without.
+      Reads the configuration as run does and reports every fault with its file, line and column. If there are none, \
+      probes what the gate needs, without changing anything; --offline skips the probes. Exits 78 for a fault in the \
+      configuration, 1 if a probe fails, and 0 otherwise, also with warnings.
 
       Example:
 
         sallyport check -c /etc/sallyport/sallyport.yaml
 
-      Two documents come from the same definition as the reader of the file. The schema is for editors and validators, \
-      the reference for people:
+      Two documents are generated from the settings definitions. The schema is for editors and validators, the \
+      reference is for people:
 
         sallyport check --schema > sallyport.schema.json
       """)
 
   @OptionGroup var options: ConfigurationOptions
 
-  @Flag(help: "Write everything as one JSON document.")
+  @Flag(help: "Print everything as one JSON document.")
   var json = false
 
-  @Flag(help: "Print the settings in force as YAML, each with where it comes from; secrets are masked.")
+  @Flag(help: "Print the effective settings as YAML, each with its source; secrets are masked.")
   var effective = false
 
-  @Flag(help: "Look at nothing but the configuration and the files that it names.")
+  @Flag(help: "Check only the configuration and the files that it names.")
   var offline = false
 
-  @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file, and do nothing else.")
+  @Flag(help: "Print the JSON Schema (draft 2020-12) of the configuration file and exit.")
   var schema = false
 
-  @Flag(help: "Print the reference of all keys in Markdown, and do nothing else.")
+  @Flag(help: "Print the reference of all keys in Markdown and exit.")
   var reference = false
 
   func validate() throws {
-    if schema && reference { throw ValidationError("--schema and --reference exclude each other.") }
+    if schema && reference { throw ValidationError("--schema and --reference cannot be combined.") }
   }
 
   func run() async throws {
@@ -71,7 +70,7 @@ struct CheckCommand: AsyncParsableCommand {
     if effective { Console.write(settings.effectiveYAML) } else { Console.print(report.findings) }
   }
 
-  /// With what libpq has against the URL of the store.
+  /// Adds a fault if libpq rejects the store's URL, or the store's file is not private.
   private static func judged(_ examination: ConfigurationDiagnostics) -> ConfigurationDiagnostics {
     do throws(StartFault) {
       try examination.settings?.store.judge()
@@ -81,7 +80,7 @@ struct CheckCommand: AsyncParsableCommand {
     }
   }
 
-  /// What the world around the gate says, if there are settings to try.
+  /// Probes what the gate needs, if the configuration is valid.
   private static func probe(_ examination: ConfigurationDiagnostics) async -> [ProbeResult] {
     guard let settings = examination.settings else { return [] }
     let store = try? settings.store.makeStore(mostWaiting: settings.mostWaitingForStore)

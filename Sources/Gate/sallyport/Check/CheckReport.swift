@@ -4,13 +4,13 @@ internal import GateRuntime
 internal import Preflight
 internal import Settings
 
-/// What a check has found, for people and for programs.
+/// The result of a check, as text and as JSON.
 struct CheckReport {
   let examination: ConfigurationDiagnostics
-  /// Empty if nothing was tried.
+  /// Empty if no probe ran.
   let probes: [ProbeResult]
 
-  /// What the command ends with: 78 for a fault, 1 for a probe that failed, else 0.
+  /// The exit status: 78 for a fault, 1 for a failed probe, otherwise 0.
   var status: Int32 {
     if examination.settings == nil { return SallyportError.Status.configuration.rawValue }
     return probes.contains { $0.outcome == .failed } ? SallyportError.Status.problemsFound.rawValue : 0
@@ -18,7 +18,7 @@ struct CheckReport {
 
   // MARK: For people
 
-  /// Lines `error:`, then `warning:`, then a line `hint:` for each different hint.
+  /// The `error:` lines, the `warning:` lines, and one `hint:` line for each distinct hint.
   var complaints: String {
     let failures = probes.filter { $0.outcome == .failed }
     let doubts = probes.filter { $0.outcome == .warning }
@@ -31,13 +31,13 @@ struct CheckReport {
     return lines.joined(separator: "\n")
   }
 
-  /// Lines `ok:`, and a last one that says how it stands.
+  /// The `ok:` lines and a summary line.
   var findings: String {
     let passed = probes.filter { $0.outcome == .passed }.map { "ok: \($0.key): \($0.text)" }
     let failed = probes.count { $0.outcome == .failed }
     let warnings = examination.warnings.count + probes.count { $0.outcome == .warning }
     let parts = [
-      "the configuration is sound", failed == 0 ? nil : "\(failed) of \(probes.count) probes failed",
+      "configuration valid", failed == 0 ? nil : "\(failed) of \(probes.count) probes failed",
       warnings == 0 ? nil : warnings == 1 ? "1 warning" : "\(warnings) warnings",
     ]
     return (passed + [parts.compactMap(\.self).joined(separator: "; ")]).joined(separator: "\n")
@@ -58,7 +58,7 @@ struct CheckReport {
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    // Texts, numbers and booleans can always be encoded.
+    // Strings, numbers and booleans can always be encoded.
     return (try? encoder.encode(JSONValue.object(report))).map {
       TerminalText.escaped(json: String(decoding: $0, as: UTF8.self))
     } ?? "{}"
@@ -84,7 +84,7 @@ struct CheckReport {
     object(value.origin, [("key", value.key), ("value", value.text)])
   }
 
-  /// `members` that there are, and where it all comes from: a place in the file as three members.
+  /// An object of the non-`nil` members and the origin; a place in a file adds its name, line and column.
   private static func object(_ origin: SettingSource, _ members: [(String, String?)]) -> JSONValue {
     var object: [String: JSONValue] = ["origin": .text(origin.label)]
     if case .file(let name, let line, let column) = origin {

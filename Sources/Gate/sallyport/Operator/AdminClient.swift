@@ -7,21 +7,21 @@ internal import Settings
 internal import Transport
 internal import TransportEngine
 
-/// Where the operators' commands ask: the admin server of a running gate, or one without a gate, over the store alone.
-/// Both are the same operations, so what a command does and says does not depend on whether a gate runs.
+/// Sends operators' requests to the admin server of a running gate, or to an in-process admin router over the store.
+/// Both provide the same operations, so a command behaves the same whether or not a gate runs.
 struct AdminClient {
   private let ask: (_ method: String, _ target: String) async throws(SallyportError) -> Response
 
   // MARK: Where
 
-  /// The gate at `admin`; `nil` if no process listens there.
+  /// Connects to the gate at `admin`. Returns `nil` if no gate listens there.
   static func gate(at admin: GateSettings.Admin?) async throws(SallyportError) -> AdminClient? {
     guard let admin else { return nil }
     if case .unix(let path) = admin.address {
       switch UnixSocketFile.state(at: path) {
       case .absent, .abandoned: return nil
       case .live: break
-      case .occupied: throw unavailable(admin, "something that is no socket has its name")
+      case .occupied: throw unavailable(admin, "the file is not a socket")
       case .unknown(let reason): throw unavailable(admin, reason)
       }
     }
@@ -29,8 +29,10 @@ struct AdminClient {
     if let file = admin.tokenFile { headers.append("Authorization", try AdminServer.token(in: file).field) }
     guard try await connect(to: admin) != nil else { return nil }
     return AdminClient { [headers] method, target throws(SallyportError) in
-      // A connection for each request: while a person thinks about a question, the gate closes an idle one.
-      guard let connection = try await connect(to: admin) else { throw unavailable(admin, "the gate is gone") }
+      // A new connection for each request: the gate closes idle ones while a command waits for the operator's answer.
+      guard let connection = try await connect(to: admin) else {
+        throw unavailable(admin, "the gate no longer listens")
+      }
       do throws(ClientFault) {
         return try await connection.send(method, target, headers: headers)
       } catch {
@@ -47,7 +49,8 @@ struct AdminClient {
       case .loopback(let host, let port): return try await engine.connect(host: host, port: port, tls: nil)
       }
     } catch {
-      // On loopback, connection refused means the gate is not running; a Unix socket existed a moment ago.
+      // On loopback, connection refused means the gate is not running. The file of a Unix socket was there a moment
+      // ago.
       if case .loopback = admin.address, case .unreachable = error { return nil }
       throw unavailable(admin, error.description)
     }
@@ -55,11 +58,11 @@ struct AdminClient {
 
   private static func unavailable(_ admin: GateSettings.Admin, _ reason: String) -> SallyportError {
     SallyportError(
-      .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be asked: \(reason)",
-      hint: "run the command as the gate's user; for keys, --store URL works on the store instead")
+      .unavailable, error: "the gate's admin server at \(admin.address.text) cannot be reached: \(reason)",
+      hint: "run the command as the gate's user; keys commands can use --store URL instead")
   }
 
-  /// The store itself, without a gate. Running gates notice changes within 2 s.
+  /// Works on the store without a gate. Running gates notice changes within 2 s.
   static func over(_ store: any GateStore) -> AdminClient {
     let silent = Logger(label: "sallyport") { _ in SwiftLogNoOpLogHandler() }
     let router = AdminRouter([KeyResource(store: store, sessions: nil, logger: silent)], access: .anyone)
@@ -77,7 +80,8 @@ struct AdminClient {
     self.ask = ask
   }
 
-  /// The answer to a request, or what the refusal says.
+  /// Sends a request and decodes the answer.
+  /// - Throws: The error and hint of a refusal.
   func send<Value: Decodable>(
     _ method: String, _ target: String, _ type: Value.Type
   ) async throws(SallyportError) -> Value {
@@ -85,7 +89,8 @@ struct AdminClient {
     guard (200..<300).contains(response.status) else { throw Self.failure(response) }
     guard let value = AdminJSON.value(type, in: response.body) else {
       throw SallyportError(
-        .software, error: "the gate answers in a form that is unknown here", hint: "use the gate's own version")
+        .software, error: "the gate's answer has an unknown format",
+        hint: "use the sallyport version that the gate runs")
     }
     return value
   }
@@ -108,7 +113,7 @@ struct AdminClient {
       case 503: .unavailable
       default: .software
       }
-    let reasons = (refusal?.error ?? "the gate answers with status \(response.status)")
+    let reasons = (refusal?.error ?? "the gate answered with status \(response.status)")
       .split(whereSeparator: \.isNewline).map { "error: \(TerminalText.printable(String($0)))" }
     let hint = "hint: \(TerminalText.printable(refusal?.hint ?? "see sallyport keys --help"))"
     return SallyportError(status, lines: (reasons + [hint]).joined(separator: "\n"))

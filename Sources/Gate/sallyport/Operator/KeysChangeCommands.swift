@@ -7,9 +7,9 @@ internal import Glibc
 struct KeysRevokeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
-    abstract: "Ends keys and their open sessions.",
+    abstract: "Revokes keys and closes their open sessions.",
     discussion: """
-      The key admits no client any more, and its open sessions are closed with 3003 within 2 seconds. The device is not \
+      The gate refuses a revoked key, and closes its open sessions with 3003 within 2 seconds. The device is not \
       banned: it can attest a new key.
 
       Example:
@@ -28,7 +28,7 @@ struct KeysRevokeCommand: AsyncParsableCommand {
 struct KeysRestoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
-    abstract: "Takes revocations back.",
+    abstract: "Restores revoked keys.",
     discussion: """
       Example:
 
@@ -44,7 +44,7 @@ struct KeysRestoreCommand: AsyncParsableCommand {
 }
 
 extension KeyArguments {
-  /// Looks every key up before the first is changed: one that is unknown or ambiguous leaves all as they are.
+  /// Looks up every key before the first change, so that an unknown or ambiguous key leaves all keys unchanged.
   fileprivate func resolved(at client: AdminClient) async throws(SallyportError) -> [KeyDescription] {
     var found: [KeyDescription] = []
     for name in names { found.append(try await client.send("GET", "/v1/keys/\(name)", KeyDescription.self)) }
@@ -64,10 +64,10 @@ extension KeyArguments {
 struct KeysRemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm",
-    abstract: "Removes keys: their devices have to attest new ones.",
+    abstract: "Removes keys; their devices must attest new ones.",
     discussion: """
-      To end a key for good, revoke it: a removed key leaves no trace, so nothing tells that it was refused. Asks \
-      first on a terminal; elsewhere it wants --yes.
+      To block a key, revoke it instead: a removed key leaves no record, so later refusals are not explained. Asks for \
+      confirmation on a terminal; elsewhere --yes is required.
 
       Example:
 
@@ -77,14 +77,14 @@ struct KeysRemoveCommand: AsyncParsableCommand {
   @OptionGroup var options: StoreOptions
   @OptionGroup var keys: KeyArguments
 
-  @Flag(name: [.short, .long], help: "Do not ask.")
+  @Flag(name: [.short, .long], help: "Do not ask for confirmation.")
   var yes = false
 
   func run() async throws {
     do throws(SallyportError) {
       guard yes || Terminal.isTerminal(STDIN_FILENO) else {
         throw SallyportError(
-          .usage, error: "removing keys cannot be undone, and there is no terminal to ask on", hint: "add --yes")
+          .usage, error: "removing keys cannot be undone, and there is no terminal to confirm it", hint: "add --yes")
       }
       try await options.withAdminClient { client throws(SallyportError) in
         for key in try await keys.resolved(at: client) { try await remove(key, at: client) }

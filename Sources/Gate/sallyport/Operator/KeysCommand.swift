@@ -4,14 +4,14 @@ internal import GateRuntime
 internal import GateService
 internal import Glibc
 
-/// The keys that are registered.
+/// The parent of the commands that manage registered keys.
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys",
     abstract: "Lists, revokes, restores, removes and copies registered keys.",
     discussion: """
-      Asks the gate that runs with the configuration, over its admin server; if none runs, works on the store, and gates \
-      that share it follow within 2 seconds. Export and import always work on the store.
+      Uses the admin server of the running gate; if no gate runs, works on the store, and gates that share it notice \
+      within 2 seconds. Export and import always work on the store.
 
       Example: which keys of an app are revoked
 
@@ -28,8 +28,8 @@ struct KeysListCommand: AsyncParsableCommand {
     commandName: "list",
     abstract: "Lists keys.",
     discussion: """
-      On a terminal a table, elsewhere lines of: hash, app, environment, state, counter, last use, registration, \
-      separated by tabs. With --json a line of JSON for each key.
+      Prints a table on a terminal, otherwise tab-separated lines: hash, app, environment, state, counter, last use, \
+      registration. With --json, one line of JSON per key.
 
       Example:
 
@@ -46,17 +46,17 @@ struct KeysListCommand: AsyncParsableCommand {
   @Option(help: "Only keys in this state.")
   var state: State?
 
-  @Option(help: "Only keys whose hash begins so; 6 characters or more.")
+  @Option(help: "Only keys whose hash starts with this; 6 characters or more.")
   var prefix: String?
 
-  @Option(help: "No more than this many.")
+  @Option(help: "The maximum number of keys.")
   var limit: Int?
 
-  @Flag(help: "Write each key as one line of JSON.")
+  @Flag(help: "Print each key as one line of JSON.")
   var json = false
 
   func validate() throws {
-    guard limit ?? 1 > 0 else { throw ValidationError("--limit is a number from 1 on") }
+    guard limit ?? 1 > 0 else { throw ValidationError("--limit must be 1 or more") }
   }
 
   func run() async throws {
@@ -97,9 +97,9 @@ struct KeysListCommand: AsyncParsableCommand {
 struct KeysShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Tells all about keys.",
+    abstract: "Shows all details of keys.",
     discussion: """
-      Example: the key of a line in the log
+      Example: show a key from a log line
 
         sallyport keys show -c gate.yaml Kq3bX0rJ6mVwYd1s
       """)
@@ -118,12 +118,12 @@ struct KeysShowCommand: AsyncParsableCommand {
   }
 }
 
-/// The keys that a command is about, and how it tells what became of them.
+/// The keys of a command, and how their state is printed.
 struct KeyArguments: ParsableArguments {
   @Argument(help: KeyArgument.help, transform: KeyArgument.name)
   var key: [KeyName]
 
-  @Flag(help: "Write each key as one line of JSON.")
+  @Flag(help: "Print each key as one line of JSON.")
   var json = false
 
   var names: [String] { key.map(\.text) }
@@ -147,11 +147,11 @@ struct KeyArguments: ParsableArguments {
   }
 }
 
-/// The query of a request.
+/// A URL query string.
 struct Query {
   let text: String
 
-  /// Leaves out what has no value.
+  /// Omits parameters without a value.
   init(_ parameters: (name: String, value: String?)...) {
     let parts = parameters.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
     text = parts.isEmpty ? "" : "?" + parts.joined(separator: "&")

@@ -10,10 +10,11 @@ internal import Settings
 struct KeysExportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Writes every key as lines of JSON, with counters and receipts.",
+    abstract: "Exports every key as lines of JSON, with counters and receipts.",
     discussion: """
-      A header, a line for each key, and a trailer with their number and SHA-256, so that an import notices a file that \
-      was cut. Gates may go on meanwhile. The file holds no secret, and what belongs to your users: mode 0600.
+      The file has a header, a line for each key, and a trailer with their number and SHA-256, so that an import \
+      detects a truncated file. Gates can keep running. The file contains no secrets, but data about your users: its \
+      mode is 0600.
 
       Example: from SQLite to PostgreSQL
 
@@ -23,10 +24,10 @@ struct KeysExportCommand: AsyncParsableCommand {
 
   @OptionGroup var options: StoreOptions
 
-  @Argument(help: "The file to write; - is standard output.")
+  @Argument(help: "The file to write, or - for standard output.")
   var file: String
 
-  @Flag(help: "Say on standard error, as JSON, how many keys were written.")
+  @Flag(help: "Print the number of exported keys as JSON on standard error.")
   var json = false
 
   func run() async throws {
@@ -53,25 +54,25 @@ struct KeysExportCommand: AsyncParsableCommand {
     } catch let error as SallyportError {
       throw error
     } catch {
-      throw SallyportError(.software, error: "\(error)", hint: "please report this")
+      throw SallyportError(.software, error: "\(error)", hint: "report this as a bug")
     }
   }
 }
 
-/// A file that is there in whole or not at all; or what takes bytes as they come: standard output, a device, a pipe
-/// with a name.
+/// An output file that appears complete or not at all; or an unbuffered stream: standard output, a device, a named
+/// pipe.
 final class OutputFile {
-  /// The file itself, where the name that was given is a link to it.
+  /// The resolved path, if the given name is a symbolic link.
   private let path: String
   private enum Target {
     case draft(TemporaryFile)
-    /// Standard output, a device, a pipe with a name: open until the process ends.
+    /// Standard output, a device or a named pipe; open until the process exits.
     case stream(Int32)
   }
 
   private let target: Target
 
-  /// `-` is standard output.
+  /// - Parameter path: `-` for standard output.
   init(path: String) throws(SallyportError) {
     guard path != "-" else {
       (self.path, target) = (path, .stream(STDOUT_FILENO))
@@ -112,7 +113,7 @@ final class OutputFile {
     }
   }
 
-  /// Makes the file durable and gives it its name.
+  /// Makes the file durable and moves it to its final name.
   func finish() throws(SallyportError) {
     guard case .draft(let draft) = target else { return }
     do {
@@ -122,7 +123,7 @@ final class OutputFile {
     }
   }
 
-  /// What `path` leads to.
+  /// Resolves symbolic links in `path`.
   private static func file(at path: String) -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
@@ -132,7 +133,7 @@ final class OutputFile {
   private static func failure(_ path: String, _ number: Int32 = errno) -> SallyportError {
     SallyportError(
       .cannotCreate, error: "\(path): \(String(cString: strerror(number)))",
-      hint: "name a file that you may write, or -"
+      hint: "name a writable file, or - for standard output"
     )
   }
 }
@@ -142,9 +143,10 @@ struct KeysImportCommand: AsyncParsableCommand {
     commandName: "import",
     abstract: "Merges an export into a store.",
     discussion: """
-      Keys that are there stay as they are or become stricter: a counter never goes down, a revocation is never taken \
-      back. So an interrupted import can be started again, and one of a later export brings a store up to date. A file \
-      is checked from end to end before the first key is stored; standard input cannot be, so keys before a fault stay.
+      Existing keys stay as they are or become stricter: a counter never decreases, and a revocation is never undone. \
+      An interrupted import can be repeated, and a later export brings a store up to date. A file is verified \
+      completely before the first key is stored. Standard input cannot be verified first, so keys before an error stay \
+      stored.
 
       Example:
 
@@ -153,10 +155,10 @@ struct KeysImportCommand: AsyncParsableCommand {
 
   @OptionGroup var options: StoreOptions
 
-  @Argument(help: "The file to read; - is standard input.")
+  @Argument(help: "The file to read, or - for standard input.")
   var file: String
 
-  @Flag(help: "Write the summary as JSON.")
+  @Flag(help: "Print the summary as JSON.")
   var json = false
 
   func run() async throws {
@@ -199,20 +201,20 @@ struct KeysImportCommand: AsyncParsableCommand {
   }
 
   private func text(of summary: KeyImport.Summary) -> String {
-    "\(summary.new) keys are new, \(summary.updated) updated, \(summary.unchanged) unchanged"
+    "\(summary.new) keys added, \(summary.updated) updated, \(summary.unchanged) unchanged"
   }
 
   private func failure(_ fault: ImportFault, of store: (any GateStore)?) -> SallyportError {
     switch fault {
     case .store(let error, _):
       if let store { return OpenStore.failure(error, of: store) }
-      return SallyportError(.unavailable, error: "\(file): \(fault)", hint: "start the import again")
-    case .unreadable: return SallyportError(.noInput, error: "\(file): \(fault)", hint: "name a file that you may read")
+      return SallyportError(.unavailable, error: "\(file): \(fault)", hint: "repeat the import")
+    case .unreadable: return SallyportError(.noInput, error: "\(file): \(fault)", hint: "name a readable file")
     case .foreign, .malformed, .truncated, .altered:
-      return SallyportError(.badData, error: "\(file): \(fault)", hint: "make the export again: sallyport keys export")
+      return SallyportError(.badData, error: "\(file): \(fault)", hint: "repeat the export: sallyport keys export")
     case .conflict:
       return SallyportError(
-        .badData, error: "\(file): \(fault)", hint: "look at both: sallyport keys show; remove the one that is wrong")
+        .badData, error: "\(file): \(fault)", hint: "compare both: sallyport keys show; then remove the wrong one")
     }
   }
 }
@@ -225,7 +227,8 @@ final class ImportFile {
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       throw SallyportError(
-        .noInput, error: "\(path): \(String(cString: strerror(errno)))", hint: "name a file that you may read, or -")
+        .noInput, error: "\(path): \(String(cString: strerror(errno)))",
+        hint: "name a readable file, or - for standard input")
     }
   }
 
@@ -233,7 +236,7 @@ final class ImportFile {
     if descriptor > STDIN_FILENO { close(descriptor) }
   }
 
-  /// Calls `body` with the descriptor, which is open until `body` returns.
+  /// Calls `body` with the descriptor, which stays open until `body` returns.
   func withDescriptor<Result, Failure: Error>(
     _ body: (Int32) async throws(Failure) -> Result
   ) async throws(Failure) -> Result {

@@ -3,7 +3,7 @@ internal import GateRuntime
 internal import GateService
 internal import Settings
 
-/// What a reload is answered with.
+/// The answer to a reload request.
 private struct Reloaded: Codable {
   let reloaded: Bool
   let needsRestart: [String]
@@ -12,9 +12,10 @@ private struct Reloaded: Codable {
 struct ReloadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
-    abstract: "Makes a running gate reload its configuration, as SIGHUP does; open sessions do not notice.",
+    abstract: "Reloads the configuration of a running gate, as SIGHUP does. Open sessions are not affected.",
     discussion: """
-      What is wrong with the new one is told, and the old one stays. The gate needs an admin server: admin.listen.
+      If the new configuration is invalid, the errors are shown and the old one stays active. The gate needs an admin \
+      server: admin.listen.
 
       Example:
 
@@ -23,7 +24,7 @@ struct ReloadCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Flag(help: "Write the answer as one line of JSON.")
+  @Flag(help: "Print the answer as one line of JSON.")
   var json = false
 
   func run() async throws {
@@ -43,15 +44,15 @@ struct ReloadCommand: AsyncParsableCommand {
   }
 }
 
-/// What a drain is answered with.
+/// The answer to a drain request.
 private struct Draining: Codable { let draining: Bool }
 
 struct DrainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "drain",
-    abstract: "Ends a running gate as SIGTERM does: unready, then every session is closed with 1001.",
+    abstract: "Shuts down a running gate, as SIGTERM does: it becomes unready, then closes every session with 1001.",
     discussion: """
-      Returns at once; the gate ends within shutdown.unready_delay and shutdown.drain_timeout.
+      Returns immediately; the gate exits within shutdown.unready_delay plus shutdown.drain_timeout.
 
       Example:
 
@@ -60,7 +61,7 @@ struct DrainCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Flag(help: "Write the answer as one line of JSON.")
+  @Flag(help: "Print the answer as one line of JSON.")
   var json = false
 
   func run() async throws {

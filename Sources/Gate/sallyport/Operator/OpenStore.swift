@@ -3,17 +3,18 @@ internal import GateRuntime
 internal import Glibc
 internal import Settings
 
-/// A gate's store, opened by a command.
+/// Opens a gate's store for a command.
 enum OpenStore {
-  /// Calls `body` with the store, and closes it.
+  /// Opens the store, calls `body` with it, and closes it.
   ///
-  /// - Parameter isNew: whether an SQLite file may be made. Else a path that was mistyped would be an empty store.
+  /// - Parameter isNew: whether a SQLite file may be created. Without it, a mistyped path would produce an empty
+  ///   store.
   static func with<Value>(
     _ place: GateSettings.Store, isNew: Bool = false, _ body: (any GateStore) async throws(SallyportError) -> Value
   ) async throws(SallyportError) -> Value {
     if case .sqlite(let path) = place, !isNew, access(path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
       throw SallyportError(
-        .noInput, error: "there is no store at \(path)",
+        .noInput, error: "no store exists at \(path)",
         hint: "name the gate's configuration with -c FILE, or the store with --store URL")
     }
     let store = try place.makeStore(mostWaiting: 1024)

@@ -3,7 +3,7 @@ internal import AttestGate
 internal import GateRuntime
 internal import Settings
 
-/// Where a gate's configuration is.
+/// The option that selects a gate's configuration.
 struct ConfigurationOption: ParsableArguments {
   @Option(name: [.short, .customLong("config")], help: "The gate's configuration file (YAML).")
   var config: String?
@@ -16,27 +16,27 @@ struct ConfigurationOption: ParsableArguments {
       throw SallyportError(
         .configuration,
         lines: error.description
-          + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE; for keys, --store URL names a store"))
+          + (hasHint ? "" : "\nhint: name the gate's configuration with -c FILE; keys commands can use --store URL"))
     }
   }
 }
 
-/// Which keys a command works on: those of a gate, or those of a store.
+/// Selects the keys that a command works on: those of a gate, or those of a store.
 struct StoreOptions: ParsableArguments {
   @OptionGroup var configuration: ConfigurationOption
 
   @Option(
     help: ArgumentHelp(
-      "Work on this store, whatever the configuration says: sqlite:///path or postgres://….", valueName: "url"))
+      "Use this store instead of the configuration: sqlite:///path or postgres://….", valueName: "url"))
   var store: String?
 
   func places() throws(SallyportError) -> OperatorPlaces {
     guard let store else { return try configuration.places() }
-    // Its password is not the one of the configuration's store.
+    // The configuration's password belongs to another store.
     return OperatorPlaces(store: try .named(store))
   }
 
-  /// Calls `body` with the admin server of the running gate, or, if none runs, with one over the store.
+  /// Calls `body` with an admin client of the running gate, or of the store if no gate runs.
   func withAdminClient(_ body: (AdminClient) async throws(SallyportError) -> Void) async throws(SallyportError) {
     let places = try places()
     if let client = try await AdminClient.gate(at: places.admin) {

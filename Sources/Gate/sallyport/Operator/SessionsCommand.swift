@@ -5,13 +5,13 @@ internal import GateService
 internal import Glibc
 internal import Settings
 
-/// The sessions that are open at a gate.
+/// The parent of the commands that manage open sessions.
 struct SessionsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sessions",
     abstract: "Lists and closes the open sessions of a running gate.",
     discussion: """
-      Each gate knows its own sessions. The gate needs an admin server: admin.listen.
+      Each gate knows only its own sessions. The gate needs an admin server: admin.listen.
 
       Example:
 
@@ -21,18 +21,18 @@ struct SessionsCommand: AsyncParsableCommand {
 }
 
 extension ConfigurationOption {
-  /// The admin server of the gate that runs with the configuration.
+  /// Connects to the admin server of the gate that runs with the configuration.
   func client() async throws(SallyportError) -> AdminClient {
     guard let admin = try places().admin else {
       throw SallyportError(
-        .configuration, error: "the configuration names no admin server",
-        hint: "name the gate's with -c FILE; it has to have admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
+        .configuration, error: "the configuration has no admin server",
+        hint: "name the gate's configuration with -c FILE; add admin: { listen: \"unix:/run/sallyport/admin.sock\" }")
     }
     guard let client = try await AdminClient.gate(at: admin) else {
       throw SallyportError(
-        .unavailable, error: "no gate runs at \(admin.address.text)",
+        .unavailable, error: "no gate is running at \(admin.address.text)",
         hint:
-          "start it: sallyport run -c FILE; one whose file has another admin.listen since hears SIGHUP and SIGTERM only"
+          "start it: sallyport run -c FILE; if admin.listen changed since the start, use SIGHUP or SIGTERM instead"
       )
     }
     return client
@@ -42,10 +42,10 @@ extension ConfigurationOption {
 struct SessionsListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Lists open sessions, the oldest first.",
+    abstract: "Lists open sessions, oldest first.",
     discussion: """
-      On a terminal a table, elsewhere lines of: id, key, app, route, method, opening, age in seconds, client, separated \
-      by tabs. With --json a line of JSON for each session.
+      Prints a table on a terminal, otherwise tab-separated lines: id, key, app, route, method, opening time, age in \
+      seconds, client. With --json, one line of JSON per session.
 
       Example: the sessions of one key
 
@@ -55,11 +55,11 @@ struct SessionsListCommand: AsyncParsableCommand {
   @OptionGroup var configuration: ConfigurationOption
 
   @Option(
-    help: "Only sessions of this key: its hash, its first 6 characters or more, or the device's key id.",
+    help: "Only sessions of this key: its hash, 6 or more characters of it, or the device's key id.",
     transform: KeyArgument.name)
   var key: KeyName?
 
-  @Flag(help: "Write each session as one line of JSON.")
+  @Flag(help: "Print each session as one line of JSON.")
   var json = false
 
   func run() async throws {
@@ -96,7 +96,7 @@ struct SessionsCloseCommand: AsyncParsableCommand {
     commandName: "close",
     abstract: "Closes sessions with 1001.",
     discussion: """
-      The device may open another one at once: to keep it out, revoke its key.
+      The device can connect again at once. To block it, revoke its key.
 
       Example:
 
@@ -105,15 +105,15 @@ struct SessionsCloseCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Argument(help: "The ids of sessions: those of the requests that opened them, as in the log.")
+  @Argument(help: "The session ids: the request ids in the log of the requests that opened them.")
   var id: [String]
 
-  @Flag(help: "Write each session as one line of JSON.")
+  @Flag(help: "Print each session as one line of JSON.")
   var json = false
 
   func validate() throws {
     for id in id where id.isEmpty || !id.utf8.allSatisfy({ Self.digits.contains($0) }) {
-      throw ValidationError("\"\(TerminalText.printable(id))\" is no id of a session: 32 hex digits")
+      throw ValidationError("\"\(TerminalText.printable(id))\" is not a session id: 32 hex digits")
     }
   }
 

@@ -4,14 +4,14 @@ internal import GateRuntime
 internal import GateService
 internal import Settings
 
-/// How a running gate is.
+/// Shows the state of a running gate.
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Tells how a running gate is: readiness, sessions, refusals, certificates, store, configuration.",
+    abstract: "Shows the state of a running gate: readiness, sessions, refusals, certificates, store, configuration.",
     discussion: """
-      Exit status 0 if the gate is ready, 1 if it is not, 69 if none runs. The gate needs an admin server: \
-      admin.listen. The same as a page for a browser is at /status.
+      Exits 0 if the gate is ready, 1 if it is not, 69 if no gate runs. The gate needs an admin server: admin.listen. \
+      The same status is available for browsers at /status.
 
       Example:
 
@@ -20,7 +20,7 @@ struct StatusCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Flag(help: "Write the status as one line of JSON.")
+  @Flag(help: "Print the status as one line of JSON.")
   var json = false
 
   func run() async throws {
@@ -35,7 +35,7 @@ struct StatusCommand: AsyncParsableCommand {
   }
 }
 
-/// A gate's status as lines for a person.
+/// Formats a gate's status as text.
 struct StatusText {
   let status: GateStatus
 
@@ -50,15 +50,15 @@ struct StatusText {
 
   private var heading: String {
     "sallyport \(TerminalText.printable(status.version)): \(status.ready ? "ready" : "not ready"), "
-      + "up \(Figures.span(seconds: status.uptimeSeconds)), listens at \(TerminalText.printable(status.address))"
+      + "up \(Figures.span(seconds: status.uptimeSeconds)), listening at \(TerminalText.printable(status.address))"
   }
 
   private var rows: [(name: String, value: String)] {
     let activity = status.activity
     var rows: [(String, String)] = []
     switch status.enforcement {
-    case "off": rows.append(("ENFORCEMENT OFF", "nothing is verified"))
-    case "monitor": rows.append(("MONITOR MODE", "a client that would be refused is admitted anonymously"))
+    case "off": rows.append(("ENFORCEMENT OFF", "all clients are admitted without verification"))
+    case "monitor": rows.append(("MONITOR MODE", "clients that fail verification are admitted anonymously"))
     default: break
     }
     rows += status.checks.map { ($0.name, $0.detail) }
@@ -72,17 +72,17 @@ struct StatusText {
       ),
     ]
     rows += status.refusals.prefix(8).map {
-      ("refused", "\($0.code): \($0.lastHour) in the last hour, \($0.total) in all")
+      ("refused", "\($0.code): \($0.lastHour) in the last hour, \($0.total) in total")
     }
     rows += status.certificates.map { certificate in
       let left = certificate.secondsLeft
-      let end = left > 0 ? "ends in \(Figures.span(seconds: left))" : "HAS ENDED"
+      let end = left > 0 ? "expires in \(Figures.span(seconds: left))" : "EXPIRED"
       return (certificate.name == "client_ca" ? "client CA" : "certificate", "\(end) (\(certificate.subject))")
     }
     rows += status.certificates.filter { !$0.isFileServed }.map {
-      ("NOT SERVED", "what the files of \($0.name) hold now: the certificate before it is served on")
+      ("NOT SERVED", "the changed files of \($0.name): the previous certificate is still in use")
     }
-    rows += Self.lines(of: status.certificateFault, under: "not taken")
+    rows += Self.lines(of: status.certificateFault, under: "not loaded")
     rows.append(("store at", status.store.place))
     rows.append(("configuration", "loaded \(status.configuration.loadedAt)"))
     rows += Self.lines(of: status.configuration.fault, under: "not reloaded")

@@ -1,11 +1,11 @@
 internal import ByteCoding
 internal import Glibc
 
-/// What is different when a person sits there.
+/// Interaction with a person at a terminal.
 enum Terminal {
   static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// Asks on standard error; only `y` and `yes` are a yes.
+  /// Asks on standard error; only the answers `y` and `yes` confirm.
   static func confirms(_ question: String) -> Bool {
     Progress.write("\(question) [y/N] ")
     let answer = readLine()?.lowercased()
@@ -13,14 +13,14 @@ enum Terminal {
   }
 }
 
-/// Rows for people on a terminal, and for programs elsewhere.
+/// Prints rows as a table on a terminal, and as tab-separated lines elsewhere.
 struct Table {
   private let headings: [String]
   private var hasHeadings = false
 
   init(_ headings: String...) { self.headings = headings }
 
-  /// Prints some rows: in columns below headings on a terminal, else separated by tabs and without headings.
+  /// Prints rows: in columns with headings on a terminal, otherwise tab-separated and without headings.
   mutating func print(_ rows: [[String]]) {
     guard !rows.isEmpty else { return }
     let rows = rows.map { $0.map(TerminalText.printable) }
@@ -44,7 +44,7 @@ struct Table {
   }
 }
 
-/// How far a long work is, on one line of a terminal; nowhere else.
+/// Shows the progress of long work on one line of a terminal. Prints nothing elsewhere.
 struct Progress {
   private let unit: String
   private let isShown = Terminal.isTerminal(STDERR_FILENO)
@@ -61,7 +61,7 @@ struct Progress {
 
   fileprivate static func write(_ text: String) {
     let bytes = Array(text.utf8)
-    // Of what is only seen, nothing is lost if it is not written.
+    // Progress output is only informative, so a failed write is ignored.
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 }

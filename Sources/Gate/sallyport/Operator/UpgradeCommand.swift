@@ -3,7 +3,7 @@ internal import GateRuntime
 internal import GateService
 internal import Settings
 
-/// What an upgrade is answered with.
+/// The answer to an upgrade request.
 private struct Upgraded: Codable {
   let upgraded: Bool
   let process: Int32
@@ -12,14 +12,13 @@ private struct Upgraded: Codable {
 struct UpgradeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "upgrade",
-    abstract:
-      "Makes a running gate start its program again and hand over to it, as SIGUSR2 does; no client is refused.",
+    abstract: "Upgrades a running gate without refusing connections, as SIGUSR2 does.",
     discussion: """
-      Put the new program in the place of the old one first. It is started with the arguments of the old one, reads the \
-      configuration again, and inherits the listening sockets. Once it serves, the old process accepts no more clients; its \
-      sessions go on until they end, for shutdown.linger at most, and are then closed with 1012. A program that does not \
-      come up changes nothing: its reason is told, and the exit status is 69. The gate needs an admin server: \
-      admin.listen.
+      Install the new executable in the place of the old one first. The gate starts it with its own arguments; the new \
+      process reads the configuration and inherits the listening sockets. Once the new process serves, the old process \
+      accepts no connections. Its sessions continue for at most shutdown.linger and are then closed with 1012. If the \
+      new process fails to start, nothing changes, the reason is shown, and the exit status is 69. The gate needs an \
+      admin server: admin.listen.
 
       Example:
 
@@ -28,7 +27,7 @@ struct UpgradeCommand: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
 
-  @Flag(help: "Write the answer as one line of JSON.")
+  @Flag(help: "Print the answer as one line of JSON.")
   var json = false
 
   func run() async throws {

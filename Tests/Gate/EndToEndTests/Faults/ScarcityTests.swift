@@ -33,7 +33,7 @@ struct ScarcityTests {
       let engine = try ClientEngine()
       var flood: [ClientConnection] = []
       for _ in 0..<200 { flood.append(try await engine.connect(host: "127.0.0.1", port: gate.port, tls: nil)) }
-      let said = try await gate.log.first("the lack of descriptors") { $0.message.hasPrefix("no further connections") }
+      let said = try await gate.log.first("the lack of descriptors") { $0.message.hasPrefix("accept paused") }
       #expect(said.level == "error")
       try await expectEcho(over: open)
       flood.removeAll()
@@ -63,7 +63,7 @@ struct ScarcityTests {
 
       try authority.renewServer(at: .now())
       try AuthorityFolder(path: folder).save(authority)
-      _ = try await gate.log.first("the new certificate") { $0.message == "new certificate served" }
+      _ = try await gate.log.first("the new certificate") { $0.message == "certificate reloaded" }
       try await expectEcho(over: visitor.open())
       try await expectEcho(over: open)
     }
@@ -101,14 +101,14 @@ struct ReadableKeyTests {
         Places.product("sallyport"), ["run", "-c", folder + "/gate.yaml"], environment: .gateless, in: folder)
       #expect(exit == .code(78))
       #expect(errors.contains { $0.contains("tls.key_file: every user of this machine can read") }, "\(errors)")
-      #expect(errors.contains { $0.hasPrefix("hint: chmod 600 ") })
+      #expect(errors.contains { $0.hasPrefix("hint: run chmod 600 ") })
     }
     try await RunningGate.serving { gate in
       var authority = try RunningGate.authority.get()
       try authority.renewServer(at: .now())
       try AuthorityFolder(path: gate.folder).save(authority)
       try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: gate.folder + "/server.key")
-      _ = try await gate.log.first("the refusal") { $0.message.hasPrefix("the changed certificate cannot be used") }
+      _ = try await gate.log.first("the refusal") { $0.message.hasPrefix("certificate reload failed") }
       #expect(try await Visitor(gate).send("GET", "/attest/challenge").status == 200)
     }
   }

@@ -1,5 +1,5 @@
-// certificates FOLDER SECONDS: validates FOLDER/leaf.der through FOLDER/intermediate.der to FOLDER/root.pem again and
-// again with swift-certificates, both certificates read anew each time, and prints one JSON object.
+// certificates FOLDER SECONDS: repeatedly validates FOLDER/leaf.der through FOLDER/intermediate.der to
+// FOLDER/root.pem with swift-certificates. Parses both certificates each time, and prints one JSON object.
 import Foundation
 import X509
 
