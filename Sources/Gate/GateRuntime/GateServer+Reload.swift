@@ -158,7 +158,8 @@ extension GateServer {
       try await serve(generation, tls: tls)
       generation.served = ServedCertificates(tls, from: files)
       generation.served.warn(logger, at: .now())
-      logger.notice("certificate reloaded", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
+      logger.notice(
+        "certificate reloaded", metadata: ["file": "\(generation.composition.settings.tls.certificateFile)"])
       memory.metrics.renewedCertificates(.done(needingRestart: []))
     } catch {
       keepCertificates(files, error)

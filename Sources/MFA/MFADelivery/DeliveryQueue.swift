@@ -3,31 +3,31 @@ internal import Logging
 internal import MFADomain
 internal import Metrics
 
-/// What waits for one provider.
+/// The messages that wait for one provider, and their delivery.
 final class DeliveryQueue: Sendable {
   private struct Waiting: Sendable {
     let message: OutgoingMessage
-    /// When it is of no use any more.
+    /// The time after which the message is useless.
     let end: ContinuousClock.Instant
-    /// How long it has to rest if it is not taken now; `nil` before the first rest.
+    /// The delay before the last delayed retry; `nil` if there was none yet.
     var rest: Duration?
-    /// How often it has rested though it may have been taken.
+    /// The number of delayed retries of a message that the provider may already have accepted.
     var doubts = 0
   }
 
-  /// What may have been taken is better told a few times than not at all, and not all day.
+  /// The maximum of `doubts`. A few duplicates are better than a lost message.
   private static let mostDoubts = 3
 
-  /// What became of a message.
+  /// The final result of a message.
   private enum Outcome: String {
     case sent
-    /// The provider refused it for good, or once too often, or too many rest.
+    /// The provider refused it permanently, the last attempt failed, or too many messages await a retry.
     case failed
-    /// Its code expired before the message was delivered.
+    /// Its code expired before the provider accepted it.
     case expired
-    /// Too many messages waited, or no provider is configured.
+    /// The queue was full, or no provider is configured.
     case dropped
-    /// It still waited when the process ended.
+    /// It was still waiting when the process stopped.
     case lost
   }
 
@@ -57,16 +57,16 @@ final class DeliveryQueue: Sendable {
 
   private func enter(_ waiting: Waiting) {
     switch entrance.yield(waiting) {
-    case .dropped: tell(.dropped, .error, ["reason": "too many wait"])
+    case .dropped: tell(.dropped, .error, ["reason": "queue full"])
     case .terminated: tell(.lost, .warning, ["reason": "stopping"])
     default: break
     }
   }
 
-  /// Takes no further messages; `run` ends with the last one that waits.
+  /// Refuses further messages; `run` returns after the last waiting message.
   func close() { entrance.finish() }
 
-  /// Delivers what comes until `close`, or until the task is cancelled: what then waits is lost.
+  /// Delivers messages until `close`. If the task is cancelled, the waiting messages are lost.
   func run() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.watchRests() }
@@ -75,7 +75,7 @@ final class DeliveryQueue: Sendable {
     }
   }
 
-  /// Lets what was not taken come back after its rest. What rests when the task is cancelled is lost.
+  /// Returns undelivered messages to the queue after their delay. Delayed messages are lost if the task is cancelled.
   private func watchRests() async {
     await withDiscardingTaskGroup { group in
       for await waiting in tired {
@@ -95,7 +95,8 @@ final class DeliveryQueue: Sendable {
     }
   }
 
-  /// Whether `waiting` may rest: it is no code, has not been taken several times perhaps, and there is room.
+  /// Schedules a delayed retry and returns whether there is one. Codes are not retried, nor are messages after too
+  /// many doubtful attempts or when too many messages wait.
   private func restAgain(_ waiting: Waiting, isDoubtful: Bool) -> Bool {
     if case .code = waiting.message.content { return false }
     if isDoubtful, waiting.doubts == Self.mostDoubts { return false }
@@ -142,7 +143,7 @@ final class DeliveryQueue: Sendable {
         if attempt == attempts, !restAgain(waiting, isDoubtful: error.isDoubtful) {
           return tell(.failed, .error, metadata)
         }
-        logger.notice("message not taken", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first })
+        logger.notice("delivery attempt failed", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first })
         if attempt == attempts { return }
         try? await Task.sleep(for: wait)
         wait *= 2
@@ -150,7 +151,7 @@ final class DeliveryQueue: Sendable {
     }
   }
 
-  /// Logs and counts what became of a message: neither its code nor where it went to.
+  /// Logs and counts the result of a message. The log contains neither the code nor the recipient.
   private func tell(_ outcome: Outcome, _ level: Logger.Level, _ metadata: Logger.Metadata) {
     logger.log(
       level: level, "message \(outcome.rawValue)", metadata: metadata.merging(["kind": "\(kind)"]) { first, _ in first }

@@ -2,10 +2,11 @@ internal import ByteCoding
 public import Logging
 public import MFADomain
 
-/// Writes messages to the log, with their codes. For development only: a reader of the log can sign in.
+/// Writes messages to the log, including codes. For development only: a reader of the log can sign in.
 public struct LogOutbox: Outbox {
   private let logger: Logger
 
+  /// Creates the outbox.
   public init(logger: Logger) { self.logger = logger }
 
   public func send(_ message: OutgoingMessage) {
@@ -19,7 +20,7 @@ public struct LogOutbox: Outbox {
     switch content {
     case .code(let code): "Your OTP is \(code)"
     case .recoveryStarted(let code, let readyAt):
-      "Your account is being recovered from \(readyAt.wholeSecond) on. Stop it: \(code)"
+      "A recovery of your account is ready from \(readyAt.wholeSecond) on. Stop it: \(code)"
     case .recoveryCompleted: "Your account was recovered"
     }
   }

@@ -3,19 +3,22 @@ public import MFADomain
 
 /// A service that delivers messages to people.
 public protocol MessageProvider: Sendable {
-  /// Hands one message over; it has arrived there when this returns.
+  /// Hands one message over. Returns once the provider has accepted it.
+  ///
+  /// - Throws: `DeliveryFailure` if the provider did not accept it.
   func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure)
 }
 
-/// Why a message was not taken.
+/// The reason why a message was not accepted.
 public struct DeliveryFailure: Error, Sendable, Hashable {
-  /// For the log: without code and address.
+  /// The reason for the log, without code and recipient.
   public let reason: String
-  /// Whether another attempt may go better.
+  /// Whether a later attempt may succeed.
   public let isTemporary: Bool
-  /// Whether the provider may have taken the message all the same: it had all of it, and gave no answer.
+  /// Whether the provider may have accepted the message anyway: it received all of it and did not answer.
   public let isDoubtful: Bool
 
+  /// Creates the failure.
   public init(reason: String, isTemporary: Bool, isDoubtful: Bool = false) {
     self.reason = reason
     self.isTemporary = isTemporary
@@ -23,10 +26,10 @@ public struct DeliveryFailure: Error, Sendable, Hashable {
   }
 }
 
-/// What a message says.
+/// The text of a message.
 struct MessageText {
   let message: OutgoingMessage
-  /// The domain for which autofill offers the code, and that the message names.
+  /// The domain for autofill, and the name of the service in messages about the account.
   let domain: String
 
   var subject: String {
@@ -43,16 +46,16 @@ struct MessageText {
     case .code(let code): "Your OTP is \(code)\n\n@\(domain) #\(code)"
     case .recoveryStarted(let stopCode, let readyAt):
       """
-      A backup code is being used to recover your account at \(domain). From \(Timestamp(seconds: readyAt.seconds)) on it can bring in a new \
-      device, and all others lose access. If this is you, do nothing.
+      A backup code was used to recover your account at \(domain). From \(Timestamp(seconds: readyAt.seconds)) on, a \
+      new device can be added and all other devices lose access. If this is you, do nothing.
 
-      If not, stop it: in the app, where you are signed in, or on any device with the code \(stopCode). Then make new \
-      backup codes.
+      If not, stop it: in the app, where you are signed in, or on any device with the code \(stopCode). Then create \
+      new backup codes.
       """
     case .recoveryCompleted:
       """
-      Your account at \(domain) was recovered: a new device was brought in, and all others were removed. If this was not \
-      you, contact the operator of \(domain) at once.
+      Your account at \(domain) was recovered: a new device was added and all others were removed. If this was not \
+      you, contact the operator of \(domain) immediately.
       """
     }
   }

@@ -2,30 +2,32 @@ public import Logging
 public import MFADomain
 public import ServiceLifecycle
 
-/// Hands messages to providers, away from the requests that they come from: SMS and e-mail by a queue each, so that
-/// neither waits for the other's provider.
+/// Delivers messages in the background. SMS and e-mail have separate queues, so neither waits for the other's
+/// provider.
 ///
-/// When it is told to stop, what waits is still delivered, for a while. What then waits or rests is lost: the user
-/// asks for another code, and of a recovery its recipients are reminded.
+/// At shutdown it continues to deliver waiting messages for a short time. Messages still waiting after that are lost:
+/// the user requests another code, and a recovery sends a reminder.
 public final class QueuedOutbox: Outbox, Service {
-  /// How messages are delivered. A code is of use for minutes, and its user can ask for another one. A message about
-  /// a recovery is not asked for again, so it outlasts an outage of its provider.
+  /// The limits and delays of delivery. A code is useful for minutes, and a user can request another one. A message
+  /// about a recovery cannot be requested again, so it is retried across an outage of its provider.
   public struct Schedule: Sendable {
-    /// How many may wait in a queue; further ones are dropped.
+    /// The maximum number of waiting messages per queue. Further messages are dropped.
     public var capacity = 1000
-    /// How many a provider is given at the same time.
+    /// The maximum number of simultaneous deliveries to one provider.
     public var mostAtOnce = 4
-    /// How often a message is tried while its failures are temporary.
+    /// The maximum number of attempts while failures are temporary.
     public var attempts = 3
-    /// How long to wait before the second attempt; before each further one twice as long.
+    /// The delay before the second attempt. It doubles before each further attempt.
     public var pause = Duration.seconds(1)
-    /// How long what is no code then rests before it is tried again; after each further failure twice as long, up to
-    /// `longestRest`, while it is of use. It takes no place of others meanwhile.
+    /// The delay after the last attempt before a message other than a code is retried. It doubles after each failure,
+    /// up to `longestRest`. A delayed message takes no place in the queue.
     public var rest = Duration.seconds(60)
+    /// The maximum of `rest` after doubling.
     public var longestRest = Duration.seconds(900)
-    /// How long what waits is still delivered after the order to stop.
+    /// The time for delivery of waiting messages after the start of a shutdown.
     public var patience = Duration.seconds(5)
 
+    /// Creates the default values.
     public init() {}
   }
 
@@ -33,9 +35,11 @@ public final class QueuedOutbox: Outbox, Service {
   private let email: DeliveryQueue
   private let patience: Duration
 
+  /// Creates the outbox.
+  ///
   /// - Parameters:
-  ///   - phone: the provider of SMS; `nil` for none.
-  ///   - email: the provider of e-mail; `nil` for none.
+  ///   - phone: the provider of SMS; `nil` drops SMS.
+  ///   - email: the provider of e-mail; `nil` drops e-mail.
   public init(
     phone: (any MessageProvider)?, email: (any MessageProvider)?, pace: Schedule = Schedule(), logger: Logger
   ) {
@@ -63,7 +67,7 @@ public final class QueuedOutbox: Outbox, Service {
           }
         }
         group.addTask { [patience] in
-          // Without a group of services there is no order to stop, and this ends with the task.
+          // Without a service group there is no graceful shutdown; this task then ends by cancellation.
           try? await gracefulShutdown()
           try? await Task.sleep(for: patience)
           return false

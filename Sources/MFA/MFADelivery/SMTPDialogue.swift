@@ -4,16 +4,16 @@ internal import MFADomain
 internal import NIOCore
 internal import NIOSSL
 
-/// What client and server say to each other for one mail.
+/// The SMTP dialogue that sends one mail.
 struct SMTPDialogue {
   let channel: any Channel
   let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
   private var inbound: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
   private var buffer: [UInt8] = []
-  /// The server has the whole mail, and has not said whether it keeps it.
+  /// Whether the server has received the whole mail and not yet answered.
   private var isHandedOver = false
 
-  /// More than any sensible reply has.
+  /// The maximum length of a reply, far above that of any real reply.
   private static let longestReply = 1 << 14
 
   init(
@@ -29,7 +29,7 @@ struct SMTPDialogue {
     do {
       try await speak(of: mail, to: server)
     } catch  where isHandedOver {
-      throw DeliveryFailure(reason: "no answer to the whole mail: \(error)", isTemporary: true, isDoubtful: true)
+      throw DeliveryFailure(reason: "no reply after the complete mail: \(error)", isTemporary: true, isDoubtful: true)
     }
   }
 
@@ -42,8 +42,8 @@ struct SMTPDialogue {
       try await say("EHLO \(mail.domain)", 250)
     }
     if let user = server.user, let password = server.password {
-      // RFC 4616. Without TLS it would be readable on the way.
-      guard server.usesTLS else { throw DeliveryFailure(reason: "no password without TLS", isTemporary: false) }
+      // SASL PLAIN (RFC 4616) sends the password itself, so it needs TLS.
+      guard server.usesTLS else { throw DeliveryFailure(reason: "password not sent without TLS", isTemporary: false) }
       try await say("AUTH PLAIN " + Base64.encode(Array("\0\(user)\0\(password)".utf8)), 235)
     }
     try await say("MAIL FROM:<\(mail.sender.text)>", 250)
@@ -54,19 +54,19 @@ struct SMTPDialogue {
     try await outbound.write(ByteBuffer(string: mail.text(date: Date(), id: id)))
     isHandedOver = true
     try await expect(250)
-    // The mail is the server's now, whatever it answers.
+    // The server is responsible for the mail now, so a failed QUIT does not matter.
     try? await say("QUIT", 221)
   }
 
   private mutating func startTLS(_ server: SMTPProvider.Server) async throws {
-    // What came behind the go-ahead, in the clear, could be anybody's (RFC 3207, section 4.2).
-    guard buffer.isEmpty else { throw DeliveryFailure(reason: "bytes behind STARTTLS", isTemporary: false) }
+    // Plaintext bytes after the 220 reply may come from an attacker (RFC 3207, section 4.2).
+    guard buffer.isEmpty else { throw DeliveryFailure(reason: "unexpected bytes after STARTTLS", isTemporary: false) }
     var configuration = TLSConfiguration.makeClientConfiguration()
     if let authority = server.authority { configuration.trustRoots = .file(authority) }
     let context = try NIOSSLContext(configuration: configuration)
     let name = server.serverName ?? server.host
-    // No address stands in SNI (RFC 6066, section 3). Without a name the certificate must have the address that we are
-    // connected to.
+    // SNI must not contain an IP address (RFC 6066, section 3). Without a name, the certificate must contain the
+    // address of the connection.
     let sni = (try? SocketAddress(ipAddress: name, port: 0)) == nil ? name : nil
     let channel = channel
     try await channel.eventLoop.submit {
@@ -82,20 +82,20 @@ struct SMTPDialogue {
 
   private mutating func expect(_ expected: Int) async throws { try await expect([expected]) }
 
-  /// Reads one reply, of however many lines (RFC 5321, section 4.2.1).
+  /// Reads one reply of one or more lines (RFC 5321, section 4.2.1).
   private mutating func expect(_ expected: [Int]) async throws {
     var total = 0
     while true {
       let line = try await line()
       total += line.utf8.count
       guard total <= Self.longestReply, line.utf8.count >= 3, let code = Int(line.prefix(3)) else {
-        throw DeliveryFailure(reason: "a reply that is none", isTemporary: false)
+        throw DeliveryFailure(reason: "malformed reply", isTemporary: false)
       }
       if line.dropFirst(3).first == "-" { continue }
       isHandedOver = false
       guard expected.contains(code) else {
         let wanted = expected.map(String.init).joined(separator: " or ")
-        throw DeliveryFailure(reason: "reply \(code) in place of \(wanted)", isTemporary: code / 100 == 4)
+        throw DeliveryFailure(reason: "reply \(code) instead of \(wanted)", isTemporary: code / 100 == 4)
       }
       return
     }
@@ -109,7 +109,7 @@ struct SMTPDialogue {
         return line.trimmingCharacters(in: .whitespacesAndNewlines)
       }
       guard buffer.count <= Self.longestReply, let bytes = try await inbound.next() else {
-        throw DeliveryFailure(reason: "the server closed, or never ends its line", isTemporary: true)
+        throw DeliveryFailure(reason: "the server closed the connection, or its line is too long", isTemporary: true)
       }
       buffer += bytes.readableBytesView
     }

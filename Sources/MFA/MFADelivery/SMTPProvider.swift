@@ -4,17 +4,18 @@ internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
 
-/// E-mail by SMTP (RFC 5321), a connection for each message.
+/// Sends e-mail by SMTP (RFC 5321), with one connection per message.
 public struct SMTPProvider: MessageProvider {
+  /// The mail server.
   public struct Server: Sendable, Hashable {
-    /// A name, or an address, which is then in its certificate: of IPv6 without brackets.
+    /// The host name or address. An IPv6 address has no brackets. An address must be in the certificate.
     public var host: String
     public var port: Int
-    /// The name in its certificate, where that is not the host.
+    /// The name in the certificate, if it differs from `host`.
     public var serverName: String?
-    /// A PEM file with the roots to trust in place of the system's.
+    /// A PEM file with the roots to trust instead of the system's roots.
     public var authority: String?
-    /// Whether TLS is asked for by STARTTLS (RFC 3207), and nothing sent without it.
+    /// Whether to require STARTTLS (RFC 3207). If `true`, nothing is sent without TLS.
     public var usesTLS: Bool
     public var user: String?
     public var password: String?
@@ -37,6 +38,9 @@ public struct SMTPProvider: MessageProvider {
   private let sender: EmailAddress
   private let domain: String
 
+  /// Creates the provider.
+  ///
+  /// - Parameter domain: the domain for EHLO, message ids and the text of messages.
   public init(server: Server, sender: EmailAddress, domain: String) {
     self.server = server
     self.sender = sender
@@ -52,7 +56,7 @@ public struct SMTPProvider: MessageProvider {
       sender: sender, recipient: recipient, subject: text.subject, body: text.body, domain: domain)
     do {
       let channel = try await connect()
-      // A server that falls silent ends the attempt, not the queue.
+      // A silent server must not block the queue.
       let deadline = channel.channel.eventLoop.scheduleTask(in: .seconds(30)) { [channel = channel.channel] in
         channel.close(promise: nil)
       }
@@ -85,7 +89,7 @@ struct SMTPMail {
   let body: String
   let domain: String
 
-  /// Head and body with CRLF, dots at line starts doubled (RFC 5321, section 4.5.2), and the dot that ends them.
+  /// Header and body with CRLF line ends, dot-stuffing (RFC 5321, section 4.5.2) and the final dot.
   func text(date: Date, id: String) -> String {
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")

@@ -5,18 +5,20 @@ public import MFADomain
 internal import NIOCore
 internal import NIOHTTP1
 
-/// SMS by an HTTP interface of Twilio's shape: `POST {base}/2010-04-01/Accounts/{account}/Messages.json`, a form with
-/// `To`, `From` and `Body`, by basic authentication.
+/// Sends SMS through an HTTP interface like Twilio's: `POST {base}/2010-04-01/Accounts/{account}/Messages.json` with
+/// the form fields `To`, `From` and `Body` and basic authentication.
 public struct TwilioProvider: MessageProvider {
   private let url: String
   private let authorization: String
   private let sender: String
   private let domain: String
 
+  /// Creates the provider.
+  ///
   /// - Parameters:
-  ///   - base: `https://api.twilio.com`, or a server that speaks the same.
-  ///   - sender: the number that messages come from.
-  ///   - domain: the domain for which autofill offers the code.
+  ///   - base: `https://api.twilio.com`, or a server with the same API.
+  ///   - sender: the phone number that messages come from.
+  ///   - domain: the domain for autofill of codes.
   public init(base: String, account: String, token: String, sender: String, domain: String) {
     url = "\(base)/2010-04-01/Accounts/\(account)/Messages.json"
     authorization = "Basic " + Base64.encode(Array("\(account):\(token)".utf8))
@@ -26,7 +28,7 @@ public struct TwilioProvider: MessageProvider {
 
   public func deliver(_ message: OutgoingMessage) async throws(DeliveryFailure) {
     guard case .phone(let number) = message.destination else {
-      throw DeliveryFailure(reason: "no telephone number", isTemporary: false)
+      throw DeliveryFailure(reason: "no phone number", isTemporary: false)
     }
     var request = HTTPClientRequest(url: url)
     request.method = .POST
@@ -39,7 +41,7 @@ public struct TwilioProvider: MessageProvider {
     let status: HTTPResponseStatus
     do {
       let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
-      // Read to the end, so that the connection can be used again; what it says is not needed.
+      // Reading the whole body lets the client reuse the connection.
       _ = try? await response.body.collect(upTo: 1 << 16)
       status = response.status
     } catch {
@@ -54,7 +56,7 @@ public struct TwilioProvider: MessageProvider {
 
   private static func form(_ fields: [(String, String)]) -> String {
     fields.map { name, value in
-      // A valid text is always encodable.
+      // Percent-encoding fails only for invalid text.
       "\(name)=\(value.addingPercentEncoding(withAllowedCharacters: unreserved) ?? "")"
     }.joined(separator: "&")
   }

@@ -2,10 +2,10 @@ internal import Locking
 public import Metrics
 internal import Prometheus
 
-/// Takes what the backend and its libraries count and time, and writes it as Prometheus reads it.
+/// Collects the counters and timers of the backend and its libraries, and writes them in the Prometheus text format.
 ///
-/// Counters and timers alone: nothing here measures anything else. Names keep the letters, digits and `_` that
-/// Prometheus allows; of one name, all have the labels of the first.
+/// Recorders and gauges are ignored, because nothing here uses them. In names, characters other than letters, digits
+/// and `_` become `_`. All metrics of one name must have the labels of the first one; others are ignored.
 public final class MetricsExposition: MetricsFactory {
   fileprivate struct Families {
     var counters: [String: CounterFamily] = [:]
@@ -16,9 +16,10 @@ public final class MetricsExposition: MetricsFactory {
   private let registry = MetricsRegistry()
   private let families = LockedValue(Families())
 
+  /// Creates an empty registry.
   public init() {}
 
-  /// The text format, version 0.0.4.
+  /// All metrics in the text format, version 0.0.4.
   public func text() async -> [UInt8] { await registry.exposition() }
 
   public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
@@ -49,7 +50,7 @@ public final class MetricsExposition: MetricsFactory {
     NOOPMetricsHandler.instance
   }
 
-  // What has been counted stays: Prometheus expects its counters to last as long as the process.
+  // Metrics are never removed: Prometheus expects counters to last as long as the process.
   public func destroyCounter(_ handler: any CounterHandler) {}
   public func destroyTimer(_ handler: any TimerHandler) {}
   public func destroyRecorder(_ handler: any RecorderHandler) {}
@@ -60,7 +61,7 @@ public final class MetricsExposition: MetricsFactory {
 }
 
 extension MetricsExposition.Families {
-  /// The values of a family's labels; `nil` if another family of the name has others.
+  /// The values of the labels in `dimensions`; `nil` if the first metric of this name has other labels.
   fileprivate mutating func values(of dimensions: [(String, String)], in name: String) -> [String]? {
     let own = dimensions.map(\.0)
     if labels[name] == nil { labels[name] = own }

@@ -6,11 +6,13 @@ public import MFATokens
 internal import NIOCore
 public import ServiceLifecycle
 
-/// The backend's server: REST and sockets on one address.
+/// The server of the backend: REST and WebSocket on one address.
 public struct MFAServer: Service {
+  /// The address of a listener.
   public enum Address: Sendable, Hashable {
-    /// Port 0 takes a free one.
+    /// An address of the network. Port 0 selects a free port.
     case tcp(host: String, port: Int)
+    /// The path of a Unix socket.
     case unix(path: String)
   }
 
@@ -24,9 +26,12 @@ public struct MFAServer: Service {
   private let logger: Logger
   private let didBind: @Sendable (_ port: Int?) async -> Void
 
+  /// Creates the server.
+  ///
   /// - Parameters:
-  ///   - bodyTime: how long the body of a request may take to arrive.
-  ///   - didBind: called once the server listens, with its port if it has one.
+  ///   - limits: the limits of one socket.
+  ///   - bodyTime: the time limit for receiving a request body.
+  ///   - didBind: called once the server listens, with its port; `nil` for a Unix socket.
   public init(
     context: DomainContext, registry: OperationRegistry, callers: CallerReader, tokens: AccessTokens, address: Address,
     limits: SocketLimits = SocketLimits(), bodyTime: Duration = .seconds(10), logger: Logger,
@@ -43,6 +48,7 @@ public struct MFAServer: Service {
     self.didBind = didBind
   }
 
+  /// Serves until the graceful shutdown of its service group.
   public func run() async throws {
     let responder = RESTResponder(
       registry: registry, routes: RESTRouteTable(registry.operations), callers: callers,

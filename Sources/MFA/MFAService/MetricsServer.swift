@@ -5,19 +5,23 @@ public import Logging
 internal import NIOCore
 public import ServiceLifecycle
 
-/// Answers `GET /metrics`, and nothing else, on an address of its own: figures are the operator's, not the gate's.
+/// Serves `GET /metrics`, and nothing else, on its own address: metrics are for the operator and must not pass
+/// through the gate.
 public struct MetricsServer: Service {
   private let render: @Sendable () async -> [UInt8]
   private let address: MFAServer.Address
   private let logger: Logger
 
-  /// - Parameter render: writes the text format, version 0.0.4.
+  /// Creates the server.
+  ///
+  /// - Parameter render: returns the metrics in the Prometheus text format, version 0.0.4.
   public init(address: MFAServer.Address, logger: Logger, render: @escaping @Sendable () async -> [UInt8]) {
     self.render = render
     self.address = address
     self.logger = logger
   }
 
+  /// Serves until the graceful shutdown of its service group.
   public func run() async throws {
     let responder = CallbackResponder<BasicRequestContext> { [render] request, _ in
       guard request.uri.path == "/metrics" else { return Response(status: .notFound) }

@@ -1,30 +1,40 @@
 internal import Glibc
 public import MFADomain
 
-/// Everything that the backend is told, each value one of its kind.
+/// The validated settings of the backend.
 public struct BackendSettings: Sendable, Hashable {
+  /// The database and the keys of its secrets.
   public enum Database: Sendable, Hashable {
-    /// In memory, forgotten at the end.
+    /// A database in memory, lost when the process exits.
     case ephemeral
-    /// `sqlite:///path` or `postgres://…`, and the file of the keys that its secrets are sealed under.
+    /// A SQLite or PostgreSQL database (`sqlite:///path`, `postgres://…`) and the file with the keys that seal its
+    /// secrets.
     case kept(url: String, keysFile: String)
   }
 
+  /// The gate whose identities the backend accepts.
   public struct Gate: Sendable, Hashable {
-    /// A URL or a file.
+    /// The URL or path of the gate's JWKS.
     public let keys: String
+    /// The PEM file with the roots for the URL; `nil` for the roots of the system.
     public let authorityFile: String?
+    /// The issuer that the identities must have.
     public let issuer: String
+    /// The audience that the identities must have.
     public let audience: String
   }
 
+  /// The delivery of SMS.
   public enum Texting: Sendable, Hashable {
+    /// No delivery.
     case off
-    /// Into the log, for development.
+    /// Writes messages to the log, for development.
     case log
+    /// Sends messages through an HTTP interface like Twilio's. `sender` is the phone number that messages come from.
     case provider(url: String, account: String, tokenFile: String, sender: String)
   }
 
+  /// The mail server and the sender of e-mail.
   public struct Mail: Sendable, Hashable {
     public let host: String
     public let port: Int
@@ -34,38 +44,44 @@ public struct BackendSettings: Sendable, Hashable {
     public let sender: EmailAddress
   }
 
-  /// The relying party of security keys.
+  /// The relying party that security keys sign for.
   public struct WebAuthn: Sendable, Hashable {
+    /// The domain that keys are registered for.
     public let relyingParty: String
+    /// The web origins and Android apps from which keys may be used.
     public let origins: [String]
-    /// `required`, `preferred` or `discouraged`.
+    /// Whether a key verifies its user: `required`, `preferred` or `discouraged`.
     public let userVerification: String
   }
 
+  /// The rules that the operator can set.
   public struct Policy: Sendable, Hashable {
-    /// `nobody`, `admins` or `everyone`.
+    /// The accounts that must set up a second factor: `nobody`, `admins` or `everyone`.
     public let secondFactorFor: String
     public let gracePeriod: Duration
+    /// Whether a client may show its biometric gate before the user enters the code.
     public let allowsBiometricGate: Bool
+    /// The maximum number of devices of one account.
     public let mostDevices: Int
-    /// `nil` for no recovery by a backup code.
+    /// The time between the start of a recovery by backup code and its completion; `nil` turns such recoveries off.
     public let recoveryWait: Duration?
-    /// `nil` for no stepping up.
+    /// The risk score, 1 to 100, from which a trusted device must give the second factor; `nil` turns this off.
     public let stepUpScore: Int?
+    /// Whether trust is valid only in networks that the device was used from.
     public let bindsTrustToNetwork: Bool
-    /// `any` or `biometric`.
+    /// The unlock that devices need: `any` or `biometric`.
     public let deviceUnlock: String
-    /// Whether device keys are taken for keys that hardware keeps.
+    /// Whether the operator guarantees that hardware keeps the device keys.
     public let vouchesForDeviceKeys: Bool
   }
 
-  /// How often something may be done: `count` at once, and as many again over `period`.
+  /// A rate limit: a burst of `count`, refilled over `period`.
   public struct Rate: Sendable, Hashable {
     public let count: Int
     public let period: Duration
   }
 
-  /// What callers may have; `nil` where there is no limit.
+  /// The limits for callers; `nil` means no limit.
   public struct Limits: Sendable, Hashable {
     public let messagesPerHour: Int
     public let messagesPerHourOfAddress: Int?
@@ -83,7 +99,7 @@ public struct BackendSettings: Sendable, Hashable {
   public let mail: Mail?
   public let domain: String
   public let issuer: String
-  /// `nil` where security keys are off.
+  /// The settings of security keys; `nil` turns them off.
   public let webAuthn: WebAuthn?
   public let policy: Policy
   public let limits: Limits
@@ -92,13 +108,13 @@ public struct BackendSettings: Sendable, Hashable {
   public let logsStatements: Bool
 }
 
-/// A server elsewhere: a name or an address, and a port.
+/// A remote server: a host name or address, and a port.
 struct HostPort: Sendable, Hashable {
-  /// Of IPv6 without its brackets.
+  /// The host name or address. An IPv6 address has no brackets.
   let host: String
   let port: Int
 
-  /// Reads `mail.example.com:587`, `192.0.2.1:587` or `[2001:db8::1]:587`; `nil` for anything else.
+  /// Parses `mail.example.com:587`, `192.0.2.1:587` or `[2001:db8::1]:587`; `nil` for anything else.
   init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
       return nil
@@ -116,13 +132,14 @@ struct HostPort: Sendable, Hashable {
   }
 }
 
-/// Where a server listens: on loopback or a Unix socket, since it speaks without TLS to the gate alone.
+/// The address of a listener. Only loopback and Unix sockets are allowed, because the backend has no TLS.
 public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
-  /// Port 0 takes a free one.
+  /// An address of the network. Port 0 selects a free port.
   case tcp(host: String, port: Int)
+  /// The path of a Unix socket.
   case unix(path: String)
 
-  /// `nil` for a place that others than this machine's programs would reach, or that is none.
+  /// Parses `ADDRESS:PORT` or `unix:/path`; `nil` if the text is malformed or the address is not on loopback.
   public init?(_ text: String) {
     if text.hasPrefix("unix:/") {
       self = .unix(path: String(text.dropFirst("unix:".count)))
@@ -135,14 +152,14 @@ public enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     self = .tcp(host: String(host), port: Int(port))
   }
 
-  /// Whether `host`, of IPv6 without brackets, is this machine itself.
+  /// Whether `host` is a loopback address or `localhost`. An IPv6 address has no brackets.
   static func isLoopback(_ host: String) -> Bool {
     var address = in_addr()
     guard inet_pton(AF_INET, host, &address) == 1 else { return host == "::1" || host == "localhost" }
     return UInt32(bigEndian: address.s_addr) >> 24 == 127
   }
 
-  /// As the settings write it.
+  /// The address as written in the settings.
   public var description: String {
     switch self {
     case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -1,13 +1,15 @@
-/// Where a value, or a fault in one, comes from.
+/// The place that a value, or a fault in it, comes from.
 public enum BackendSettingSource: Sendable, Hashable, CustomStringConvertible {
-  /// A place in the file; line and column count from 1.
+  /// A place in the file. Line and column count from 1.
   case file(String, line: Int, column: Int)
+  /// An environment variable, by its name.
   case environment(String)
+  /// A command-line flag, by its name with dashes.
   case flag(String)
-  /// The setting is absent.
+  /// No place: the value is missing.
   case nowhere
 
-  /// `mfa.yaml:3:9`, `MFA_BACKEND_LISTEN`, `--listen`; empty where there is none.
+  /// The place as text: `mfa.yaml:3:9`, `MFA_BACKEND_LISTEN` or `--listen`; empty for `nowhere`.
   public var description: String {
     switch self {
     case .file(let name, let line, let column): "\(name):\(line):\(column)"
@@ -18,11 +20,13 @@ public enum BackendSettingSource: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// One thing that is wrong in the settings.
+/// One fault in the settings.
 public struct SettingsFault: Sendable, Hashable, CustomStringConvertible {
+  /// The place of the fault.
   public let origin: BackendSettingSource
-  /// As the file writes it; `nil` where no key was reached.
+  /// The key as written in the file; `nil` if the fault is not about one key.
   public let key: String?
+  /// What is wrong with the value, without place and key.
   public let reason: String
 
   public init(_ origin: BackendSettingSource, _ key: String?, _ reason: String) {
@@ -31,19 +35,20 @@ public struct SettingsFault: Sendable, Hashable, CustomStringConvertible {
     self.reason = reason
   }
 
-  /// `file:line:col: key: reason`, on one line.
+  /// The fault as `file:line:col: key: reason`, on one line.
   public var description: String {
     let place = "\(origin)"
     return [place.isEmpty ? nil : place, key, reason].compactMap(\.self).joined(separator: ": ")
   }
 }
 
-/// Everything that is wrong in the settings; never empty.
+/// All faults in the settings; never empty.
 public struct SettingsFaults: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The faults, in the order of the layers.
   public let faults: [SettingsFault]
 
   public init(_ faults: [SettingsFault]) { self.faults = faults }
 
-  /// A line for each.
+  /// One line `error: …` for each fault.
   public var description: String { faults.map { "error: \($0)" }.joined(separator: "\n") }
 }

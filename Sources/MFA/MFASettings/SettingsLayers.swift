@@ -1,13 +1,13 @@
 internal import ByteCoding
 internal import YAMLSource
 
-/// A configured value, and its place.
+/// A value from one of the layers, with its place.
 struct GivenValue: Sendable, Hashable {
   var text: String
   let origin: BackendSettingSource
 }
 
-/// What one layer gives: values by their keys, and what is wrong with it.
+/// One layer of the settings: its values by key, and its faults.
 struct SettingsLayer: Sendable {
   private(set) var values: [String: GivenValue] = [:]
   private(set) var faults: [SettingsFault] = []
@@ -16,13 +16,13 @@ struct SettingsLayer: Sendable {
     faults.append(SettingsFault(origin, key, reason))
   }
 
-  /// Takes a value that is one of its kind. A relative path starts from `folder`.
+  /// Stores a value if it is valid, otherwise records the fault. A relative path starts at `folder`.
   mutating func take(_ text: String, for key: SettingKey, from origin: BackendSettingSource, in folder: String?) {
     if let misfit = key.misfit(text) { return refuse(origin, key.path, misfit) }
     values[key.path] = GivenValue(text: key.placed(text, in: folder), origin: origin)
   }
 
-  /// Puts `upper` over this one.
+  /// Merges `upper` into this layer. Values of `upper` win.
   mutating func overlay(_ upper: SettingsLayer) {
     values.merge(upper.values) { _, upper in upper }
     faults += upper.faults
@@ -38,7 +38,7 @@ extension SettingKey {
 }
 
 extension SettingsLayer {
-  /// What the file `name` says, whose text is `text`.
+  /// Reads the YAML `text` of the file `name`.
   init(yaml text: String, of name: String) {
     let folder = name.lastIndex(of: "/").map { String(name[..<$0]) }
     do throws(YAMLDocument.Malformed) {
@@ -47,7 +47,7 @@ extension SettingsLayer {
       case .empty: break
       case .section(let members): take(members, below: "", of: name, in: folder)
       case .scalar, .list:
-        refuse(Self.place(root.position, name), nil, "the file holds no keys, as listen: 127.0.0.1:8080")
+        refuse(Self.place(root.position, name), nil, "the file must contain keys, such as listen: 127.0.0.1:8080")
       }
     } catch {
       refuse(Self.place(error.position, name), nil, error.reason)
@@ -65,12 +65,12 @@ extension SettingsLayer {
     for member in members {
       let origin = Self.place(member.position, name)
       guard let word = member.key, !word.isEmpty else {
-        refuse(origin, section.isEmpty ? nil : section, "a key is a word")
+        refuse(origin, section.isEmpty ? nil : section, "a key must be a word")
         continue
       }
       let path = section.isEmpty ? word : "\(section).\(word)"
       if let line = seen[word] {
-        refuse(origin, path, "given twice, first in line \(line)")
+        refuse(origin, path, "set twice, first in line \(line)")
         continue
       }
       seen[word] = member.position.line
@@ -85,20 +85,20 @@ extension SettingsLayer {
     switch (node.content, key) {
     case (.scalar(let text), let key?): take(text, for: key, from: Self.place(node.position, name), in: folder)
     case (.empty, _?): refuse(start, path, "has no value")
-    case (.list, _?), (.section, _?): refuse(start, path, "takes one value")
+    case (.list, _?), (.section, _?): refuse(start, path, "must be a single value")
     case (.section(let members), nil) where SettingKey.isSection(path):
       take(members, below: path, of: name, in: folder)
     case (.empty, nil) where SettingKey.isSection(path): break
     case (.scalar, nil) where SettingKey.isSection(path), (.list, nil) where SettingKey.isSection(path):
-      refuse(start, path, "takes keys below it")
+      refuse(start, path, "must contain keys")
     case (_, nil): refuse(start, path, "unknown key")
     }
   }
 
-  /// What the variables say that begin with `MFA_BACKEND_`. An empty one says nothing.
+  /// Reads the variables that begin with `MFA_BACKEND_`. An empty variable counts as unset.
   ///
-  /// Names that container networks make up for a service of the backend's name are left alone (`MFA_BACKEND_PORT`,
-  /// `MFA_BACKEND_SERVICE_HOST`); every other name that is no setting's is refused, since it was meant to be one.
+  /// Container networks define variables for a service with the backend's name (`MFA_BACKEND_PORT`,
+  /// `MFA_BACKEND_SERVICE_HOST`); those are ignored. Every other unknown name is refused as a probable mistake.
   init(environment: [String: String]) {
     for (name, text) in environment.sorted(by: { $0.key < $1.key })
     where name.hasPrefix(SettingKey.prefix) && !text.isEmpty {
@@ -110,8 +110,8 @@ extension SettingsLayer {
     }
   }
 
-  /// Whether container networks make such a name up: Kubernetes for a service called `mfa-backend` or `mfa-backend-…`,
-  /// Docker for a link to one.
+  /// Whether a container network defines such a name: Kubernetes for a service called `mfa-backend` or
+  /// `mfa-backend-…`, Docker for a link to one.
   private static func isOfContainers(_ name: String) -> Bool {
     let words = name.dropFirst(SettingKey.prefix.count).split(separator: "_", omittingEmptySubsequences: false)
     guard !words.contains("") else { return false }
@@ -123,10 +123,10 @@ extension SettingsLayer {
   private static func reasonOfUnknown(_ name: String) -> String {
     let words = SettingKey.all.map { String($0.variable.dropFirst(SettingKey.prefix.count)) }
     let meant = Suggestions.nearest(to: name.dropFirst(SettingKey.prefix.count), in: words)
-    return "no setting has this variable" + (meant.map { "; did you mean \(SettingKey.prefix)\($0)?" } ?? "")
+    return "unknown variable" + (meant.map { "; did you mean \(SettingKey.prefix)\($0)?" } ?? "")
   }
 
-  /// What the command line says.
+  /// Reads the command-line flags.
   init(flags: [SettingFlag]) {
     for flag in flags {
       guard let key = SettingKey.at(flag.key) else {
@@ -140,13 +140,14 @@ extension SettingsLayer {
 
 /// A setting from the command line.
 public struct SettingFlag: Sendable, Hashable {
-  /// With its dashes.
+  /// The flag, with its dashes.
   public let name: String
-  /// The path of the key that it sets.
+  /// The key of the setting.
   public let key: String
+  /// The value.
   public let text: String
 
-  /// `nil` if the flag was not given.
+  /// Creates the setting; `nil` if the flag was not given.
   public init?(_ name: String, _ key: String, _ text: String?) {
     guard let text else { return nil }
     self.name = name

@@ -1,21 +1,26 @@
 internal import Foundation
 internal import MFADomain
 
-/// Puts the layers together: flags over the environment over the file over the defaults.
+/// Merges the layers: flags override the environment, which overrides the file, which overrides the defaults.
 ///
-/// All that is wrong is told at once, and nothing but reading the file is done.
+/// Reports all faults together. Its only side effect is to read the file.
 public struct SettingsReader: Sendable {
   private let file: String?
   private let environment: [String: String]
   private let flags: [SettingFlag]
 
+  /// Creates a reader.
+  ///
+  /// - Parameter file: the path of the YAML file; `nil` for none.
   public init(file: String?, environment: [String: String], flags: [SettingFlag]) {
     self.file = file
     self.environment = environment
     self.flags = flags
   }
 
-  /// What the server runs with.
+  /// Reads the settings of the server.
+  ///
+  /// - Throws: `SettingsFaults` with all faults.
   public func read() throws(SettingsFaults) -> BackendSettings {
     var sheet = try self.sheet()
     let settings = sheet.settings()
@@ -23,7 +28,10 @@ public struct SettingsReader: Sendable {
     return settings
   }
 
-  /// The database alone, for the commands that work on nothing else. Keys that the server needs may be missing.
+  /// Reads the database settings only, for commands that need nothing else. Other required settings may be missing.
+  ///
+  /// - Parameter needsKeys: whether `keys_file` is required.
+  /// - Throws: `SettingsFaults` with all faults.
   public func readDatabase(needsKeys: Bool = true) throws(SettingsFaults) -> BackendSettings.Database {
     var sheet = try self.sheet()
     let database = sheet.database(needsKeys: needsKeys)
@@ -31,7 +39,7 @@ public struct SettingsReader: Sendable {
     return database
   }
 
-  /// - Throws: one fault if the file cannot be read: that what it sets is missing would be no news.
+  /// - Throws: only the fault of the file if it cannot be read; missing settings would just follow from it.
   private func sheet() throws(SettingsFaults) -> SettingsSheet {
     var layer = SettingsLayer()
     if let file {
@@ -39,7 +47,7 @@ public struct SettingsReader: Sendable {
         throw SettingsFaults([SettingsFault(.nowhere, nil, "\(file) cannot be read")])
       }
       guard let text = String(validating: bytes, as: UTF8.self) else {
-        throw SettingsFaults([SettingsFault(.file(file, line: 1, column: 1), nil, "is no UTF-8")])
+        throw SettingsFaults([SettingsFault(.file(file, line: 1, column: 1), nil, "not valid UTF-8")])
       }
       layer = SettingsLayer(yaml: text, of: file)
     }
@@ -49,7 +57,7 @@ public struct SettingsReader: Sendable {
   }
 }
 
-/// The values of all layers, on their way to settings.
+/// The merged values of all layers, and the conversion to settings.
 private struct SettingsSheet {
   let values: [String: GivenValue]
   var faults: [SettingsFault]
@@ -70,26 +78,26 @@ private struct SettingsSheet {
       logsStatements: value("log.sql") == "on")
   }
 
-  /// The configured value.
+  /// The value from any layer; `nil` if only the default applies.
   private func given(_ path: String) -> String? { values[path]?.text }
 
-  /// The value or the default; empty for a key that has neither, which none of those has that ask.
+  /// The value or the default; empty if there is neither, which does not happen for the keys read this way.
   private func value(_ path: String) -> String { given(path) ?? SettingKey.at(path)?.standard ?? "" }
 
-  /// Reports a fault in the value of `path`, if it is configured.
+  /// Records a fault at the place of the value of `path`, if it has one.
   private mutating func refuse(_ path: String, _ reason: String) {
     faults.append(SettingsFault(values[path]?.origin ?? .nowhere, path, reason))
   }
 
   private mutating func required(_ path: String) -> String? {
-    // What is there and wrong has been told.
+    // A value that is present but invalid has its fault already.
     if given(path) == nil, !faults.contains(where: { $0.key == path }) { refuse(path, "is required") }
     return given(path)
   }
 
   private mutating func place(_ path: String) -> ListenPlace? {
     guard let place = ListenPlace(value(path)) else {
-      refuse(path, "is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here")
+      refuse(path, "must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS")
       return nil
     }
     return place
@@ -99,7 +107,7 @@ private struct SettingsSheet {
     guard let url = required("database") else { return nil }
     if url == "ephemeral" { return .ephemeral }
     guard ["sqlite:///", "postgres://", "postgresql://"].contains(where: url.hasPrefix) else {
-      refuse("database", "is sqlite:///path, postgres://… or ephemeral")
+      refuse("database", "must be sqlite:///path, postgres://… or ephemeral")
       return nil
     }
     guard needsKeys else { return .kept(url: url, keysFile: "") }
@@ -113,15 +121,14 @@ private struct SettingsSheet {
     guard Self.isTrustworthy(keys) else {
       refuse(
         "gate.jwks",
-        "is https, a file, or http from loopback alone: an attacker who can change the keys on their way controls every identity"
-      )
+        "must be a file, an https URL, or an http URL on loopback: changed keys would let an attacker forge identities")
       return nil
     }
     return BackendSettings.Gate(
       keys: keys, authorityFile: given("gate.ca_file"), issuer: issuer, audience: audience)
   }
 
-  /// Whether no one on the path can read what is sent to `place`, or replace its answers.
+  /// Whether data sent to `place` is protected from other parties: a file, https, or http on loopback.
   private static func isTrustworthy(_ place: String) -> Bool {
     guard place.lowercased().hasPrefix("http://") else { return true }
     guard let host = URLComponents(string: place)?.host else { return false }
@@ -131,13 +138,13 @@ private struct SettingsSheet {
   private mutating func texting() -> BackendSettings.Texting? {
     let own = ["sms.account", "sms.token_file", "sms.from"]
     guard own.contains(where: { given($0) != nil }) else { return given("sms.sink") == nil ? .off : .log }
-    if given("sms.sink") != nil { refuse("sms.sink", "excludes sms.account") }
+    if given("sms.sink") != nil { refuse("sms.sink", "cannot be set together with sms.account") }
     let (account, token, sender) = (required(own[0]), required(own[1]), required(own[2]))
     let url = value("sms.url")
     guard let scheme = URLComponents(string: url)?.scheme?.lowercased(), ["http", "https"].contains(scheme),
       Self.isTrustworthy(url)
     else {
-      refuse("sms.url", "is https, or http on loopback alone: codes and the account's token go there")
+      refuse("sms.url", "must be https, or http on loopback: codes and the account's token are sent there")
       return nil
     }
     guard let account, let token, let sender else { return nil }
@@ -148,21 +155,21 @@ private struct SettingsSheet {
     let own = ["email.smtp", "email.from", "email.user", "email.password_file", "email.ca_file"]
     guard own.contains(where: { given($0) != nil }) else { return nil }
     if given("sms.sink") != nil {
-      refuse("sms.sink", "writes what is for e-mail to the log too: leave it out, or the mail server")
+      refuse("sms.sink", "cannot be set together with a mail server: it writes e-mail to the log too")
     }
     let (server, sender) = (required("email.smtp"), required("email.from"))
     if (given("email.user") == nil) != (given("email.password_file") == nil) {
-      refuse("email.user", "and email.password_file belong together")
+      refuse("email.user", "must be set together with email.password_file")
     }
     let place = server.flatMap(HostPort.init)
-    if server != nil, place == nil { refuse("email.smtp", "is HOST:PORT, or [ADDRESS]:PORT with one of IPv6") }
+    if server != nil, place == nil { refuse("email.smtp", "must be HOST:PORT, or [ADDRESS]:PORT for IPv6") }
     guard let sender = sender.flatMap({ emailAddress($0) }), let place else { return nil }
     return BackendSettings.Mail(
       host: place.host, port: place.port, authorityFile: given("email.ca_file"), user: given("email.user"),
       passwordFile: given("email.password_file"), sender: sender)
   }
 
-  /// What `email.from` is.
+  /// Parses the value of `email.from`.
   private mutating func emailAddress(_ text: String) -> EmailAddress? {
     do throws(InvalidValue) {
       return try EmailAddress(trusted: text)
@@ -178,21 +185,21 @@ private struct SettingsSheet {
       return nil
     }
     guard WebOrigin.isDomain(party) else {
-      refuse("webauthn.rp_id", "is a domain in small letters, without scheme and port, as example.com")
+      refuse("webauthn.rp_id", "must be a lower-case domain without scheme and port, such as example.com")
       return nil
     }
     let origins = given("webauthn.origins")?.split { $0 == "," || $0 == " " }.map(String.init) ?? ["https://\(party)"]
     for origin in origins where !WebOrigin.isAllowed(origin, for: party) {
       refuse(
         "webauthn.origins",
-        "\(origin): is https://HOST or https://HOST:PORT with a host that is \(party) or below it, "
+        "\(origin): must be https://HOST or https://HOST:PORT, where HOST is \(party) or a subdomain of it, "
           + "or android:apk-key-hash:HASH")
     }
     return BackendSettings.WebAuthn(
       relyingParty: party, origins: origins, userVerification: value("webauthn.user_verification"))
   }
 
-  /// What was given has been looked at, and the defaults are of their kind: the values behind `??` are never taken.
+  /// Given values are validated and the defaults are valid, so the values after `??` are never used.
   private var limits: BackendSettings.Limits {
     BackendSettings.Limits(
       messagesPerHour: cap("limits.messages_per_hour") ?? 1,
@@ -212,7 +219,7 @@ private struct SettingsSheet {
   private var policy: BackendSettings.Policy {
     BackendSettings.Policy(
       secondFactorFor: value("policy.second_factor_for"),
-      // What was given is a duration, and so are the defaults.
+      // Given values are validated, and the defaults are valid.
       gracePeriod: SettingKey.duration(value("policy.grace_period")) ?? .zero,
       allowsBiometricGate: value("policy.biometric_gate") == "on",
       mostDevices: Int(value("policy.most_devices")) ?? 1, recoveryWait: SettingKey.wait(value("policy.recovery_wait")),

@@ -1,7 +1,7 @@
-/// Where clients of security keys are: what they write for the page or the app that asks.
+/// The origins of WebAuthn clients, as they stand in the client data.
 enum WebOrigin {
-  /// Whether `text` is a domain in the form that clients hash: small letters, digits and hyphens between dots, and no
-  /// address.
+  /// Whether `text` is a domain in the form that clients hash: lower-case letters, digits and hyphens between dots.
+  /// An IP address is not a domain.
   static func isDomain(_ text: String) -> Bool {
     let labels = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count <= 253, labels.last?.contains(where: { !("0"..."9").contains($0) }) == true else {
@@ -13,11 +13,11 @@ enum WebOrigin {
     }
   }
 
-  /// Whether keys of the domain `party` can be used from `origin`: an Android app's, or a secure page's of the domain
-  /// or below it. Where the domain is this machine's own name, http is secure as well.
+  /// Whether keys of the domain `party` may be used from `origin`: an Android app, or an https page of the domain or
+  /// a subdomain. For `localhost`, http is accepted as well.
   static func isAllowed(_ origin: String, for party: String) -> Bool {
     if let hash = origin.stripped(of: "android:apk-key-hash:") {
-      // SHA-256 in base64url.
+      // A SHA-256 hash in base64url.
       return hash.utf8.count == 43 && hash.utf8.allSatisfy(isBase64URL)
     }
     let local = party == "localhost" ? origin.stripped(of: "http://") : nil

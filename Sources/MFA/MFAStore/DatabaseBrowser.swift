@@ -1,22 +1,25 @@
 internal import ByteCoding
 public import MFADomain
 
-/// Looks into a database, for people who develop with it. It writes nothing.
+/// A read-only view of the database, for development.
 ///
-/// It shows the columns that are named here and no others: not what is sealed, hashed or to be signed, nor the number
-/// of a push, and nothing of a table that it does not know.
+/// It shows only the tables and columns listed here. Sealed values, hashes, challenge bytes and push numbers are not
+/// shown.
 public struct DatabaseBrowser: Sendable {
   private let store: any Store
 
-  /// - Parameter store: one of this module's.
+  /// Creates the view.
+  ///
+  /// - Parameter store: a store of this module.
   public init(_ store: any Store) { self.store = store }
 
-  /// A table that there is not, or that is not shown.
+  /// The named table does not exist or is not shown.
   public struct UnknownTable: Error, Sendable, Hashable {
+    /// The name.
     public let name: String
   }
 
-  /// The columns that are shown, by table; rows stand in the order of the first ones.
+  /// The shown columns by table. Rows are sorted by the first columns.
   static let columns: KeyValuePairs<String, [String]> = [
     "users": ["id", "name_key", "username", "created_at", "locked_at", "admin", "admin_since"],
     "devices": [
@@ -53,7 +56,7 @@ public struct DatabaseBrowser: Sendable {
     "networks": ["user_id", "binding", "network", "last_seen_at"],
   ]
 
-  /// Every table that is shown, with the number of its rows.
+  /// Every shown table with its row count.
   public func tables() async throws -> [(name: String, rows: Int)] {
     try await reading { sql in
       try Self.columns.map { name, _ in
@@ -62,11 +65,11 @@ public struct DatabaseBrowser: Sendable {
     }
   }
 
-  /// Rows of a table, each as an object of JSON on one line, from behind the first `skipped` on.
+  /// Rows of a table after the first `skipped` rows, each as a JSON object on one line.
   ///
-  /// - Throws: `UnknownTable`.
+  /// - Throws: `UnknownTable` if the table does not exist or is not shown.
   public func rows(of table: String, skipping skipped: Int, atMost count: Int) async throws -> [String] {
-    // The name goes into the statement, so it is one of those above.
+    // The name becomes part of the statement, so it must be one of the listed tables.
     guard let (name, columns) = Self.columns.first(where: { $0.key == table }).map({ ($0.key, $0.value) }) else {
       throw UnknownTable(name: table)
     }
@@ -86,7 +89,7 @@ public struct DatabaseBrowser: Sendable {
     _ body: @escaping @Sendable (any SQLSession) throws -> Value
   ) async throws -> Value {
     try await store.read { records in
-      guard let records = records as? SQLRecords else { throw StoreFault(reason: "it is no SQL database") }
+      guard let records = records as? SQLRecords else { throw StoreFault(reason: "not an SQL database") }
       return try body(records.sql)
     }
   }
@@ -98,7 +101,7 @@ extension SQLValue {
     case .null: "null"
     case .integer(let value): String(value)
     case .text(let text): JSONText.quote(text)
-    // No column that is shown holds bytes.
+    // No shown column contains bytes.
     case .blob(let bytes): JSONText.quote("\(bytes.count) bytes")
     }
   }

@@ -1,8 +1,8 @@
-/// One transaction of a database that speaks the dialect which SQLite and PostgreSQL share.
+/// One transaction, in the SQL dialect that SQLite and PostgreSQL share.
 ///
-/// Placeholders are `?`, in order. Times are milliseconds since the epoch, truth values 0 and 1.
+/// Placeholders are `?`, in order. Times are milliseconds since the epoch, truth values are 0 and 1.
 protocol SQLSession {
-  /// Runs a statement and gives how many rows it changed.
+  /// Runs a statement and returns the number of changed rows.
   @discardableResult
   func run(_ sql: String, _ arguments: [SQLValue]) throws -> Int
   func rows(_ sql: String, _ arguments: [SQLValue]) throws -> [SQLRow]
@@ -15,12 +15,12 @@ enum SQLValue: Sendable, Hashable {
   case blob([UInt8])
 }
 
-/// One row of an answer, read by the names of its columns.
+/// One row of a result, with access by column name.
 struct SQLRow {
-  /// One array for all rows of an answer. A row has a dozen columns at most, among which a name is found sooner than it
-  /// is hashed.
+  /// The column names, shared by all rows of a result. A row has about a dozen columns, so a linear search is faster
+  /// than hashing.
   let columns: [String]
-  /// As many as columns.
+  /// The values, in the order of `columns`.
   let values: [SQLValue]
 
   private subscript(column: String) -> SQLValue? { columns.firstIndex(of: column).map { values[$0] } }
@@ -44,7 +44,7 @@ struct SQLRow {
     return value
   }
 
-  /// `nil` for NULL.
+  /// The value of the column; `nil` for NULL.
   func optional<Value>(_ column: String, _ read: (String) throws -> Value) throws -> Value? {
     if case .null = self[column] { nil } else { try read(column) }
   }

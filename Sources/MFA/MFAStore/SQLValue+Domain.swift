@@ -36,7 +36,7 @@ extension SQLRow {
     return .attestedKey(String(text.dropFirst(4)))
   }
 
-  /// A value of one of the domain's lists of words.
+  /// A value of a domain enum.
   func word<Value: RawRepresentable<String>>(_ column: String, as: Value.Type = Value.self) throws -> Value {
     guard let value = Value(rawValue: try text(column)) else { throw Unreadable(column: column) }
     return value

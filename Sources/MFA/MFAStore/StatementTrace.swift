@@ -1,12 +1,13 @@
-/// Told of every statement that a store runs, with its placeholders and without any value.
+/// Receives every statement that a store runs, with its placeholders and without values.
 public struct StatementTrace: Sendable {
   let report: @Sendable (_ sql: String, _ duration: Duration) -> Void
 
+  /// Creates the trace. `report` is called after each statement, with its duration.
   public init(_ report: @escaping @Sendable (_ sql: String, _ duration: Duration) -> Void) { self.report = report }
 }
 
 extension SQLSession {
-  /// This session, or one that tells `trace` of each statement.
+  /// This session, or a wrapper that reports each statement to `trace`.
   func traced(by trace: StatementTrace?) -> any SQLSession {
     trace.map { TracedSession(session: self, trace: $0) } ?? self
   }

@@ -2,16 +2,16 @@ internal import Dispatch
 internal import Locking
 internal import MFADomain
 
-/// A database that can be written to.
+/// A database with write access.
 protocol SQLWriter: Sendable {
-  /// Runs `body` in one transaction, alone among the writers, and commits it; what `body` throws undoes it.
+  /// Runs `body` in one transaction, exclusive among the writers, and commits it. An error of `body` rolls it back.
   func transaction(_ body: (any SQLSession) throws -> Void) throws
 }
 
-/// Runs writes in batches, one transaction and so one flush to the disk a batch.
+/// Commits writes in groups, with one transaction and one flush to disk per group.
 ///
-/// Writes that arrive while a batch is on its way form the next one. Each has a savepoint of its own: what one of them
-/// throws undoes that one alone.
+/// Writes that arrive while a group is running form the next group. Each write has its own savepoint, so an error
+/// rolls back only that write.
 final class WriteQueue: Sendable {
   private struct Waiting {
     var jobs: [any WriteJob] = []
@@ -38,9 +38,10 @@ final class WriteQueue: Sendable {
     self.historyKeys = historyKeys
   }
 
-  /// Answers once what `body` wrote is committed.
+  /// Runs `body` and returns after its commit.
   ///
-  /// - Throws: what `body` throws; `StoreFault` for the database's own errors, and at once if too many wait.
+  /// - Throws: the error of `body`; `StoreFault` for errors of the database, for a passed deadline, and immediately
+  ///   if too many writes are waiting.
   func run<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       let job = PendingWrite(body: body, deadline: StoreDeadline.current, continuation: continuation)
@@ -52,7 +53,7 @@ final class WriteQueue: Sendable {
         return (true, !waiting.isDraining, late)
       }
       for job in late { job.finish(.late) }
-      if !isTaken { job.finish(StoreFault(reason: "too many writes wait", isOverload: true)) }
+      if !isTaken { job.finish(StoreFault(reason: "too many writes are waiting", isOverload: true)) }
       if starts { queue.async { self.drain() } }
     }
   }
@@ -84,7 +85,7 @@ final class WriteQueue: Sendable {
 }
 
 extension SQLSession {
-  /// Undoes what `body` wrote unless it gives `true`.
+  /// Runs `body` in a savepoint and rolls it back if `body` returns `false`.
   fileprivate func savepoint(_ body: () -> Bool) throws {
     try run("SAVEPOINT job", [])
     if !body() { try run("ROLLBACK TO SAVEPOINT job", []) }
@@ -93,11 +94,11 @@ extension SQLSession {
 }
 
 private protocol WriteJob: Sendable {
-  /// Whether its deadline has passed: it is not to begin any more.
+  /// Whether the deadline has passed, so that the job must not start.
   var isLate: Bool { get }
-  /// Whether what it wrote is to stay.
+  /// Runs the job and returns whether its changes are kept.
   func perform(_ records: SQLRecords) -> Bool
-  /// Answers, with `fault` if the batch came to nothing.
+  /// Resumes the caller. `fault` is set if the whole group failed.
   func finish(_ fault: StoreFault?)
 }
 
@@ -137,13 +138,14 @@ private final class PendingWrite<Value: Sendable>: WriteJob {
   }
 }
 
-/// An error of a database's own library.
+/// An error of the database library.
 protocol DatabaseFault: Error {}
 
 extension StoreFault {
   init(_ error: any Error) { self = (error as? StoreFault) ?? StoreFault(reason: "\(error)") }
 
-  /// What the domain threw, as it is; what the database or a row that cannot be read threw, as a fault of the store.
+  /// Converts errors of the database, including unreadable rows, to `StoreFault`. Errors of the domain stay as they
+  /// are.
   static func translated(_ error: any Error) -> any Error {
     error is any DatabaseFault ? StoreFault(error) : error
   }

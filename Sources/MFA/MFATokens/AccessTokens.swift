@@ -4,17 +4,20 @@ internal import Foundation
 internal import JWTKit
 public import MFADomain
 
-/// Makes and reads the access tokens that clients carry: ES256 JWTs, verifiable with the keys of `jwks`.
+/// Issues and verifies access tokens: ES256 JWTs that can be verified with the keys in `jwks`.
 public struct AccessTokens: AccessTokenIssuer {
+  /// The lifetime of a token.
   public let lifetime: Duration
   private let issuer: String
   private let audience: String
   private let signingKeyID: String
   private let collection: JWTKeyCollection
-  /// The public keys, as RFC 7517 writes them.
+  /// The public keys as a JWKS (RFC 7517).
   public let jwks: String
 
-  /// - Parameter vault: holds what the keys are made of; the newest signs, and all of them verify.
+  /// Derives the keys from the secrets in `vault`. The newest key signs; all of them verify.
+  ///
+  /// - Throws: `Vault.Unopenable` if the vault has no usable secret.
   public init(vault: Vault, issuer: String, audience: String, lifetime: Duration = .seconds(900)) async throws {
     let keys = try vault.tokenSecrets.map { try Self.key(from: $0.secret) }
     guard let newest = keys.last else { throw Vault.Unopenable(reason: "no key for access tokens") }
@@ -30,6 +33,7 @@ public struct AccessTokens: AccessTokenIssuer {
     self.lifetime = lifetime
   }
 
+  /// Signs an access token for `session`, issued at `now`.
   public func issue(for session: LoginSession, of user: User, at now: Timestamp) async throws -> String {
     let confirmation: AccessClaims.Confirmation? =
       if case .attestedKey(let hash) = session.binding { .init(attestedKey: hash) } else { nil }
@@ -42,7 +46,7 @@ public struct AccessTokens: AccessTokenIssuer {
       kid: JWKIdentifier(string: signingKeyID), header: ["typ": "at+jwt"])
   }
 
-  /// What `token` proves at `now`; `nil` if it is not one of ours, or has expired.
+  /// The session that `token` proves at `now`; `nil` if the token is not valid or has expired.
   public func proof(in token: String, at now: Timestamp) async -> SessionProof? {
     guard token.utf8.count <= 4096, CompactToken.isCanonical(token),
       let claims = try? await collection.verify(token, as: AccessClaims.self),
@@ -53,17 +57,17 @@ public struct AccessTokens: AccessTokenIssuer {
     return SessionProof(sessionID: session, userID: user, expiresAt: Timestamp(seconds: claims.exp))
   }
 
-  /// The P-256 key that 32 secret bytes stand for: the first of their hashes that is a scalar of the curve.
+  /// Derives a P-256 key from 32 secret bytes: the first of their HMACs that is a valid scalar.
   private static func key(from secret: [UInt8]) throws -> P256.Signing.PrivateKey {
     for attempt in 0..<UInt8(16) {
       let scalar = HMAC<SHA256>.authenticationCode(
         for: [attempt], using: SymmetricKey(data: secret))
       if let key = try? P256.Signing.PrivateKey(rawRepresentation: Data(scalar)) { return key }
     }
-    throw Vault.Unopenable(reason: "no key for access tokens can be made")
+    throw Vault.Unopenable(reason: "no key for access tokens can be derived")
   }
 
-  /// RFC 7638.
+  /// The JWK thumbprint (RFC 7638).
   private static func thumbprint(of key: P256.Signing.PublicKey) -> String {
     let (x, y) = coordinates(of: key)
     return Base64URL.encode(
@@ -83,7 +87,8 @@ public struct AccessTokens: AccessTokenIssuer {
   }
 }
 
-/// RFC 9068, with the authentication's claims of OpenID Connect and the attested key as confirmation (RFC 7800).
+/// The claims of RFC 9068, with the authentication claims of OpenID Connect and the attested key as confirmation (RFC
+/// 7800).
 private struct AccessClaims: JWTPayload {
   struct Confirmation: Codable, Sendable {
     let attestedKey: String
@@ -105,13 +110,13 @@ private struct AccessClaims: JWTPayload {
   let username: String
   let cnf: Confirmation?
 
-  // `proof(in:at:)` checks them against the injected clock.
+  // `proof(in:at:)` checks the claims against the injected clock.
   func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
 extension LoginSession {
-  /// `aal2` once two factors are proved, or a key of which the operator vouches that hardware keeps it and the user
-  /// unlocks it (`hwk`). Any other key alone is `aal1`, as is a code by SMS alone and all that a debug build proves.
+  /// The authentication assurance level. `aal2` requires two proved factors, or a key that the operator guarantees to
+  /// be in hardware with user unlock (`hwk`). Every other single factor is `aal1`, and so is every debug build.
   fileprivate var acr: String {
     binding != .debugBuild && scope == .full && (methods.contains("hwk") || methods.count > 1) ? "aal2" : "aal1"
   }

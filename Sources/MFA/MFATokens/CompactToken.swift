@@ -1,11 +1,12 @@
 internal import ByteCoding
 
-/// How a signed token is written: three parts in base64url without padding, with dots between (RFC 7515, section 7.1).
+/// The compact serialization of a signed token: three base64url parts without padding, separated by dots (RFC 7515,
+/// section 7.1).
 enum CompactToken {
-  /// Whether `text` is written in the one way that its bytes have.
+  /// Whether `text` is the canonical encoding of its bytes.
   ///
-  /// JWTKit decodes padding, the alphabet of plain base64 and leftover bits as well, and the signature does not cover
-  /// how it is written itself: without this check one token has several spellings.
+  /// JWTKit also accepts padding, the plain base64 alphabet and leftover bits, and the signature does not cover the
+  /// encoding. Without this check, one token would have several valid texts.
   static func isCanonical(_ text: String) -> Bool {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 3 && parts.allSatisfy { Base64URL.decode($0)?.isEmpty == false }

@@ -5,18 +5,19 @@ internal import Locking
 public import Logging
 public import MFADomain
 
-/// Reads the identity that the gate gives each request, and believes no other.
+/// Verifies the identity that the gate adds to each request. No other source is accepted.
 public actor GateIdentityVerifier {
-  /// Why an identity is not believed; for the log.
+  /// The reason why an identity was rejected.
   public struct Rejection: Error, Sendable, Hashable {
+    /// The reason, for the log.
     public let reason: String
   }
 
-  /// No identity lives longer than this.
+  /// The maximum lifetime of an identity.
   private static let longestLife = Duration.seconds(60)
-  /// How far the clocks of gate and backend may be apart.
+  /// The maximum difference between the clocks of gate and backend.
   private static let leeway = Duration.seconds(5)
-  /// How often at most an unknown key makes the set be fetched again.
+  /// The minimum interval between fetches of the key set because of unknown keys.
   private static let refetchInterval = Duration.seconds(5)
   private static let refreshInterval = Duration.seconds(300)
 
@@ -28,12 +29,15 @@ public actor GateIdentityVerifier {
   private let logger: Logger
   private var keys: (collection: JWTKeyCollection, ids: Set<String>)?
   private var fetchedAt: Timestamp?
-  /// The fetch that is on its way. Who needs a key that is not known waits for it.
+  /// The running fetch. Requests with an unknown key wait for it.
   private var fetching: Task<Void, Never>?
-  /// Why the last fetch came to nothing; `nil` if it did not.
+  /// The reason why the last fetch failed; `nil` if it succeeded.
   private var fault: GateKeySource.Fault?
 
-  /// - Parameter store: remembers which identities were used. Backends that share it refuse what another one has seen.
+  /// Creates the verifier.
+  ///
+  /// - Parameter store: remembers the used identities. Backends that share a store also refuse identities used at
+  ///   another backend.
   public init(
     source: GateKeySource, issuer: String, audience: String, store: any Store, clock: WallClock = .system,
     logger: Logger
@@ -46,7 +50,7 @@ public actor GateIdentityVerifier {
     self.logger = logger
   }
 
-  /// Fetches the gate's keys, so that a fault is known before the first request comes.
+  /// Fetches the gate's keys, so that a fault is found before the first request.
   ///
   /// - Throws: `GateKeySource.Fault`.
   public func prepare() async throws {
@@ -54,14 +58,15 @@ public actor GateIdentityVerifier {
     try await fetch()
   }
 
-  /// The identity that `token` states: signed by the gate, for us, living, and not seen before.
+  /// Verifies `token` and returns its identity. The token must be signed by the gate, for this audience, unexpired
+  /// and unused. A successful verification uses the token up: of two callers with the same token, one succeeds.
   ///
-  /// - Parameter patience: how long to wait for the store; `nil` for as long as it takes.
-  /// - Throws: `Rejection`; `StoreFault` if it cannot be known whether it was seen before, or whether its key is the
-  ///   gate's.
+  /// - Parameter patience: the maximum time to wait for the store; `nil` for no limit.
+  /// - Throws: `Rejection`; `StoreFault` if the store or the gate's keys are unavailable, so that the token cannot be
+  ///   checked.
   public func identity(in token: String, patience: Duration? = nil) async throws -> GateIdentity {
     guard token.utf8.count <= 4096, CompactToken.isCanonical(token), let id = Self.keyID(of: token) else {
-      throw Rejection(reason: "no JWT with a kid, in base64url without padding")
+      throw Rejection(reason: "not a JWT with a kid, in base64url without padding")
     }
     let now = clock.now()
     let collection = try await collection(holding: id, at: now)
@@ -76,7 +81,7 @@ public actor GateIdentityVerifier {
       throw Rejection(reason: "env is \(claims.environment)")
     }
     guard let subject = claims.subject, (1...256).contains(subject.utf8.count) else {
-      throw Rejection(reason: "it names neither a key (sub) nor a certificate (cnf)")
+      throw Rejection(reason: "neither a key (sub) nor a certificate (cnf)")
     }
     try await spend(claims.jti, until: Self.instant(claims.exp).advanced(by: Self.leeway), patience)
     return GateIdentity(
@@ -88,13 +93,13 @@ public actor GateIdentityVerifier {
     guard claims.iss == issuer else { throw Rejection(reason: "iss is \(claims.iss)") }
     guard claims.aud.values == [audience] else { throw Rejection(reason: "aud is \(claims.aud.values)") }
     let (issued, ends) = (Self.instant(claims.iat), Self.instant(claims.exp))
-    guard ends.since(issued) <= Self.longestLife else { throw Rejection(reason: "it lives longer than a minute") }
+    guard ends.since(issued) <= Self.longestLife else { throw Rejection(reason: "lifetime over 60 s") }
     guard now < ends.advanced(by: Self.leeway) else { throw Rejection(reason: "expired") }
     guard issued <= now.advanced(by: Self.leeway) else { throw Rejection(reason: "issued in the future") }
     guard (1...256).contains(claims.jti.utf8.count) else { throw Rejection(reason: "jti is empty or too long") }
   }
 
-  /// Each identity is good for one request.
+  /// Records the identity as used: each identity is valid for one request.
   private func spend(_ id: String, until end: Timestamp, _ patience: Duration?) async throws {
     let spend = { @Sendable [store] in try await store.write { try $0.spend(identity: id, until: end) } }
     let isFirst = if let patience { try await StoreDeadline.within(patience, spend) } else { try await spend() }
@@ -102,7 +107,7 @@ public actor GateIdentityVerifier {
   }
 
   private func collection(holding id: String, at now: Timestamp) async throws -> JWTKeyCollection {
-    // After the clock was set back the age is unknown, so the keys are due.
+    // After the clock was set back, the age is unknown and the keys are fetched again.
     let age = fetchedAt.map { now.since($0) }.flatMap { $0 < .zero ? nil : $0 }
     let isKnown = keys?.ids.contains(id) ?? false
     if !isKnown, let fetching {
@@ -118,7 +123,7 @@ public actor GateIdentityVerifier {
     throw Rejection(reason: "the gate publishes no key \(id)")
   }
 
-  /// Fetches the keys for all who wait for them.
+  /// Fetches the keys for all waiting requests.
   private func refresh() async {
     defer { fetching = nil }
     do throws(GateKeySource.Fault) {
@@ -168,17 +173,17 @@ private struct Claims: JWTPayload {
   let sid: String?
   let client_ip: String?
 
-  /// The thumbprint of a client certificate (RFC 8705 section 3.1).
+  /// The thumbprint of a client certificate (RFC 8705, section 3.1).
   struct Confirmation: Codable {
     let x5t: String?
 
     enum CodingKeys: String, CodingKey { case x5t = "x5t#S256" }
   }
 
-  /// A device is its attested key; debug builds are all the one certificate that they share.
+  /// The attested key of a device. Debug builds share one certificate, so they share one identity.
   var subject: String? { method == "mtls" ? cnf?.x5t : sub }
 
-  /// A debug build has none of Apple's environments. A client of a gate without enforcement has no identity at all.
+  /// A debug build has none of Apple's environments. A request that monitor mode admitted has no identity.
   var environment: String {
     switch method {
     case "app-attest": env == "debug" ? "" : env ?? ""
@@ -187,12 +192,12 @@ private struct Claims: JWTPayload {
     }
   }
 
-  // The verifier checks them against its own clock and configuration.
+  // The verifier checks the claims against its own clock and configuration.
   func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
 private enum AudienceClaim {
-  /// One audience, or an array of them (RFC 7519, section 4.1.3).
+  /// One audience or an array of audiences (RFC 7519, section 4.1.3).
   struct Values: Codable, Sendable {
     let values: [String]
 

@@ -5,30 +5,31 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOSSL
 
-/// Where the gate's keys are published.
+/// The source of the gate's public keys.
 public enum GateKeySource: Sendable, Hashable {
-  /// A JWKS document.
+  /// A file with a JWKS document.
   case file(String)
-  /// The gate's `/.well-known/sallyport/jwks.json`; `authority` is a PEM file with the roots to trust in place of the
-  /// system's.
+  /// The URL of the gate's `/.well-known/sallyport/jwks.json`. `authority` is a PEM file with the roots to trust
+  /// instead of the system's roots.
   case url(String, authority: String?)
 
-  /// Reads `text` as `--gate-jwks` has it.
+  /// Parses the value of `--gate-jwks`: a URL or a path.
   public init(_ text: String, authority: String?) {
     let isURL = ["https://", "http://"].contains { text.lowercased().hasPrefix($0) }
     self = isURL ? .url(text, authority: authority) : .file(text)
   }
 
-  /// Why there are no keys.
+  /// The reason why the keys could not be read.
   public enum Fault: Error, Sendable, Hashable {
-    /// The file with the keys, or the one with the roots.
+    /// The JWKS file or the PEM file cannot be read.
     case unreadable(path: String, reason: String)
+    /// The URL cannot be fetched.
     case unreachable(url: String, reason: String)
-    /// What was read is no set of keys.
+    /// The document is not a JWKS with a usable key.
     case malformed(place: String, reason: String)
   }
 
-  /// The set as it stands there now.
+  /// Reads the current key set.
   func keySet() async throws(Fault) -> JSONWebKeySet {
     let (place, json) = try await fetch()
     do throws(JSONWebKeySet.Malformed) {
@@ -43,7 +44,7 @@ public enum GateKeySource: Sendable, Hashable {
     case .file(let path):
       try Self.requireReadable(path)
       guard let bytes = FileManager.default.contents(atPath: path) else {
-        throw .unreadable(path: path, reason: "it is no file")
+        throw .unreadable(path: path, reason: "not a file")
       }
       return (path, Array(bytes))
     case .url(let url, let authority):
@@ -71,7 +72,7 @@ public enum GateKeySource: Sendable, Hashable {
     return try await HTTPClient.withHTTPClient(configuration: configuration) { client in
       let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
       guard response.status == .ok else {
-        throw JSONWebKeySet.Malformed(reason: "it answers \(response.status.code)")
+        throw JSONWebKeySet.Malformed(reason: "status \(response.status.code)")
       }
       return Array(try await response.body.collect(upTo: 1 << 18).readableBytesView)
     }

@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import Foundation
 internal import JWTKit
 
-/// The keys of a JWKS (RFC 7517) that ES256 signatures can be checked with.
+/// The ES256 keys of a JWKS (RFC 7517).
 struct JSONWebKeySet {
   struct Key: Codable {
     var kty: String
@@ -20,11 +20,13 @@ struct JSONWebKeySet {
     let reason: String
   }
 
-  /// Keys of other kinds are passed over. A set without one for ES256 is malformed.
+  /// Parses a JWKS. Skips keys of other kinds.
+  ///
+  /// - Throws: `Malformed` if the document is not a JWKS or has no ES256 key.
   init(json: [UInt8]) throws(Malformed) {
     struct Document: Decodable { let keys: [Key] }
     guard json.count <= 1 << 18, let document = try? JSONDecoder().decode(Document.self, from: Data(json)) else {
-      throw Malformed(reason: "it is no JSON object with keys")
+      throw Malformed(reason: "not a JSON object with keys")
     }
     keys = document.keys.compactMap { key in
       guard key.kty == "EC", key.crv == "P-256", key.alg ?? "ES256" == "ES256", key.use ?? "sig" == "sig",
@@ -32,6 +34,6 @@ struct JSONWebKeySet {
       else { return nil }
       return (id, point)
     }
-    guard !keys.isEmpty else { throw Malformed(reason: "it has no ES256 key with a kid") }
+    guard !keys.isEmpty else { throw Malformed(reason: "no ES256 key with a kid") }
   }
 }

@@ -1,12 +1,15 @@
-/// What `POST /auth/initiate` answers. No field is ever absent or null, whatever the method.
+/// The response of `POST /auth/initiate`. Every field is present and not `null`, for both methods.
 public struct ChallengeResponse: WireValue {
+  /// The method of the device: `secureEnclave` or `smsOTP`.
   public var method: String
-  /// 32 bytes in base64; what is signed are the bytes.
+  /// The challenge: 32 random bytes in base64. The device signs the bytes, not the text.
   public var challenge: String
+  /// The id to send with the signature.
   public var challengeId: String
-  /// Seconds.
+  /// The lifetime of the challenge, in seconds.
   public var expiresIn: Int
 
+  /// Creates the response.
   public init(method: String, challenge: String, challengeId: String, expiresIn: Int) {
     self.method = method
     self.challenge = challenge
@@ -21,14 +24,20 @@ public struct ChallengeResponse: WireValue {
   ])
 }
 
-/// `POST /auth/verify-signature`
+/// The request of `POST /auth/verify-signature`.
 public struct VerifySignatureRequest: WireValue {
+  /// The username of the account.
   public var username: String
+  /// The id of the device that signs.
   public var deviceId: String
+  /// The id of the challenge, from `POST /auth/initiate`.
   public var challengeId: String
+  /// The ECDSA signature over the challenge, in base64: DER or the 64 bytes of r and s.
   public var signature: String
+  /// The token of a trusted device, which replaces the second factor.
   public var trustToken: String?
 
+  /// Creates the request.
   public init(username: String, deviceId: String, challengeId: String, signature: String, trustToken: String? = nil) {
     self.username = username
     self.deviceId = deviceId
@@ -41,21 +50,27 @@ public struct VerifySignatureRequest: WireValue {
     .required("username", .username), .required("deviceId", .deviceID), .required("challengeId", .uuid),
     .required(
       "signature", .string(minLength: 12, maxLength: 128, format: "base64"),
-      "ECDSA with SHA-256 over the 32 bytes of the challenge; DER or 64 bytes, in base64."),
-    .optional("trustToken", .trustToken, "Spares a trusted device the second factor."),
+      "ECDSA with SHA-256 over the 32 bytes of the challenge, in base64: DER or 64 bytes."),
+    .optional("trustToken", .trustToken, "The token of a trusted device, which replaces the second factor."),
   ])
 }
 
-/// A session, as its first token.
+/// The response of a sign-in or a token refresh: the tokens of a session.
 public struct TokenResponse: WireValue {
+  /// Always `true`.
   public var success: Bool
+  /// The access token: a JWT.
   public var token: String
+  /// A text for people.
   public var message: String
+  /// The refresh token. It can be used once.
   public var refreshToken: String
-  /// Seconds.
+  /// The lifetime of the access token, in seconds.
   public var expiresIn: Int
+  /// What the session permits: `mfa`, `mfa_setup` or `full`.
   public var scope: String
 
+  /// Creates the response.
   public init(token: String, message: String, refreshToken: String, expiresIn: Int, scope: String) {
     success = true
     self.token = token
@@ -70,15 +85,18 @@ public struct TokenResponse: WireValue {
     .required("refreshToken", .text), .required("expiresIn", .integer(minimum: 1)),
     .required(
       "scope", .oneOf(["mfa", "mfa_setup", "full"]),
-      "mfa: the second factor is still to be given. mfa_setup: one has to be set up before anything else."),
+      "mfa: the second factor is still missing. mfa_setup: the user must set up a second factor first."),
   ])
 }
 
-/// `POST /auth/request-otp`
+/// The request of `POST /auth/request-otp`.
 public struct RequestOTPRequest: WireValue {
+  /// The username of the account.
   public var username: String
+  /// A phone number. The response repeats it; the code goes to the enrolled number only.
   public var phoneNumber: String
 
+  /// Creates the request.
   public init(username: String, phoneNumber: String) {
     self.username = username
     self.phoneNumber = phoneNumber
@@ -86,16 +104,20 @@ public struct RequestOTPRequest: WireValue {
 
   public static let schema = JSONSchema.object([
     .required("username", .username),
-    .required("phoneNumber", .phoneNumber, "Repeated in the answer. The code goes to the enrolled number alone."),
+    .required("phoneNumber", .phoneNumber, "The response repeats it. The code goes to the enrolled number only."),
   ])
 }
 
+/// The response of `POST /auth/request-otp`. It is the same whether or not the account exists.
 public struct RequestOTPResponse: WireValue {
+  /// Always `true`.
   public var success: Bool
+  /// A text for people, with the number of the request.
   public var message: String
-  /// Seconds.
+  /// The lifetime of the code, in seconds.
   public var expiresIn: Int
 
+  /// Creates the response.
   public init(message: String, expiresIn: Int) {
     success = true
     self.message = message
@@ -108,12 +130,16 @@ public struct RequestOTPResponse: WireValue {
   ])
 }
 
-/// `POST /auth/verify-otp`
+/// The request of `POST /auth/verify-otp`.
 public struct VerifyOTPRequest: WireValue {
+  /// The username of the account.
   public var username: String
+  /// The SMS code.
   public var otp: String
+  /// The token of a trusted device, which replaces the second factor.
   public var trustToken: String?
 
+  /// Creates the request.
   public init(username: String, otp: String, trustToken: String? = nil) {
     self.username = username
     self.otp = otp

@@ -1,15 +1,25 @@
-/// `POST /mfa/enroll`
+/// The request of `POST /mfa/enroll`.
 public struct EnrollRequest: WireValue {
+  /// The username. A new name creates an account.
   public var username: String
+  /// The phone number in E.164; required for the method `smsOTP`.
   public var phoneNumber: String?
+  /// The device's P-256 public key in base64, X9.63 or SubjectPublicKeyInfo; required for the method `secureEnclave`.
   public var publicKey: String?
+  /// The method: `secureEnclave` or `smsOTP`.
   public var method: String
+  /// The id that the app gives the device.
   public var deviceId: String
+  /// The model, for lists of devices.
   public var deviceModel: String?
+  /// How the user unlocks the key, as the app reports it: `biometric` or `passcode`.
   public var authMethod: String?
+  /// A link code from another device of the account.
   public var linkCode: String?
+  /// The token of a recovery that is ready.
   public var recoveryToken: String?
 
+  /// Creates the request.
   public init(
     username: String, phoneNumber: String?, publicKey: String?, method: String, deviceId: String,
     deviceModel: String?, authMethod: String? = nil, linkCode: String? = nil, recoveryToken: String? = nil
@@ -27,7 +37,7 @@ public struct EnrollRequest: WireValue {
 
   public static let schema = JSONSchema.object([
     .required("username", .username),
-    .optional("phoneNumber", .phoneNumber, "Required for smsOTP; where codes go."),
+    .optional("phoneNumber", .phoneNumber, "Required for smsOTP. SMS codes go to this number."),
     .optional(
       "publicKey", .publicKey,
       "Required for secureEnclave: a P-256 key, 65 bytes (X9.63) or 91 (SubjectPublicKeyInfo), in base64."),
@@ -36,19 +46,25 @@ public struct EnrollRequest: WireValue {
     .optional("deviceModel", .deviceModel),
     .optional(
       "authMethod", .authMethod,
-      "How the person unlocks the key, as the app says; policy.device_unlock alone decides by it."),
-    .optional("linkCode", .code, "Given out by another device of the account, to let this one in."),
+      "How the user unlocks the key, as the app reports it. Only policy.device_unlock uses it."),
+    .optional("linkCode", .code, "A link code from another device of the account. It adds this device."),
     .optional(
-      "recoveryToken", .recoveryToken, "Of a recovery that is ready, to let this one in and take all others out."),
+      "recoveryToken", .recoveryToken, "Of a recovery that is ready. It adds this device and removes all others."),
   ])
 }
 
+/// The response of `POST /mfa/enroll`.
 public struct EnrollResponse: WireValue {
+  /// Always `true`.
   public var success: Bool
+  /// The id of the device.
   public var deviceId: String
+  /// The method of the device.
   public var method: String
+  /// A text for people.
   public var message: String
 
+  /// Creates the response.
   public init(deviceId: String, method: String, message: String) {
     success = true
     self.deviceId = deviceId
@@ -62,11 +78,14 @@ public struct EnrollResponse: WireValue {
   ])
 }
 
-/// `POST /mfa/unenroll` and `POST /mfa/downgrade`
+/// The request of `POST /mfa/unenroll`, `POST /mfa/downgrade` and other operations on one device of an account.
 public struct DeviceRequest: WireValue {
+  /// The username of the account.
   public var username: String
+  /// The id of the device.
   public var deviceId: String
 
+  /// Creates the request.
   public init(username: String, deviceId: String) {
     self.username = username
     self.deviceId = deviceId
@@ -75,10 +94,14 @@ public struct DeviceRequest: WireValue {
   public static let schema = JSONSchema.object([.required("username", .username), .required("deviceId", .deviceID)])
 }
 
+/// The response of `POST /mfa/unenroll`.
 public struct UnenrollResponse: WireValue {
+  /// Always `true`.
   public var success: Bool
+  /// A text for people.
   public var message: String
 
+  /// Creates the response.
   public init(message: String) {
     success = true
     self.message = message
@@ -89,13 +112,18 @@ public struct UnenrollResponse: WireValue {
   ])
 }
 
-/// `POST /mfa/upgrade`
+/// The request of `POST /mfa/upgrade`.
 public struct UpgradeRequest: WireValue {
+  /// The username of the account.
   public var username: String
+  /// The id of the device.
   public var deviceId: String
+  /// The new P-256 public key in base64, X9.63 or SubjectPublicKeyInfo.
   public var publicKey: String
+  /// How the user unlocks the key, as the app reports it: `biometric` or `passcode`.
   public var authMethod: String?
 
+  /// Creates the request.
   public init(username: String, deviceId: String, publicKey: String, authMethod: String? = nil) {
     self.username = username
     self.deviceId = deviceId
@@ -109,12 +137,16 @@ public struct UpgradeRequest: WireValue {
   ])
 }
 
-/// What upgrade and downgrade answer.
+/// The response of `POST /mfa/upgrade` and `POST /mfa/downgrade`.
 public struct MethodResponse: WireValue {
+  /// Always `true`.
   public var success: Bool
+  /// The method of the device after the change.
   public var method: String
+  /// A text for people.
   public var message: String
 
+  /// Creates the response.
   public init(method: String, message: String) {
     success = true
     self.method = method
@@ -127,13 +159,16 @@ public struct MethodResponse: WireValue {
   ])
 }
 
-/// `POST /mfa/link`
+/// The response of `POST /mfa/link`.
 public struct LinkResponse: WireValue {
+  /// Always `true`.
   public var success: Bool
+  /// The code that another device enrols with.
   public var linkCode: String
-  /// Seconds.
+  /// The lifetime of the code, in seconds.
   public var expiresIn: Int
 
+  /// Creates the response.
   public init(linkCode: String, expiresIn: Int) {
     success = true
     self.linkCode = linkCode

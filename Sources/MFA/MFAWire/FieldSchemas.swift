@@ -1,4 +1,4 @@
-/// The fields that many operations share.
+/// The schemas of fields that several operations share.
 extension JSONSchema {
   static let username = JSONSchema.string(minLength: 1, maxLength: 128, example: "testuser")
   static let deviceID = JSONSchema.string(

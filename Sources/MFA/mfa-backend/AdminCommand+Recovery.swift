@@ -5,7 +5,7 @@ internal import MFADomain
 extension AdminCommand {
   struct Recoveries: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Lists the accounts that are being recovered by a backup code, one a line.")
+      abstract: "Lists open account recoveries by backup code, one per line.")
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {

@@ -3,21 +3,21 @@ internal import MFASettings
 internal import MFAStore
 
 extension AdminCommand {
-  /// Confirms that the database is for development: without it nothing of it is shown.
+  /// The flag that confirms use for development. The commands print account data, so they refuse to run without it.
   struct Development: ParsableArguments {
-    @Flag(help: "Needed: this is for developing, and shows every account's names, addresses and devices.")
+    @Flag(help: "Required: for development only. The output contains names, addresses and devices of all accounts.")
     var development = false
 
     func validate() throws {
       guard development else {
-        throw ValidationError("this is for developing alone: give --development as well")
+        throw ValidationError("this command is for development only: add --development")
       }
     }
   }
 
   struct Tables: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Lists the database's tables with the numbers of their rows, one a line. For developing.")
+      abstract: "Lists the tables of the database with their row counts, one per line. For development.")
     @OptionGroup var development: Development
     @OptionGroup var database: DatabaseOptions
 
@@ -31,21 +31,21 @@ extension AdminCommand {
 
   struct Rows: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Prints rows of a table, one a line as JSON, without what is secret. For developing.",
+      abstract: "Prints rows of a table as JSON, one per line, without secret columns. For development.",
       discussion: """
         Example:
 
           mfa-backend admin rows devices --development --database sqlite:///tmp/mfa.db
         """)
     @OptionGroup var development: Development
-    @Argument(help: "The table's name, as mfa-backend admin tables prints it.") var table: String
-    @Option(help: "How many rows to pass over.") var skip = 0
-    @Option(help: "How many rows, from 1 to 1000.") var count = 100
+    @Argument(help: "The name of the table, as printed by mfa-backend admin tables.") var table: String
+    @Option(help: "The number of rows to skip.") var skip = 0
+    @Option(help: "The number of rows, 1 to 1000.") var count = 100
     @OptionGroup var database: DatabaseOptions
 
     func validate() throws {
-      guard (1...1000).contains(count) else { throw ValidationError("--count \(count): from 1 to 1000") }
-      guard skip >= 0 else { throw ValidationError("--skip \(skip): 0 or more") }
+      guard (1...1000).contains(count) else { throw ValidationError("--count \(count): must be from 1 to 1000") }
+      guard skip >= 0 else { throw ValidationError("--skip \(skip): must be 0 or more") }
     }
 
     func run() async throws {
@@ -56,7 +56,7 @@ extension AdminCommand {
           for row in rows { try BackendConsole.print(row) }
         } catch let unknown as DatabaseBrowser.UnknownTable {
           throw CommandFault(
-            .failed, "there is no table \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
+            .failed, "no table named \(unknown.name)", hint: "mfa-backend admin tables --development lists them")
         }
       }
     }

@@ -4,7 +4,7 @@ internal import Glibc
 internal import MFADomain
 internal import MFATokens
 
-/// What operators do to accounts, on the machine that holds the database and the keys.
+/// The commands that change accounts, run on the machine with the database and the keys.
 struct AdminCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "admin",
@@ -19,16 +19,16 @@ struct AdminCommand: AsyncParsableCommand {
       Recoveries.self, CancelRecovery.self, Tables.self, Rows.self,
     ])
 
-  /// The account that a command is about, and the database that it is in.
+  /// The account that a command works on, and its database.
   struct Account: ParsableArguments {
-    @Argument(help: "The account's name.")
+    @Argument(help: "The username of the account.")
     var name: String
 
     @OptionGroup var database: DatabaseOptions
   }
 
   struct Users: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Lists accounts, one a line.")
+    static let configuration = CommandConfiguration(abstract: "Lists accounts, one per line.")
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
@@ -45,7 +45,7 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Lock: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Locks an account and ends its sessions.")
+    static let configuration = CommandConfiguration(abstract: "Locks an account and revokes its sessions.")
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -54,7 +54,7 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Unlock: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Unlocks an account and its factors.")
+    static let configuration = CommandConfiguration(abstract: "Unlocks an account and resets its lockouts.")
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -64,7 +64,7 @@ struct AdminCommand: AsyncParsableCommand {
 
   struct Reset: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Takes the second factor away, and prints a code to bring a new device in, good for 30 minutes.")
+      abstract: "Removes the second factor and prints a code to enrol a new device, valid for 30 minutes.")
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -78,7 +78,7 @@ struct AdminCommand: AsyncParsableCommand {
   struct RemoveDevice: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Removes a device of an account.")
     @OptionGroup var account: Account
-    @Option(help: "The device's id.") var device: String
+    @Option(help: "The id of the device.") var device: String
 
     func run() async throws {
       try await account.database.administer {
@@ -88,7 +88,7 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Grant: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Lets an account do all of this by its sessions.")
+    static let configuration = CommandConfiguration(abstract: "Makes an account an admin of other accounts.")
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -97,7 +97,7 @@ struct AdminCommand: AsyncParsableCommand {
   }
 
   struct Revoke: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Takes that right away.")
+    static let configuration = CommandConfiguration(abstract: "Removes the admin right from an account.")
     @OptionGroup var account: Account
 
     func run() async throws {
@@ -108,18 +108,18 @@ struct AdminCommand: AsyncParsableCommand {
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "history",
-      abstract: "Prints what the history says of an account, one entry a line, the newest first.",
+      abstract: "Prints the history of an account, one entry per line, newest first.",
       discussion: """
-        Each line begins with the entry's number. To go on where the last line ended, give that number with --before:
+        Each line begins with the number of the entry. To continue, give the number of the last line with --before:
 
           mfa-backend admin history ada --last 50 --before 1234 --database sqlite:///var/lib/mfa/mfa.db --keys keys.json
         """)
     @OptionGroup var account: Account
-    @Option(help: "How many entries, from 1 to 1000.") var last = 100
-    @Option(help: "Only entries whose number is smaller.") var before: Int64?
+    @Option(help: "The number of entries, 1 to 1000.") var last = 100
+    @Option(help: "Only entries with a smaller number.") var before: Int64?
 
     func validate() throws {
-      guard (1...1000).contains(last) else { throw ValidationError("--last \(last): from 1 to 1000") }
+      guard (1...1000).contains(last) else { throw ValidationError("--last \(last): must be from 1 to 1000") }
     }
 
     func run() async throws {
@@ -142,7 +142,7 @@ struct AdminCommand: AsyncParsableCommand {
 }
 
 extension DatabaseOptions {
-  /// Calls `body` with the administration of this database, in the name of the user who runs the command.
+  /// Calls `body` with the administration of this database. The actor is the user id that runs the command.
   func administer(
     _ body: (Administration, Administration.Actor) async throws -> Void
   ) async throws {
@@ -150,7 +150,7 @@ extension DatabaseOptions {
       let (store, keys) = try open()
       let vault = try await Vault.open(in: store, with: keys, entropy: .system)
       if let began = vault.historyBegan {
-        BackendConsole.error("note: the history had no key; it has one from entry \(began) on")
+        BackendConsole.error("note: the history had no key; a key was created, which covers entries from \(began) on")
       }
       let tokens = try await AccessTokens(vault: vault, issuer: "mfa-backend", audience: "mfa-backend")
       let context = DomainContext(store: store, vault: vault, outbox: Silence(), tokens: tokens)
@@ -159,7 +159,7 @@ extension DatabaseOptions {
   }
 }
 
-/// Nothing that an operator does sends a message.
+/// An outbox that sends nothing: the admin commands send no messages.
 private struct Silence: Outbox {
   func send(_ message: OutgoingMessage) {}
 }

@@ -3,7 +3,7 @@ internal import ByteCoding
 internal import MFADomain
 internal import MFASettings
 
-/// The history of what was decided.
+/// The commands that verify and export the audit history.
 struct AuditCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "audit",
@@ -17,19 +17,19 @@ struct AuditCommand: AsyncParsableCommand {
 
   struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Checks that nothing was changed, taken out or moved. Prints the number and hash of the last entry.",
+      abstract: "Verifies that no entry was changed, removed or moved. Prints the number and hash of the last entry.",
       discussion: """
-        Exits 1 if the chain is broken. Entries cut off the end show only by what was known before: give with --head what \
-        the log has as \"head\" in its lines \"history head\", or with --known what an earlier run has printed.
+        Exits 1 if the chain is broken. Entries removed from the end can only be detected with an earlier state: give \
+        the "head" of a "history head" line of the log with --head, or the output of an earlier run with --known.
 
-        It needs the keys file, since the hashes have a key. It changes no entry and makes no key.
+        The command needs the keys file, because the hashes use a key. It changes no entry and creates no key.
         """)
     @OptionGroup var database: DatabaseOptions
     @Option(
       name: .customLong("head"),
-      help: "A signed head from the log, whose entry must still be there. Can be given several times.")
+      help: "A signed head from the log. Its entry must still exist. Can be given several times.")
     var heads: [String] = []
-    @Option(help: "NUMBER:HASH, as an earlier run printed it.") var known: String?
+    @Option(help: "NUMBER:HASH from the output of an earlier run.") var known: String?
 
     func run() async throws { try await CommandFault.telling(verify) }
 
@@ -37,14 +37,14 @@ struct AuditCommand: AsyncParsableCommand {
       let known = try knownEntry()
       let heads = try heads.map { text in
         guard let head = HistoryHead(text) else {
-          throw ValidationError("--head \(text): write it as the log has it, NUMBER:HASH:MILLISECONDS:KEY:MAC")
+          throw ValidationError("--head \(text): must be NUMBER:HASH:MILLISECONDS:KEY:MAC, as in the log")
         }
         return head
       }
       let (store, wrapping) = try database.open()
       let keys = try await Vault.historyKeys(in: store, with: wrapping)
       for head in heads where keys?.verifies(head) != true {
-        BackendConsole.error("error: no key of this database has signed the head \(head)")
+        BackendConsole.error("error: no key of this database signed the head \(head)")
         throw ExitCode(1)
       }
       let verdict = try await AuditTrail(store, keys).verify(
@@ -55,8 +55,8 @@ struct AuditCommand: AsyncParsableCommand {
       }
       if verdict.unkeyed > 0 {
         BackendConsole.error(
-          "note: entries 1 to \(verdict.unkeyed) are of an older version and have no key; entry \(verdict.unkeyed + 1) "
-            + "covers them as they were when it was written")
+          "note: an older version wrote entries 1 to \(verdict.unkeyed) without a key; entry \(verdict.unkeyed + 1) "
+            + "covers their state at the time it was written")
       }
       try BackendConsole.print("\(verdict.entries):\(Hex.encode(verdict.lastHash))")
     }
@@ -65,7 +65,7 @@ struct AuditCommand: AsyncParsableCommand {
       guard let known else { return nil }
       let parts = known.split(separator: ":")
       guard parts.count == 2, let sequence = Int64(parts[0]), let hash = Hex.decode(parts[1]) else {
-        throw ValidationError("--known \(known): write NUMBER:HASH")
+        throw ValidationError("--known \(known): must be NUMBER:HASH")
       }
       return (sequence, hash)
     }
@@ -74,17 +74,17 @@ struct AuditCommand: AsyncParsableCommand {
   private static func lines(of fault: AuditTrail.Fault) -> String {
     switch fault {
     case .changed(let sequence): "error: entry \(sequence) was changed"
-    case .broken(let sequence): "error: entry \(sequence) does not follow the one before it"
-    case .cutOff(let last, let expected): "error: the history ends with entry \(last), and had \(expected)"
+    case .broken(let sequence): "error: entry \(sequence) does not follow the previous entry"
+    case .cutOff(let last, let expected): "error: the history ends with entry \(last), but had \(expected) entries"
     case .olderKey(let sequence):
-      "error: entry \(sequence) has no key, or an older one than the entry before it\n"
-        + "hint: a backend of an older version, or one that ran during keys reseal, may have written it"
+      "error: entry \(sequence) has no key, or an older key than the previous entry\n"
+        + "hint: an older version, or a server that ran during keys reseal, may have written it"
     case .unknownKey(let sequence, let key):
-      "error: entry \(sequence) has the key \(key), which the database does not have"
-    case .keyWithoutEntries(let key): "error: no entry at the end has the newest key, \(key): entries were taken out"
+      "error: entry \(sequence) uses the key \(key), which is not in the database"
+    case .keyWithoutEntries(let key): "error: no entry uses the newest key, \(key): entries were removed from the end"
     case .noKey:
       "error: the database has no key for its history\n"
-        + "hint: mfa-backend run makes it at its first start; if it ran before, the key was taken out"
+        + "hint: mfa-backend run creates the key at its first start; if it ran before, the key was removed"
     }
   }
 
@@ -95,7 +95,7 @@ struct AuditCommand: AsyncParsableCommand {
     func run() async throws { try await CommandFault.telling(export) }
 
     private func export() async throws {
-      // The history is no secret of the database's, so its keys are not asked for.
+      // The history is stored unencrypted, so its export needs no keys.
       let store = try database.reader().readDatabase(needsKeys: false).openExisting()
       try await AuditTrail(store, nil).forEach { entry, hash in
         try BackendConsole.print(

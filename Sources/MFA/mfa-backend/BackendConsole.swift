@@ -1,21 +1,22 @@
 internal import ArgumentParser
 internal import Glibc
 
-/// Lines for people and for the next program.
+/// Output for people and for other programs.
 enum BackendConsole {
-  /// Writes to standard error. A failure cannot be reported.
+  /// Prints a line to standard error. Ignores write errors, because they cannot be reported.
   static func error(_ text: String) { _ = write(text + "\n", to: 2) }
 
-  /// On standard output.
+  /// Prints a line to standard output.
   ///
-  /// - Throws: what ends the command if it did not get there, silently if the reader has gone.
+  /// - Throws: `CommandFault` if the line could not be written; `ExitCode` without a message if the reader closed the
+  ///   pipe.
   static func print(_ text: String) throws {
     guard let fault = write(text + "\n", to: 1) else { return }
     if fault == EPIPE { throw ExitCode(CommandFault.Status.noOutput.rawValue) }
     throw CommandFault(.noOutput, "standard output: \(String(cString: strerror(fault)))")
   }
 
-  /// The error number; `nil` once all is written.
+  /// Writes `text` and returns the error number; `nil` once everything is written.
   private static func write(_ text: String, to descriptor: Int32) -> Int32? {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {

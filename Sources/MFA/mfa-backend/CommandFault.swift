@@ -3,9 +3,9 @@ internal import MFADomain
 internal import MFASettings
 internal import MFATokens
 
-/// Why a command did not do what it was told: what is wrong, and what to do about it.
+/// The reason why a command failed, and what to do about it.
 struct CommandFault: Error {
-  /// How the command ends; 1 where sysexits(3) has nothing better.
+  /// The exit code, from sysexits(3); 1 if it has no better one.
   enum Status: Int32 {
     case failed = 1
     case noInput = 66
@@ -16,7 +16,7 @@ struct CommandFault: Error {
   }
 
   let status: Status
-  /// Whole lines, each with its `error: ` or `hint: `.
+  /// Complete lines, each beginning with `error: ` or `hint: `.
   let lines: String
 
   init(_ status: Status, _ error: String, hint: String? = nil) {
@@ -36,7 +36,7 @@ struct CommandFault: Error {
     case let value as InvalidValue: self.init(.failed, "\(value.field) \(value.rule)")
     case let fault as StoreFault: self.init(.unavailable, "the database: \(fault.reason)")
     case let fault as Vault.Unopenable:
-      self.init(.configuration, fault.reason, hint: "the keys file must hold every key that still seals a data key")
+      self.init(.configuration, fault.reason, hint: "the keys file must contain every key that still seals a data key")
     case let fault as GateKeySource.Fault: self.init(fault)
     default: self.init(.failed, "\(error)")
     }
@@ -47,14 +47,14 @@ struct CommandFault: Error {
     case .unreadable(let path, let reason): self.init(.noInput, "\(path) cannot be read: \(reason)")
     case .unreachable(let url, let reason):
       self.init(
-        .unavailable, "the gate's keys cannot be had from \(url): \(reason)",
-        hint: "start the gate first, and look at --gate-jwks and --gate-ca")
+        .unavailable, "cannot fetch the gate's keys from \(url): \(reason)",
+        hint: "start the gate first, and check --gate-jwks and --gate-ca")
     case .malformed(let place, let reason):
-      self.init(.configuration, "\(place): \(reason)", hint: "a JWKS with an ES256 key is what the gate publishes")
+      self.init(.configuration, "\(place): \(reason)", hint: "use the JWKS that the gate publishes, with an ES256 key")
     }
   }
 
-  /// Says it on standard error, and gives what the command line parser is to end with.
+  /// Prints the lines to standard error and returns the exit code for the command-line parser.
   func told() -> ExitCode {
     BackendConsole.error(lines)
     return ExitCode(status.rawValue)
@@ -62,7 +62,7 @@ struct CommandFault: Error {
 }
 
 extension CommandFault {
-  /// Does `body`. What it throws is told in lines for people, and the command ends with the status that belongs to it.
+  /// Runs `body`. Prints the error that it throws as lines for people and exits with the matching code.
   static func telling(_ body: () async throws -> Void) async throws {
     do {
       try await body()

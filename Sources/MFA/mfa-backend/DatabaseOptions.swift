@@ -8,7 +8,7 @@ internal import MFASettings
 internal import MFAStore
 internal import Postgres
 
-/// Which database a command works on, and the keys that its secrets are sealed under.
+/// The database of a command, and the keys that seal its secrets.
 struct DatabaseOptions: ParsableArguments {
   @Option(name: [.short, .customLong("config")], help: "The configuration file (YAML).")
   var config: String?
@@ -16,17 +16,17 @@ struct DatabaseOptions: ParsableArguments {
   @Option(help: "sqlite:///path or postgres://user@host/database")
   var database: String?
 
-  @Flag(help: "Keep everything in memory, and forget it at the end.")
+  @Flag(help: "Keep all data in memory and lose it at exit.")
   var ephemeral = false
 
   @Option(
     name: .customLong("keys"),
-    help: "JSON file with the key-encryption keys: [{\"name\": …, \"key\": 32 bytes in base64}], the current one first."
+    help: "JSON file with the key-encryption keys: [{\"name\": …, \"key\": 32 bytes in base64}], newest first."
   )
   var keysFile: String?
 
   func validate() throws {
-    guard !ephemeral || database == nil else { throw ValidationError("name either --database or --ephemeral") }
+    guard !ephemeral || database == nil else { throw ValidationError("use either --database or --ephemeral, not both") }
   }
 
   var flags: [SettingFlag] {
@@ -37,12 +37,12 @@ struct DatabaseOptions: ParsableArguments {
     ].compactMap(\.self)
   }
 
-  /// The settings, with what other flags say.
+  /// A reader for the settings, with the flags `more` of the command.
   func reader(with more: [SettingFlag] = []) -> SettingsReader {
     SettingsReader(file: config, environment: ProcessInfo.processInfo.environment, flags: flags + more)
   }
 
-  /// The database, which exists, and its keys.
+  /// Opens the existing database and reads its keys.
   func open() throws -> (store: any Store, keys: KeyEncryptionKeys) {
     let place = try reader().readDatabase()
     return (try place.openExisting(), try place.keys())
@@ -50,16 +50,16 @@ struct DatabaseOptions: ParsableArguments {
 }
 
 extension BackendSettings.Database {
-  /// Opens what `run` has made: a mistyped path is a fault, and no new database.
+  /// Opens a database that `run` created. A mistyped path is an error and creates no new database.
   func openExisting() throws -> any Store {
-    let hint = "mfa-backend run makes it at its first start"
+    let hint = "mfa-backend run creates it at its first start"
     if let path = sqlitePath, access(path, F_OK) != 0 {
-      throw CommandFault(.noInput, "there is no database at \(path): \(String(cString: strerror(errno)))", hint: hint)
+      throw CommandFault(.noInput, "no database at \(path): \(String(cString: strerror(errno)))", hint: hint)
     }
     do {
       return try open(makesTables: false)
     } catch let fault as StoreFault where fault == .noTables {
-      throw CommandFault(.noInput, "the database has no tables of the backend's", hint: hint)
+      throw CommandFault(.noInput, "the database has no tables of mfa-backend", hint: hint)
     }
   }
 
@@ -68,9 +68,11 @@ extension BackendSettings.Database {
     return String(url.dropFirst("sqlite://".count))
   }
 
+  /// Opens the database.
+  ///
   /// - Parameters:
-  ///   - makesTables: whether an empty database gets its tables; otherwise it is `StoreFault.noTables`.
-  ///   - logger: where statements are logged, without their values; `nil` for nowhere.
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `StoreFault.noTables`.
+  ///   - logger: the log for SQL statements without values; `nil` for none.
   func open(makesTables: Bool = true, logger: Logger? = nil) throws -> any Store {
     let trace = logger.map { logger in
       StatementTrace { sql, duration in
@@ -88,25 +90,25 @@ extension BackendSettings.Database {
       } catch {
         throw CommandFault(
           .configuration, "database: \(error.reason)",
-          hint: "write / : @ ? and # in user and password as %2F %3A %40 %3F %23")
+          hint: "in user and password, write / : @ ? # as %2F %3A %40 %3F %23")
       }
       return try PostgresMFAStore(url: url, makesTables: makesTables, trace: trace)
     }
   }
 
-  private static let keysHint = "mfa-backend keys make prints such a file"
+  private static let keysHint = "create a keys file with: mfa-backend keys make"
 
   func keys() throws -> KeyEncryptionKeys {
     guard case .kept(_, let file) = self else { return .ephemeral(.system) }
     struct Entry: Decodable { let name: String, key: String }
     let bytes = try InputFile.readSecret(file, "the keys file")
     guard let entries = try? JSONDecoder().decode([Entry].self, from: bytes) else {
-      throw CommandFault(.configuration, "\(file): no JSON list of objects with name and key", hint: Self.keysHint)
+      throw CommandFault(.configuration, "\(file): not a JSON list of objects with name and key", hint: Self.keysHint)
     }
     guard Set(entries.map(\.name)).count == entries.count else {
       throw CommandFault(
-        .configuration, "\(file): two keys have one name",
-        hint: "make the new one again by mfa-backend keys make, which gives it a name of its own")
+        .configuration, "\(file): two keys have the same name",
+        hint: "create the new key again with mfa-backend keys make, which chooses a unique name")
     }
     do throws(KeyEncryptionKeys.Malformed) {
       return try KeyEncryptionKeys(entries.map { ($0.name, Base64.decode($0.key) ?? []) })

@@ -6,40 +6,40 @@ internal import MFADomain
 internal import MFASettings
 internal import ServiceLifecycle
 
-/// Who takes messages to people.
+/// The options for the delivery of SMS and e-mail.
 struct DeliveryOptions: ParsableArguments {
   @Option(
-    name: .customLong("sms-sink"), help: "log: writes codes to the log in place of sending them, for development only.")
+    name: .customLong("sms-sink"), help: "log: writes codes to the log instead of sending them, for development only.")
   var smsSink: String?
 
-  @Option(name: .customLong("sms-url"), help: "A server that speaks as api.twilio.com does.")
+  @Option(name: .customLong("sms-url"), help: "A server with the API of api.twilio.com.")
   var smsURL: String?
 
-  @Option(name: .customLong("sms-account"), help: "The account there.")
+  @Option(name: .customLong("sms-account"), help: "The account at the SMS provider.")
   var smsAccount: String?
 
-  @Option(name: .customLong("sms-token-file"), help: "File with the account's token.")
+  @Option(name: .customLong("sms-token-file"), help: "File with the token of the account.")
   var smsTokenFile: String?
 
-  @Option(name: .customLong("sms-from"), help: "The number that SMS come from.")
+  @Option(name: .customLong("sms-from"), help: "The phone number that sends the SMS.")
   var smsSender: String?
 
   @Option(help: "The mail server, HOST:PORT or [ADDRESS]:PORT. TLS by STARTTLS is required.")
   var smtp: String?
 
-  @Option(name: .customLong("smtp-ca"), help: "PEM file with the roots that the mail server is checked against.")
+  @Option(name: .customLong("smtp-ca"), help: "PEM file with the roots that verify the mail server.")
   var smtpAuthority: String?
 
-  @Option(name: .customLong("smtp-user"), help: "The user there.")
+  @Option(name: .customLong("smtp-user"), help: "The user at the mail server.")
   var smtpUser: String?
 
-  @Option(name: .customLong("smtp-password-file"), help: "File with the user's password.")
+  @Option(name: .customLong("smtp-password-file"), help: "File with the password of the user.")
   var smtpPasswordFile: String?
 
-  @Option(name: .customLong("smtp-from"), help: "The address that e-mail comes from.")
+  @Option(name: .customLong("smtp-from"), help: "The sender address of e-mail.")
   var smtpSender: String?
 
-  @Option(help: "The domain for which a phone's autofill offers codes.")
+  @Option(help: "The domain for which phones autofill codes.")
   var domain: String?
 
   var flags: [SettingFlag] {
@@ -56,7 +56,7 @@ struct DeliveryOptions: ParsableArguments {
 }
 
 extension BackendSettings {
-  /// What takes messages, and what must run for it.
+  /// Creates the outbox, and the services that must run for it.
   func outbox(_ logger: Logger) throws -> (outbox: any Outbox, services: [any Service]) {
     if texting == .log { return (LogOutbox(logger: logger), []) }
     let queue = QueuedOutbox(phone: try smsProvider(), email: try mailProvider(), logger: logger)
@@ -71,7 +71,7 @@ extension BackendSettings {
 
   private func mailProvider() throws -> (any MessageProvider)? {
     guard let mail else { return nil }
-    if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root in") }
+    if let file = mail.authorityFile { try InputFile.require(file, "the mail server's root file") }
     return SMTPProvider(
       server: SMTPProvider.Server(
         host: mail.host, port: mail.port, authority: mail.authorityFile, user: mail.user,
@@ -79,9 +79,9 @@ extension BackendSettings {
       sender: mail.sender, domain: domain)
   }
 
-  /// The first line of a file.
+  /// Reads the first line of a file with a secret.
   private static func secret(in path: String) throws -> String {
-    let text = String(decoding: try InputFile.readSecret(path, "the secret in"), as: UTF8.self)
+    let text = String(decoding: try InputFile.readSecret(path, "the secret file"), as: UTF8.self)
     guard let line = text.split(whereSeparator: \.isNewline).first else {
       throw CommandFault(.configuration, "\(path) is empty")
     }

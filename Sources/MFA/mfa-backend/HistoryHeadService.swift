@@ -2,8 +2,7 @@ internal import Logging
 internal import MFADomain
 internal import ServiceLifecycle
 
-/// Writes a signed head of the history to the log: at the start, every five minutes, and when everything else has
-/// stopped.
+/// Logs a signed head of the history: at start, every five minutes, and after all other services have stopped.
 struct HistoryHeadService: Service {
   static let interval = Duration.seconds(300)
 
@@ -29,7 +28,7 @@ struct HistoryHeadService: Service {
         "history changed",
         metadata: [
           "head": "\(lost.head)",
-          "reason": "entry \(lost.head.sequence), which was logged, was taken out or is another one",
+          "reason": "entry \(lost.head.sequence) was logged before, but is now missing or different",
         ])
     } catch {
       logger.error("history head not signed", metadata: ["reason": "\(error)"])

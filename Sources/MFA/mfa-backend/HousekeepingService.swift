@@ -2,7 +2,7 @@ internal import Logging
 internal import MFADomain
 internal import ServiceLifecycle
 
-/// Forgets once a minute what is of no use any more, and reminds of what waits.
+/// Removes expired records and sends recovery reminders, once a minute.
 struct HousekeepingService: Service {
   let housekeeping: Housekeeping
   let logger: Logger
@@ -10,7 +10,7 @@ struct HousekeepingService: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
-        // What one fails at does not keep the other.
+        // A failure of one does not prevent the other.
         await report { try await housekeeping.clean() }
         await report { try await housekeeping.remind() }
         try? await Task.sleep(for: .seconds(60))
@@ -23,7 +23,7 @@ struct HousekeepingService: Service {
     do {
       try await body()
     } catch is CancellationError {
-      // The backend ends.
+      // The backend is stopping.
     } catch {
       logger.error("housekeeping failed", metadata: ["reason": "\(error)"])
     }

@@ -1,9 +1,12 @@
 internal import Foundation
 internal import Glibc
 
-/// A file that a command is told to read.
+/// A file that an option names.
 enum InputFile {
-  /// - Parameter use: what it is, for people: `the keys file`.
+  /// Reads the whole file.
+  ///
+  /// - Parameter use: what the file is, for error messages: `the keys file`.
+  /// - Throws: `CommandFault` if the file cannot be read.
   static func read(_ path: String, _ use: String) throws(CommandFault) -> Data {
     try require(path, use)
     guard let bytes = FileManager.default.contents(atPath: path) else {
@@ -12,23 +15,23 @@ enum InputFile {
     return bytes
   }
 
-  /// Reads a secret file.
+  /// Reads a secret file. Prints a warning if the group of the file can read it.
   ///
-  /// - Throws: also if every user of the machine can read it; that its group can is a warning.
+  /// - Throws: `CommandFault` if the file cannot be read, or if every user of the machine can read it.
   static func readSecret(_ path: String, _ use: String) throws(CommandFault) -> Data {
     var status = stat()
     if stat(path, &status) == 0 {
       guard status.st_mode & 0o004 == 0 else {
         throw CommandFault(
           .configuration, "every user of this machine can read \(use) \(path)",
-          hint: "chmod 600 \(path), and put a new one there if others have been there")
+          hint: "chmod 600 \(path), and replace the secret if other users could have read it")
       }
-      if status.st_mode & 0o040 != 0 { BackendConsole.error("warning: the group of \(use) \(path) can read it") }
+      if status.st_mode & 0o040 != 0 { BackendConsole.error("warning: \(use) \(path) is readable by its group") }
     }
     return try read(path, use)
   }
 
-  /// Reports a missing `path` before it is needed.
+  /// Checks at startup that `path` can be read, rather than at the first use.
   static func require(_ path: String, _ use: String) throws(CommandFault) {
     guard access(path, R_OK) == 0 else {
       throw CommandFault(.noInput, "\(use) \(path) cannot be read: \(String(cString: strerror(errno)))")

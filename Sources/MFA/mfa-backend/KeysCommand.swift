@@ -2,13 +2,13 @@ internal import ArgumentParser
 internal import ByteCoding
 internal import MFADomain
 
-/// The keys that secrets are sealed under.
+/// The commands that create and rotate the keys that seal secrets.
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys",
-    abstract: "Makes and rotates key-encryption keys.",
+    abstract: "Creates and rotates key-encryption keys.",
     discussion: """
-      Example: a file with a new key in front of the old one, then
+      Example: put a new key before the old one in the file, then
 
         mfa-backend keys rotate --database sqlite:///var/lib/mfa/mfa.db --keys /etc/mfa/keys.json
       """,
@@ -16,7 +16,7 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Make: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Prints a keys file with one new key.")
-    @Option(help: "The key's name, which no other key of yours has. Without it, the date and a random number.")
+    @Option(help: "A unique name for the key. Default: the date and a random number.")
     var name: String?
 
     func run() async throws {
@@ -26,7 +26,7 @@ struct KeysCommand: AsyncParsableCommand {
       }
     }
 
-    /// `2026-11-21-3fa90c1e`: the day, so that people know which key is the newer one, and what two of a day differ by.
+    /// A name such as `2026-11-21-3fa90c1e`: the day shows people which key is newer, and the number makes it unique.
     private static func freshName() -> String {
       "\(WallClock.system.now())".prefix(10) + "-" + Hex.encode(Entropy.system.bytes(4))
     }
@@ -34,10 +34,10 @@ struct KeysCommand: AsyncParsableCommand {
 
   struct Reseal: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Makes a new data key, and seals every number, address and shared secret under it.",
+      abstract: "Creates a new data key and reseals every phone number, address and shared secret under it.",
       discussion: """
-        The history goes on under a new key as well; its older entries keep theirs. Stop the servers first: they read the \
-        data keys when they start, and would not know these.
+        The history continues under a new key as well; older entries keep their keys. Stop the servers first: they \
+        read the data keys only at start and would not know the new ones.
         """)
     @OptionGroup var database: DatabaseOptions
 
@@ -45,21 +45,21 @@ struct KeysCommand: AsyncParsableCommand {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Resealing(store, keys).run()
-        try BackendConsole.print("\(count) values sealed again")
+        try BackendConsole.print("\(count) values resealed")
       }
     }
   }
 
   struct Rotate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Seals the data keys under the first key of the file; the others can then be taken out of it.")
+      abstract: "Reseals the data keys under the first key of the file. The other keys can then be removed from it.")
     @OptionGroup var database: DatabaseOptions
 
     func run() async throws {
       try await CommandFault.telling {
         let (store, keys) = try database.open()
         let count = try await Vault.rewrap(in: store, with: keys, entropy: .system)
-        try BackendConsole.print("\(count) data keys sealed again")
+        try BackendConsole.print("\(count) data keys resealed")
       }
     }
   }

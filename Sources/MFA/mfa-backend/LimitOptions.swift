@@ -3,29 +3,30 @@ internal import MFADomain
 internal import MFAService
 internal import MFASettings
 
-/// What callers may have.
+/// The limits for callers.
 struct LimitOptions: ParsableArguments {
-  @Option(name: .customLong("messages-per-hour"), help: "Messages to all users together, by SMS and by e-mail each.")
+  @Option(
+    name: .customLong("messages-per-hour"), help: "Messages per hour to all users together, by SMS and by e-mail each.")
   var messages: String?
 
-  @Option(name: .customLong("ip-messages-per-hour"), help: "Messages that one address has sent, or off.")
+  @Option(name: .customLong("ip-messages-per-hour"), help: "Messages per hour from one client address, or off.")
   var messagesOfAddress: String?
 
   @Option(
     name: .customLong("ip-code-requests"),
-    help: "Requests of one address that send or guess codes, as 100/50s: 100 at once, and 100 again over 50 s; or off.")
+    help: "Requests that send or guess codes, per client address: 100/50s is a burst of 100, refilled in 50 s; or off.")
   var codeRequestsOfAddress: String?
 
-  @Option(name: .customLong("key-messages-per-hour"), help: "Messages that one app instance has sent.")
+  @Option(name: .customLong("key-messages-per-hour"), help: "Messages per hour requested by one app instance.")
   var messagesOfKey: String?
 
-  @Option(name: .customLong("key-accounts"), help: "Accounts that one app instance creates.")
+  @Option(name: .customLong("key-accounts"), help: "Accounts that one app instance may create.")
   var accountsOfKey: String?
 
-  @Option(name: .customLong("key-code-requests"), help: "Requests of one app instance that send or guess codes.")
+  @Option(name: .customLong("key-code-requests"), help: "Requests from one app instance that send or guess codes.")
   var codeRequestsOfKey: String?
 
-  @Option(name: .customLong("key-requests"), help: "Other requests of one app instance.")
+  @Option(name: .customLong("key-requests"), help: "Other requests from one app instance.")
   var requestsOfKey: String?
 
   var flags: [SettingFlag] {

@@ -2,10 +2,9 @@ internal import Glibc
 internal import MFASettings
 
 extension ListenPlace {
-  /// Whether a process answers at this Unix socket: binding would take its name away, and no client would find that
-  /// process again.
+  /// Whether a process listens at this Unix socket. Binding would replace its name and make that process unreachable.
   ///
-  /// Always false for an address of the network, which the kernel gives to one process alone.
+  /// Always `false` for a network address: the kernel refuses a second listener itself.
   var isAnswered: Bool {
     guard case .unix(let path) = self else { return false }
     var address = sockaddr_un()
@@ -24,7 +23,7 @@ extension ListenPlace {
         connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    // Whose queue is full is there as well.
+    // EAGAIN means that the backlog is full, so a process listens.
     return status == 0 || errno == EAGAIN
   }
 }

@@ -2,14 +2,14 @@ internal import ArgumentParser
 internal import Glibc
 internal import ProcessSignals
 
-/// The MFA backend, for operators.
+/// The MFA backend's command.
 @main
 struct MFABackend: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "mfa-backend",
-    abstract: "Devices, challenges, codes and trust behind the gate.",
+    abstract: "The MFA service behind the gate: devices, challenges, codes and trust.",
     discussion: """
-      Example: a backend for trying things, behind `sallyport dev --forward all`, which prints the folder DIR
+      Example: a backend for testing, behind `sallyport dev --forward all`, which prints the folder DIR
 
         mfa-backend run --ephemeral --sms-sink log \
       --gate-jwks https://localhost:6200/.well-known/sallyport/jwks.json --gate-ca DIR/tls-ca.pem \
@@ -20,7 +20,7 @@ struct MFABackend: AsyncParsableCommand {
 
   static func main() async {
     StandardDescriptors.occupy()
-    // A reader that has gone is an error of the write, which ends a command by its status and a server not at all.
+    // A write to a closed pipe must return an error: a command then exits with its status, and a server continues.
     signal(SIGPIPE, SIG_IGN)
     await main(nil)
   }

@@ -16,15 +16,15 @@ internal import ProcessSignals
 internal import ServiceLifecycle
 internal import UnixSignals
 
-/// Serves until it is told to stop.
+/// Serves until SIGTERM or SIGINT.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
     abstract: "Serves until SIGTERM or SIGINT.",
     discussion: """
-      SIGHUP is ignored: there is no reload. Restart the backend to read its settings again.
+      SIGHUP is ignored: settings cannot be reloaded. Restart the backend to change them.
 
-      Flags stand over variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and those over the file.
+      Flags override variables (MFA_BACKEND_LISTEN, MFA_BACKEND_GATE__JWKS), and variables override the file.
 
       Examples:
 
@@ -39,25 +39,25 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "Where to listen: ADDRESS:PORT on loopback, or unix:/path.")
   var listen: String?
 
-  @Option(name: .customLong("gate-jwks"), help: "The gate's keys: a URL, of https unless it is on loopback, or a file.")
+  @Option(name: .customLong("gate-jwks"), help: "The gate's keys: a file, an https URL, or an http URL on loopback.")
   var gateKeys: String?
 
-  @Option(name: .customLong("gate-ca"), help: "PEM file with the roots that the gate's URL is checked against.")
+  @Option(name: .customLong("gate-ca"), help: "PEM file with the roots that verify the gate's URL.")
   var gateAuthority: String?
 
-  @Option(name: .customLong("gate-issuer"), help: "What the gate's identities have as issuer.")
+  @Option(name: .customLong("gate-issuer"), help: "The issuer of the gate's identities.")
   var gateIssuer: String?
 
-  @Option(help: "What the gate's identities have as audience.")
+  @Option(help: "The audience of the gate's identities.")
   var audience: String?
 
-  @Option(name: .customLong("metrics"), help: "Where /metrics is answered: ADDRESS:PORT on loopback.")
+  @Option(name: .customLong("metrics"), help: "Address of /metrics: ADDRESS:PORT on loopback.")
   var metrics: String?
 
-  @Option(help: "What is logged, from this level on: debug, info, notice, warning or error.")
+  @Option(help: "The lowest level that is logged: debug, info, notice, warning or error.")
   var logLevel: String?
 
-  @Flag(name: .customLong("log-sql"), help: "Log statements at debug, without their values.")
+  @Flag(name: .customLong("log-sql"), help: "Log SQL statements at debug, without values.")
   var logsStatements = false
 
   @OptionGroup var delivery: DeliveryOptions
@@ -86,31 +86,31 @@ struct RunCommand: AsyncParsableCommand {
     defer { sink.flush() }
     var logger = Logger(label: "mfa-backend") { JSONLineHandler(label: $0, sink: sink) }
     logger.logLevel = Logger.Level(rawValue: settings.logLevel) ?? .info
-    // Ignored since before main (CEarlySignals). From here on the log says so.
+    // SIGHUP has been ignored since before main (CEarlySignals). From here on, each one is logged.
     ProcessSignals.hear([SIGHUP]) { [logger] _ in
-      logger.notice("signal ignored", metadata: ["signal": "SIGHUP", "hint": "restart to read the settings again"])
+      logger.notice("signal ignored", metadata: ["signal": "SIGHUP", "hint": "restart to apply new settings"])
     }
     try await Self.serve(settings, logger)
   }
 
-  /// How long requests may take to their end after SIGTERM: less than the ten seconds that container tools wait.
+  /// The time that requests have to finish after SIGTERM. It is below the ten seconds that container tools wait.
   private static let stopPatience = Duration.seconds(8)
 
   private static func serve(_ settings: BackendSettings, _ logger: Logger) async throws {
     for place in [settings.listen, settings.metrics].compactMap(\.self) where place.isAnswered {
       throw CommandFault(
-        .cannotListen, "cannot serve: another process serves at \(place)", hint: "stop it, or name another place")
+        .cannotListen, "cannot serve: another process listens at \(place)", hint: "stop it, or choose another address")
     }
     let exposition = MetricsExposition()
-    // Before anything is counted.
+    // Metrics must be set up before the first count.
     if settings.metrics != nil { MetricsSystem.bootstrap(exposition) }
     let store = try settings.database.open(logger: settings.logsStatements ? logger : nil)
     let vault = try await Vault.open(in: store, with: try settings.database.keys(), entropy: .system)
     if let began = vault.historyBegan, settings.database != .ephemeral {
-      // Expected at the first start, and at the first of a version with such a key. At any other one the key was
+      // Expected at the first start of a new database or a new version. At any other start, it means that the key was
       // removed.
       logger.warning(
-        "history key made", metadata: ["entry": "\(began)", "key": "\(vault.historyKeys.newest)"])
+        "history key created", metadata: ["entry": "\(began)", "key": "\(vault.historyKeys.newest)"])
     }
     let gate = GateIdentityVerifier(
       source: GateKeySource(settings.gate.keys, authority: settings.gate.authorityFile), issuer: settings.gate.issuer,
@@ -127,7 +127,7 @@ struct RunCommand: AsyncParsableCommand {
       tokens: tokens, address: MFAServer.Address(settings.listen), logger: logger,
       didBind: { port in logger.info("listening", metadata: ["port": "\(port ?? 0)"]) })
     var services = carriers
-    // Before the server, which therefore stops first.
+    // Services stop in reverse order, so the server stops first and the last head covers all its entries.
     services.append(HistoryHeadService(heads: HistoryHeads(store, vault.historyKeys), logger: logger))
     services.append(HousekeepingService(housekeeping: Housekeeping(context), logger: logger))
     services.append(server)
@@ -141,7 +141,7 @@ struct RunCommand: AsyncParsableCommand {
     do {
       try await ServiceGroup(configuration: configuration).run()
     } catch is CancellationError {
-      logger.warning("stopped in the middle of requests")
+      logger.warning("requests aborted at shutdown")
     } catch {
       throw CommandFault(notServing: error, settings)
     }
@@ -149,15 +149,14 @@ struct RunCommand: AsyncParsableCommand {
 }
 
 extension CommandFault {
-  /// What ends a service: in practice that it cannot listen.
+  /// The error that stopped a service; in practice a failure to listen.
   fileprivate init(notServing error: any Error, _ settings: BackendSettings) {
-    // As NIO writes them: `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with a parenthesis too
-    // many.
+    // NIO writes `bind(descriptor:ptr:bytes:): Address already in use) (errno: 98)`, with one parenthesis too many.
     let text = "\(error)".replacingOccurrences(of: ") (errno:", with: " (errno:")
     let reason = text.hasPrefix("bind(") ? text.split(separator: ": ").dropFirst().joined(separator: ": ") : text
     let places = [settings.listen, settings.metrics].compactMap(\.self).map { "\($0)" }.joined(separator: " and ")
     self.init(
-      .cannotListen, "cannot serve: \(reason)", hint: "see who else listens at \(places), or name another place")
+      .cannotListen, "cannot serve: \(reason)", hint: "see which process listens at \(places), or choose another")
   }
 }
 

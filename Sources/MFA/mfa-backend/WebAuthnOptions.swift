@@ -2,21 +2,21 @@ internal import ArgumentParser
 internal import MFADomain
 internal import MFASettings
 
-/// The relying party of security keys.
+/// The options for security keys.
 struct WebAuthnOptions: ParsableArguments {
   @Option(
     name: .customLong("webauthn-rp-id"),
-    help: "The domain that security keys are registered for. Without it they are off.")
+    help: "The domain of security keys. Without it, security keys are off.")
   var relyingParty: String?
 
   @Option(
     name: .customLong("webauthn-origins"),
-    help: "Where keys may be used: web origins and Android apps, a comma between; https://RP_ID by default.")
+    help: "Where keys may be used: web origins and Android apps, separated by commas; https://RP_ID by default.")
   var origins: String?
 
   @Option(
     name: .customLong("webauthn-user-verification"),
-    help: "Whether a key must verify its user by a PIN or a finger: required, preferred or discouraged.")
+    help: "Whether a key must verify its user by PIN or biometry: required, preferred or discouraged.")
   var userVerification: String?
 
   var flags: [SettingFlag] {
@@ -32,7 +32,7 @@ extension RelyingParty {
   init(_ settings: BackendSettings.WebAuthn) {
     self.init(
       id: settings.relyingParty, origins: settings.origins,
-      // What was given is one of the three.
+      // The settings reader accepts only these three values.
       userVerification: UserVerification(rawValue: settings.userVerification) ?? .required)
   }
 }

@@ -186,9 +186,9 @@ struct QueuedOutboxTests {
     let outbox = QueuedOutbox(phone: phone, email: nil, pace: pace, logger: log.logger)
     let group = ServiceGroup(services: [outbox], logger: Self.silent)
     let running = Task { try await group.run() }
-    let before = log.lines(saying: "message not taken")
+    let before = log.lines(saying: "delivery attempt failed")
     outbox.send(OutgoingMessage(destination: number, content: .recoveryCompleted, lifetime: .seconds(3600)))
-    while log.lines(saying: "message not taken") < before + 3 { await Task.yield() }
+    while log.lines(saying: "delivery attempt failed") < before + 3 { await Task.yield() }
     await group.triggerGracefulShutdown()
     try await running.value
     #expect(log.lines(saying: "message lost") == 1)

@@ -74,7 +74,7 @@ struct TwilioTests {
         try await provider.deliver(OutgoingMessage(destination: phone, content: content, lifetime: .seconds(86400)))
       }
       let texts = asked.withLock { $0.map { $0.body.removingPercentEncoding ?? "" } }
-      #expect(texts[0].contains("example.com. From 2026-01-01T00:00:00Z on they can bring in a new device"))
+      #expect(texts[0].contains("example.com. From 2026-01-01T00:00:00Z on, a new device can be added"))
       #expect(texts[0].contains("with the code ABCD2345.") && !texts[0].contains("OTP") && !texts[0].contains("#"))
       #expect(texts[1].contains("Your account at example.com was recovered"))
     }

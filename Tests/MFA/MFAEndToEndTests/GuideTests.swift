@@ -52,7 +52,7 @@ struct GuideTests {
       #expect(run.exit == .code(0), "\(run.output) \(run.errors)")
       #expect(run.errors.isEmpty, "\(run.errors)")
       #expect(run.output.first == "ada devices=1")
-      #expect(run.output.last?.hasSuffix(" data keys sealed again") == true && run.output.last?.first != "0")
+      #expect(run.output.last?.hasSuffix(" data keys resealed") == true && run.output.last?.first != "0")
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: folder).sorted().filter { $0.hasSuffix(".json") }
           == ["keys.json"])

@@ -33,7 +33,7 @@ struct MissingDatabaseTests {
         command + ["--database", "sqlite://\(folder)/mfa.db", "--keys", folder + "/keys.json"])
       #expect(run.exit == .code(66))
       #expect(
-        run.errors.first == "error: there is no database at \(folder)/mfa.db: No such file or directory",
+        run.errors.first == "error: no database at \(folder)/mfa.db: No such file or directory",
         "\(run.errors)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["keys.json"])
     }
@@ -56,7 +56,7 @@ struct MissingDatabaseTests {
         #expect(run.exit == .code(66))
         #expect(
           run.errors == [
-            "error: the database has no tables of the backend's", "hint: mfa-backend run makes it at its first start",
+            "error: the database has no tables of mfa-backend", "hint: mfa-backend run creates it at its first start",
           ])
       }
     }

@@ -95,7 +95,7 @@ struct DeviceLifeTests {
       _ = try await backend.send(
         "POST", "/api/v1/auth/initiate", text: "{}", assertion: "a.b.c", headers: [("X-Request-Id", "three")])
       func line(_ id: String) -> CapturedLog.Line? { log.lines.first { $0.metadata["request_id"] == id } }
-      #expect(line("one")?.message == "operation done" && line("one")?.metadata["operation"] == "mfa.enroll")
+      #expect(line("one")?.message == "operation completed" && line("one")?.metadata["operation"] == "mfa.enroll")
       #expect(line("two")?.message == "operation refused" && line("two")?.metadata["code"] == "invalid_code")
       #expect(line("three")?.message == "identity refused" && line("three")?.metadata["reason"] != nil)
       let text = log.lines.flatMap { [$0.message] + $0.metadata.values }.joined(separator: "\n")

@@ -111,7 +111,7 @@ struct SecurityKeyFactorTests {
         let pending = try await backend.pendingToken(phone)
         // A key's way is its own: a code cannot be said to be one.
         let named = try await backend.verifyLogin("123456", phone, token: pending, ["method": "webauthn"])
-        #expect(named.status == 400 && named["error"] == "method is totp, email or backup_code")
+        #expect(named.status == 400 && named["error"] == "method must be totp, email or backup_code")
         #expect(try await backend.verifyLogin(authenticator.code(), phone, token: pending).status == 200)
         backend.clock.advance(by: .seconds(30))
         let disabled = try await client.call("mfa.disable", ["code": .string(authenticator.code())], token: token)
@@ -259,7 +259,7 @@ struct SecurityKeyFactorTests {
         for (operation, body) in Self.operations + given {
           let answer = try await client.call(operation, body, token: token)
           #expect(
-            answer["code"] == "unavailable" && answer["error"] == "Security keys are not turned on here", "\(operation)"
+            answer["code"] == "unavailable" && answer["error"] == "Security keys are turned off", "\(operation)"
           )
         }
         #expect(

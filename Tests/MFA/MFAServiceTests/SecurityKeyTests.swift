@@ -146,15 +146,16 @@ struct SecurityKeyTests {
   }
 
   static let malformedOnes: [([String: JSONValue], String)] = [
-    (["type": "password"], "type is public-key"), (["id": "AA=="], "id is base64url"), (["id": ""], "id is base64url"),
-    (["rawId": "AQID"], "rawId is the same as id"), (["response": ["clientDataJSON": "e30"]], "is required"),
+    (["type": "password"], "type must be public-key"),
+    (["id": "AA=="], "id must be base64url"), (["id": ""], "id must be base64url"),
+    (["rawId": "AQID"], "rawId must be the same as id"), (["response": ["clientDataJSON": "e30"]], "is required"),
     (
       [
         "response": [
           "clientDataJSON": "e30", "attestationObject": "a+b", "authenticatorData": "a+b", "signature": "AA",
         ]
       ],
-      "is base64url"
+      "must be base64url"
     ),
   ]
 

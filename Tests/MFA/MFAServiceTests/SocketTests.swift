@@ -231,7 +231,7 @@ struct SocketTests {
       try await TestSocket.with(backend, as: .genuine(), isReading: false) { socket async throws in
         // The socket may end while there is still something to send.
         try? await Self.flood(socket)
-        try await log.line(saying: "socket closed: too much waits for its client")
+        try await log.line(saying: "socket closed: client reads too slowly")
         // The close frame may still fit into what the kernel keeps for the client, or be cut off with the rest.
         try? await socket.startReading()
         let code = try? await socket.closeCode()
@@ -240,7 +240,7 @@ struct SocketTests {
     }
   }
 
-  private static let cutOff = "socket cut off: its client does not read"
+  private static let cutOff = "socket cut off: client does not read"
 
   @Test("X-032 a socket whose client is too slow to read is closed with 4408", .timeLimit(.minutes(1)))
   func tooSlow() async throws {

@@ -91,12 +91,12 @@ struct SettingsTests {
   @Test(
     "a variable that is no setting's is refused, with the one that was probably meant",
     arguments: [
-      ("MFA_BACKEND_LISTNE", "no setting has this variable; did you mean MFA_BACKEND_LISTEN?"),
+      ("MFA_BACKEND_LISTNE", "unknown variable; did you mean MFA_BACKEND_LISTEN?"),
       (
         "MFA_BACKEND_POLICY__MOST_DEVICE",
-        "no setting has this variable; did you mean MFA_BACKEND_POLICY__MOST_DEVICES?"
+        "unknown variable; did you mean MFA_BACKEND_POLICY__MOST_DEVICES?"
       ),
-      ("MFA_BACKEND_ZZZZZZZZ", "no setting has this variable"),
+      ("MFA_BACKEND_ZZZZZZZZ", "unknown variable"),
     ])
   func unknownVariable(_ name: String, _ reason: String) throws {
     #expect(try faults(Self.least, environment: [name: "x"]) == ["\(name): \(reason)"])
@@ -135,13 +135,13 @@ struct SettingsTests {
       try faults(yaml, environment: ["MFA_BACKEND_GATE__TYPO": "1"]) == [
         "mfa.yaml:2:1: databse: unknown key",
         "mfa.yaml:5:3: gate.isuer: unknown key",
-        "mfa.yaml:6:14: sms.sink: is log",
-        "mfa.yaml:7:25: policy.most_devices: is a number from 1 to 100",
-        "mfa.yaml:7:45: policy.grace_period: is a number with d, h, m or s, as 7d",
-        "mfa.yaml:9:1: domain: given twice, first in line 8",
-        "mfa.yaml:10:1: log: takes keys below it",
-        "MFA_BACKEND_GATE__TYPO: no setting has this variable",
-        "mfa.yaml:1:9: listen: is ADDRESS:PORT on loopback or unix:/path, since there is no TLS here",
+        "mfa.yaml:6:14: sms.sink: must be log",
+        "mfa.yaml:7:25: policy.most_devices: must be a number from 1 to 100",
+        "mfa.yaml:7:45: policy.grace_period: must be a number with d, h, m or s, such as 7d",
+        "mfa.yaml:9:1: domain: set twice, first in line 8",
+        "mfa.yaml:10:1: log: must contain keys",
+        "MFA_BACKEND_GATE__TYPO: unknown variable",
+        "mfa.yaml:1:9: listen: must be ADDRESS:PORT on loopback or unix:/path, because the backend has no TLS",
         "database: is required",
         "gate.issuer: is required",
         "gate.audience: is required",
@@ -153,7 +153,7 @@ struct SettingsTests {
   @Test(
     "what is no configuration is one fault",
     arguments: [
-      ("- a", "mfa.yaml:1:1: the file holds no keys, as listen: 127.0.0.1:8080"),
+      ("- a", "mfa.yaml:1:1: the file must contain keys, such as listen: 127.0.0.1:8080"),
       ("listen: [", "mfa.yaml:2:1: not YAML"), ("gate: 1: 2", "mfa.yaml:1:"),
     ])
   func noConfiguration(_ yaml: String, _ start: String) throws {
@@ -174,7 +174,7 @@ struct SettingsTests {
     #expect(try faults("database: sqlite:///x.db\n" + gate) == ["keys_file: is required"])
     #expect(
       try faults("database: mysql://x\n" + gate) == [
-        "mfa.yaml:1:11: database: is sqlite:///path, postgres://… or ephemeral"
+        "mfa.yaml:1:11: database: must be sqlite:///path, postgres://… or ephemeral"
       ])
     let settings = try read("database: postgres://db/mfa\nkeys_file: /k.json\n" + gate).get()
     #expect(settings.database == .kept(url: "postgres://db/mfa", keysFile: "/k.json"))
@@ -186,8 +186,8 @@ struct SettingsTests {
     let yaml = Self.least + "email: { smtp: mail, from: a@b.c, user: u }\nsms: { from: \"+1234567890\" }\n"
     #expect(
       try Set(faults(yaml)) == [
-        "mfa.yaml:3:41: email.user: and email.password_file belong together",
-        "mfa.yaml:3:16: email.smtp: is HOST:PORT, or [ADDRESS]:PORT with one of IPv6",
+        "mfa.yaml:3:41: email.user: must be set together with email.password_file",
+        "mfa.yaml:3:16: email.smtp: must be HOST:PORT, or [ADDRESS]:PORT for IPv6",
         "sms.account: is required", "sms.token_file: is required",
       ])
   }
@@ -197,13 +197,13 @@ struct SettingsTests {
     arguments: [
       (
         "sms: { sink: log }\nemail: { smtp: \"mail:25\", from: a@b.c }",
-        "mfa.yaml:3:14: sms.sink: writes what is for e-mail to the log too: leave it out, or the mail server"
+        "mfa.yaml:3:14: sms.sink: cannot be set together with a mail server: it writes e-mail to the log too"
       ),
       ("email: { smtp: \"mail:25\", from: noreply }", "mfa.yaml:3:33: email.from: is name@domain"),
       ("email: { ca_file: /ca.pem }", "email.smtp: is required"),
-      (texted("http://sms.example.com"), "mfa.yaml:3:54: sms.url: is https, or http on loopback alone"),
-      (texted("api.twilio.com"), "mfa.yaml:3:54: sms.url: is https"),
-      (texted("ftp://127.0.0.1"), "mfa.yaml:3:54: sms.url: is https"),
+      (texted("http://sms.example.com"), "mfa.yaml:3:54: sms.url: must be https, or http on loopback"),
+      (texted("api.twilio.com"), "mfa.yaml:3:54: sms.url: must be https"),
+      (texted("ftp://127.0.0.1"), "mfa.yaml:3:54: sms.url: must be https"),
       (texted("https://sms.example.com/x"), nil), (texted("http://127.0.0.1:8025"), nil),
     ] as [(String, String?)])
   func misdirected(_ section: String, _ fault: String?) throws {
@@ -246,8 +246,8 @@ struct SettingsTests {
   func plainKeys(_ place: String, _ isTaken: Bool) throws {
     let yaml = "database: ephemeral\ngate: { jwks: \"\(place)\", issuer: i, audience: a }\n"
     let fault =
-      "mfa.yaml:2:15: gate.jwks: is https, a file, or http from loopback alone: an attacker who can change the keys on"
-      + " their way controls every identity"
+      "mfa.yaml:2:15: gate.jwks: must be a file, an https URL, or an http URL on loopback: changed keys would let"
+      + " an attacker forge identities"
     #expect(try faults(yaml) == (isTaken ? [] : [fault]))
   }
 
@@ -277,13 +277,13 @@ struct SettingsTests {
         """
     #expect(
       try faults(yaml) == [
-        "mfa.yaml:4:22: limits.messages_per_hour: is a number from 1 to 1000000",
+        "mfa.yaml:4:22: limits.messages_per_hour: must be a number from 1 to 1000000",
         "mfa.yaml:5:3: limits.global: unknown key",
-        "mfa.yaml:6:32: limits.per_ip.messages_per_hour: is a number from 1 to 1000000, or off",
-        "mfa.yaml:6:56: limits.per_ip.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m, or off",
-        "mfa.yaml:7:33: limits.per_key.messages_per_hour: is a number from 1 to 1000000",
-        "mfa.yaml:7:51: limits.per_key.code_requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
-        "mfa.yaml:7:67: limits.per_key.requests: is a number up to 1000000 and a time from 1s to 1d, as 120/1m",
+        "mfa.yaml:6:32: limits.per_ip.messages_per_hour: must be a number from 1 to 1000000, or off",
+        "mfa.yaml:6:56: limits.per_ip.code_requests: must be a number up to 1000000 per 1s to 1d, like 120/1m, or off",
+        "mfa.yaml:7:33: limits.per_key.messages_per_hour: must be a number from 1 to 1000000",
+        "mfa.yaml:7:51: limits.per_key.code_requests: must be a number up to 1000000 per 1s to 1d, like 120/1m",
+        "mfa.yaml:7:67: limits.per_key.requests: must be a number up to 1000000 per 1s to 1d, like 120/1m",
       ])
   }
 
@@ -299,8 +299,8 @@ struct SettingsTests {
   func noRecoveryWait(_ text: String) throws {
     #expect(
       try faults(Self.least + "policy: { recovery_wait: \(text) }\n") == [
-        "mfa.yaml:3:26: policy.recovery_wait: is a time from 1h to 30d, or off: without a wait a thief of the"
-          + " codes could not be stopped"
+        "mfa.yaml:3:26: policy.recovery_wait: must be a time from 1h to 30d, or off: the user needs time to stop a"
+          + " thief of the codes"
       ])
   }
 

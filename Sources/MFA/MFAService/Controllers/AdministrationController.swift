@@ -2,13 +2,13 @@ internal import ByteCoding
 internal import MFADomain
 internal import MFAWire
 
-/// What admins do to accounts.
+/// The operations of admins on accounts.
 struct AdministrationController {
   let administration: Administration
 
   var operations: [Operation] { [users, lock, unlock, reset, removeDevice, history] }
 
-  /// Accounts or entries in one answer.
+  /// The number of accounts or entries in one response.
   private static let page = 100
 
   private static let ofAdmins: [RefusalCode] = [
@@ -18,7 +18,7 @@ struct AdministrationController {
 
   private var users: Operation {
     Operation(
-      "admin.users", .get, "/admin/users", "Accounts by name, a hundred at a time.", access: .admin,
+      "admin.users", .get, "/admin/users", "Lists accounts by name, up to 100 per response.", access: .admin,
       refusals: Self.ofAdmins
     ) { (request: AccountsRequest, caller) in
       let accounts = try await administration.accounts(
@@ -31,7 +31,7 @@ struct AdministrationController {
 
   private var lock: Operation {
     Operation(
-      "admin.lock", .post, "/admin/lock", "Locks an account and ends its sessions.", access: .admin,
+      "admin.lock", .post, "/admin/lock", "Locks an account and revokes its sessions.", access: .admin,
       refusals: Self.ofAdmins
     ) { (request: AccountRequest, caller) in
       try await administration.lock(Username(request.username), by: .session(caller))
@@ -41,7 +41,7 @@ struct AdministrationController {
 
   private var unlock: Operation {
     Operation(
-      "admin.unlock", .post, "/admin/unlock", "Unlocks an account and its factors.", access: .admin,
+      "admin.unlock", .post, "/admin/unlock", "Unlocks an account and resets its lockouts.", access: .admin,
       refusals: Self.ofAdmins
     ) { (request: AccountRequest, caller) in
       try await administration.unlock(Username(request.username), by: .session(caller))
@@ -51,7 +51,7 @@ struct AdministrationController {
 
   private var reset: Operation {
     Operation(
-      "admin.reset", .post, "/admin/reset", "Takes the second factor away, and gives a code to bring a device in.",
+      "admin.reset", .post, "/admin/reset", "Removes the second factor and returns a code to enrol a device.",
       access: .admin, refusals: Self.ofAdmins
     ) { (request: AccountRequest, caller) in
       ResetResponse(
@@ -74,7 +74,7 @@ struct AdministrationController {
   private var history: Operation {
     Operation(
       "admin.history", .get, "/admin/users/{username}/history",
-      "What the history says of an account, the newest first, a hundred at a time.",
+      "The history of an account, newest first, up to 100 entries per response.",
       access: .admin, refusals: Self.ofAdmins
     ) { (request: HistoryRequest, caller) in
       let entries = try await administration.history(

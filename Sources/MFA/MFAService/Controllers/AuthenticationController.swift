@@ -3,7 +3,7 @@ internal import Foundation
 internal import MFADomain
 internal import MFAWire
 
-/// Signing in.
+/// The operations for signing in.
 struct AuthenticationController {
   let authentication: Authentication
   let codes: SMSCodes
@@ -25,14 +25,14 @@ struct AuthenticationController {
 
   private var verifySignature: Operation {
     Operation(
-      "auth.verify-signature", .post, "/auth/verify-signature", "Answers a challenge, for a session.",
+      "auth.verify-signature", .post, "/auth/verify-signature", "Answers a challenge and starts a session.",
       access: .attested, refusals: [.invalidRequest, .authenticationFailed, .accountLocked]
     ) { (request: VerifySignatureRequest, caller) in
       guard let challengeID = UUID(uuidString: request.challengeId) else {
-        throw InvalidValue(field: "challengeId", rule: "is a UUID")
+        throw InvalidValue(field: "challengeId", rule: "must be a UUID")
       }
       guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
-        throw InvalidValue(field: "signature", rule: "is an ECDSA signature in base64, DER or 64 bytes")
+        throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
       }
       let tokens = try await authentication.verify(
         signature, of: challengeID, Username(request.username), DeviceID(request.deviceId),
@@ -55,11 +55,11 @@ struct AuthenticationController {
 
   private var verifyOTP: Operation {
     Operation(
-      "auth.verify-otp", .post, "/auth/verify-otp", "Gives a code that was sent, for a session.", access: .attested,
+      "auth.verify-otp", .post, "/auth/verify-otp", "Verifies an SMS code and starts a session.", access: .attested,
       rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .accountLocked]
     ) { (request: VerifyOTPRequest, caller) in
       guard (1...32).contains(request.otp.utf8.count) else {
-        throw InvalidValue(field: "otp", rule: "has 1 to 32 characters")
+        throw InvalidValue(field: "otp", rule: "must have 1 to 32 characters")
       }
       let tokens = try await codes.verify(
         request.otp, for: Username(request.username), trustToken: request.trustToken.checked("trustToken"), by: caller)

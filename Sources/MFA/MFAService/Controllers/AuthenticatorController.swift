@@ -1,7 +1,7 @@
 internal import MFADomain
 internal import MFAWire
 
-/// Setting up and taking away what the second factor is given by.
+/// The operations that set up and remove an authenticator and e-mail codes.
 struct AuthenticatorController {
   let authenticator: Authenticator
   let codes: EmailCodes
@@ -15,7 +15,7 @@ struct AuthenticatorController {
 
   private var enroll: Operation {
     Operation(
-      "mfa.enroll-totp", .post, "/auth/mfa/enroll", "Offers a secret for an authenticator, and codes on paper.",
+      "mfa.enroll-totp", .post, "/auth/mfa/enroll", "Creates a secret for an authenticator, and backup codes.",
       access: .session, refusals: Self.ofBearers + [.freshProofRequired, .alreadyEnabled]
     ) { (request: AuthenticatorRequest, caller) in
       let offer = try await authenticator.offer(try TOTPParameters(request), by: caller)
@@ -25,7 +25,7 @@ struct AuthenticatorController {
 
   private var verifyEnrollment: Operation {
     Operation(
-      "mfa.verify-enrollment", .post, "/auth/mfa/verify-enrollment", "Sets the offered authenticator up by a code.",
+      "mfa.verify-enrollment", .post, "/auth/mfa/verify-enrollment", "Confirms the new authenticator with a code.",
       access: .session, rateClass: .sensitive, refusals: Self.ofGuesses + [.alreadyEnabled]
     ) { (request: CodeRequest, caller) in
       try await authenticator.confirm(request.code, by: caller)
@@ -35,7 +35,7 @@ struct AuthenticatorController {
 
   private var disable: Operation {
     Operation(
-      "mfa.disable", .post, "/auth/mfa/disable", "Takes the authenticator and all trust away, for a code.",
+      "mfa.disable", .post, "/auth/mfa/disable", "Removes the authenticator and all trust, with a code.",
       access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
     ) { (request: CodeRequest, caller) in
       try await authenticator.disable(request.code, by: caller)
@@ -46,8 +46,7 @@ struct AuthenticatorController {
   private var regenerate: Operation {
     Operation(
       "mfa.regenerate-backup-codes", .post, "/auth/mfa/regenerate-backup-codes",
-      "New codes on paper in place of the old, for a code.", access: .session, rateClass: .sensitive,
-      refusals: Self.ofGuesses
+      "Replaces the backup codes, with a code.", access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
     ) { (request: CodeRequest, caller) in
       BackupCodes(backupCodes: try await authenticator.regenerateBackupCodes(request.code, by: caller))
     }
@@ -55,7 +54,7 @@ struct AuthenticatorController {
 
   private var offerEmail: Operation {
     Operation(
-      "mfa.offer-email", .post, "/auth/mfa/email", "Sends a code to an address that is to get codes.",
+      "mfa.offer-email", .post, "/auth/mfa/email", "Sends a code to a new address for e-mail codes.",
       access: .session, rateClass: .sensitive, refusals: Self.ofBearers + [.freshProofRequired, .rateLimited]
     ) { (request: EmailRequest, caller) in
       try await codes.offer(try EmailAddress(request.email), by: caller)
@@ -65,7 +64,7 @@ struct AuthenticatorController {
 
   private var verifyEmail: Operation {
     Operation(
-      "mfa.verify-email", .post, "/auth/mfa/email/verify", "Takes the address for the user's own, for the code.",
+      "mfa.verify-email", .post, "/auth/mfa/email/verify", "Confirms the new address with its code.",
       access: .session, rateClass: .sensitive, refusals: Self.ofGuesses
     ) { (request: EmailCodeRequest, caller) in
       try await codes.confirm(try EmailAddress(request.email), request.code, by: caller)
@@ -77,10 +76,10 @@ struct AuthenticatorController {
 extension TOTPParameters {
   fileprivate init(_ request: AuthenticatorRequest) throws(InvalidValue) {
     guard let algorithm = Algorithm(rawValue: request.algorithm ?? "SHA1") else {
-      throw InvalidValue(field: "algorithm", rule: "is SHA1, SHA256 or SHA512")
+      throw InvalidValue(field: "algorithm", rule: "must be SHA1, SHA256 or SHA512")
     }
     guard let parameters = TOTPParameters(checkedAlgorithm: algorithm, digits: request.digits ?? 6, period: 30) else {
-      throw InvalidValue(field: "digits", rule: "is 6, 7 or 8")
+      throw InvalidValue(field: "digits", rule: "must be 6, 7 or 8")
     }
     self = parameters
   }

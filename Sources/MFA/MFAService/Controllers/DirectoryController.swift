@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import MFADomain
 internal import MFAWire
 
-/// What may be read about devices.
+/// The operations that read devices.
 struct DirectoryController {
   let directory: Directory
 
@@ -21,7 +21,7 @@ struct DirectoryController {
   private var status: Operation {
     Operation(
       "device.status", .get, "/device/{deviceId}/status",
-      "The state of a device, for its user and for the app that it is bound to.", access: .attested,
+      "The state of a device, for its user and for the app instance that it is bound to.", access: .attested,
       refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked]
     ) { (request: DeviceStatusRequest, caller) in
       let status = try await directory.status(of: DeviceID(request.deviceId), for: caller)
@@ -43,6 +43,6 @@ extension DeviceList.Entry {
 }
 
 extension Timestamp {
-  /// Whole seconds in UTC, with `Z`: what every ISO 8601 decoder of a client reads.
+  /// The time in whole seconds in UTC, with `Z`, which every ISO 8601 decoder accepts.
   var wire: String { Timestamp(seconds: seconds).description }
 }

@@ -1,7 +1,7 @@
 internal import MFADomain
 internal import MFAWire
 
-/// Devices coming, changing their method, and going.
+/// The operations that enrol, change and remove devices.
 struct EnrolmentController {
   let enrolment: Enrolment
   let linking: Linking
@@ -10,7 +10,7 @@ struct EnrolmentController {
 
   private var link: Operation {
     Operation(
-      "mfa.link", .post, "/mfa/link", "A code that another device enrols with.", access: .session,
+      "mfa.link", .post, "/mfa/link", "Creates a code that another device enrols with.", access: .session,
       rateClass: .sensitive,
       refusals: Self.ofOwners
     ) { (_: EmptyRequest, caller) in
@@ -21,7 +21,7 @@ struct EnrolmentController {
 
   private var enroll: Operation {
     Operation(
-      "mfa.enroll", .post, "/mfa/enroll", "Enrols a device, and its user if the name is new.", access: .attested,
+      "mfa.enroll", .post, "/mfa/enroll", "Enrols a device. A new username creates an account.", access: .attested,
       rateClass: .sensitive,
       refusals: [
         .invalidRequest, .sessionRequired, .freshProofRequired, .boundElsewhere, .forbidden, .deviceExists,
@@ -48,7 +48,7 @@ struct EnrolmentController {
 
   private var upgrade: Operation {
     Operation(
-      "mfa.upgrade", .post, "/mfa/upgrade", "Gives a device a key, or another one in place of the old.",
+      "mfa.upgrade", .post, "/mfa/upgrade", "Gives a device a key, or replaces its key.",
       access: .session, refusals: Self.ofOwners + [.deviceNotEnrolled, .boundElsewhere]
     ) { (request: UpgradeRequest, caller) in
       try await enrolment.upgrade(
@@ -61,7 +61,7 @@ struct EnrolmentController {
   private var downgrade: Operation {
     Operation(
       "mfa.downgrade", .post, "/mfa/downgrade",
-      "Takes the key from a device, which signs in by codes to its enrolled number from then on.", access: .attested,
+      "Removes the key of a device, which then signs in with SMS codes to its enrolled number.", access: .attested,
       refusals: Self.ofOwners + [.deviceNotEnrolled, .boundElsewhere, .noPhoneNumber]
     ) { (request: DeviceRequest, caller) in
       try await enrolment.downgrade(Username(request.username), DeviceID(request.deviceId), by: caller)
@@ -78,7 +78,7 @@ struct EnrolmentController {
 extension Enrolment.Application {
   fileprivate init(_ request: EnrollRequest) throws(InvalidValue) {
     guard let method = MFAMethod(rawValue: request.method) else {
-      throw InvalidValue(field: "method", rule: "is secureEnclave or smsOTP")
+      throw InvalidValue(field: "method", rule: "must be secureEnclave or smsOTP")
     }
     try self.init(
       username: Username(request.username), deviceID: DeviceID(request.deviceId),
@@ -94,13 +94,13 @@ extension Enrolment.Application {
 extension AuthMethod {
   fileprivate init(wire text: String) throws(InvalidValue) {
     guard let method = AuthMethod(rawValue: text) else {
-      throw InvalidValue(field: "authMethod", rule: "is biometric or passcode")
+      throw InvalidValue(field: "authMethod", rule: "must be biometric or passcode")
     }
     self = method
   }
 }
 
 extension String? {
-  /// `nil` for an empty text too, which clients send for a value that they do not have.
+  /// `nil` also for an empty text, which clients send for an absent value.
   fileprivate var present: String? { self == "" ? nil : self }
 }

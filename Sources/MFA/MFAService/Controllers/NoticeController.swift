@@ -2,7 +2,7 @@ internal import MFADomain
 internal import ByteCoding
 internal import MFAWire
 
-/// What a user's devices are told.
+/// The operation that reads notices.
 struct NoticeController {
   let notices: Notices
 
@@ -10,7 +10,7 @@ struct NoticeController {
 
   private var list: Operation {
     Operation(
-      "notices.list", .get, "/auth/notices", "The notices after a number, at most a hundred.",
+      "notices.list", .get, "/auth/notices", "The notices after a number, at most 100.",
       access: .session,
       refusals: [.invalidRequest, .sessionRequired, .secondFactorRequired, .boundElsewhere, .accountLocked]
     ) { (request: NoticesRequest, caller) in

@@ -3,7 +3,7 @@ internal import Foundation
 internal import MFADomain
 internal import MFAWire
 
-/// The second factor by another device of the user.
+/// The operations for approving a sign-in on another device of the user.
 struct PushController {
   let approval: PushApproval
 
@@ -34,13 +34,13 @@ struct PushController {
 
   private var answer: Operation {
     Operation(
-      "push.answer", .post, "/auth/push/answer", "Approves or denies a sign-in, signed by the device's key.",
+      "push.answer", .post, "/auth/push/answer", "Approves or denies a sign-in, signed with the key of the device.",
       access: .session, rateClass: .sensitive,
       refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .notFound, .authenticationFailed]
     ) { (request: PushAnswerRequest, caller) in
       let id = try UUID(wire: request.pushId)
       guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
-        throw InvalidValue(field: "signature", rule: "is an ECDSA signature in base64, DER or 64 bytes")
+        throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
       }
       let state = try await approval.answer(
         id, approves: request.approve, number: request.number ?? 0, signature, by: caller)
@@ -50,7 +50,7 @@ struct PushController {
 
   private var state: Operation {
     Operation(
-      "push.state", .get, "/auth/push/{pushId}", "What became of the caller's own push, with the tokens if approved.",
+      "push.state", .get, "/auth/push/{pushId}", "The state of the caller's push, with the tokens once approved.",
       access: .pendingSession, refusals: Self.ofBearers + [.invalidRequest, .notFound, .codeExpired]
     ) { (request: PushStateRequest, caller) in
       let (state, tokens) = try await approval.outcome(of: UUID(wire: request.pushId), for: caller)
@@ -61,7 +61,7 @@ struct PushController {
 
 extension UUID {
   fileprivate init(wire text: String) throws(InvalidValue) {
-    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "pushId", rule: "is a UUID") }
+    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "pushId", rule: "must be a UUID") }
     self = id
   }
 }

@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import MFADomain
 internal import MFAWire
 
-/// The way back for users who have lost every device, and how to stop it.
+/// The operations that recover an account after the loss of all devices, or stop a recovery.
 struct RecoveryController {
   let recovery: AccountRecovery
   let administration: Administration
@@ -16,7 +16,7 @@ struct RecoveryController {
   private var start: Operation {
     Operation(
       "recovery.start", .post, "/mfa/recovery",
-      "Begins to recover an account by a code on paper. A device can be enrolled once the waiting is over.",
+      "Starts the recovery of an account with a backup code. A device can be enrolled after the wait.",
       access: .attested, rateClass: .sensitive,
       refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked, .recoveryPending]
     ) { (request: RecoveryCodeRequest, caller) in
@@ -29,7 +29,7 @@ struct RecoveryController {
 
   private var status: Operation {
     Operation(
-      "recovery.status", .post, "/mfa/recovery/status", "How a recovery stands that this app instance began.",
+      "recovery.status", .post, "/mfa/recovery/status", "The state of a recovery that this app instance started.",
       access: .attested, refusals: [.invalidRequest, .codeInvalid]
     ) { (request: RecoveryTokenRequest, caller) in
       let (found, state) = try await recovery.recovery(of: request.recoveryToken.checked("recoveryToken"), for: caller)
@@ -40,7 +40,7 @@ struct RecoveryController {
   private var stop: Operation {
     Operation(
       "recovery.stop", .post, "/mfa/recovery/stop",
-      "Stops the recovery of an account by the code that its numbers and its mailbox were told.", access: .attested,
+      "Stops the recovery of an account with the code sent to its phone numbers and e-mail address.", access: .attested,
       rateClass: .sensitive, refusals: [.invalidRequest, .codeInvalid, .rateLimited, .accountLocked]
     ) { (request: RecoveryCodeRequest, caller) in
       try await recovery.stop(Username(request.username), CodeGuess(request.code), by: caller)
@@ -67,14 +67,14 @@ struct RecoveryController {
     }
   }
 
-  /// Recoveries in one answer.
+  /// The number of recoveries in one response.
   private static let page = 100
 
   private static let ofAdmins = ofBearers + [.forbidden, .freshProofRequired, .notFound]
 
   private var list: Operation {
     Operation(
-      "admin.recoveries", .get, "/admin/recoveries", "Open recoveries by their accounts' names, a hundred at a time.",
+      "admin.recoveries", .get, "/admin/recoveries", "Lists open recoveries by username, up to 100 per response.",
       access: .admin, refusals: Self.ofAdmins
     ) { (request: AccountsRequest, caller) in
       let found = try await administration.recoveries(

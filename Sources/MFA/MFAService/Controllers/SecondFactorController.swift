@@ -2,7 +2,7 @@ internal import Foundation
 internal import MFADomain
 internal import MFAWire
 
-/// The second factor of a sign-in, and the devices that are spared it.
+/// The operations for the second factor of a sign-in, and for trusted devices.
 struct SecondFactorController {
   let secondFactor: SecondFactor
   let codes: EmailCodes
@@ -23,13 +23,13 @@ struct SecondFactorController {
 
   private var verifyLogin: Operation {
     Operation(
-      "mfa.verify-login", .post, "/auth/mfa/verify-login", "Gives the second factor.", access: .pendingSession,
+      "mfa.verify-login", .post, "/auth/mfa/verify-login", "Verifies the second factor.", access: .pendingSession,
       rateClass: .sensitive,
       refusals: Self.ofBearers + [.invalidRequest, .codeInvalid, .codeExpired, .rateLimited, .notEnabled]
     ) { (request: VerifyMFARequest, caller) in
       let method = try request.method.map { text throws(InvalidValue) in
         guard let method = SecondFactorMethod(rawValue: text), method != .securityKey else {
-          throw InvalidValue(field: "method", rule: "is totp, email or backup_code")
+          throw InvalidValue(field: "method", rule: "must be totp, email or backup_code")
         }
         return method
       }
@@ -43,7 +43,7 @@ struct SecondFactorController {
 
   private var resendEmail: Operation {
     Operation(
-      "mfa.resend-email-otp", .post, "/auth/mfa/resend-email-otp", "Sends a code to the user's address.",
+      "mfa.resend-email-otp", .post, "/auth/mfa/resend-email-otp", "Sends a code to the user's e-mail address.",
       access: .pendingSession, rateClass: .sensitive, refusals: Self.ofBearers + [.rateLimited, .noEmailAddress]
     ) { (_: EmptyRequest, caller) in
       try await codes.send(by: caller)
@@ -62,7 +62,7 @@ struct SecondFactorController {
 
   private var revokeTrust: Operation {
     Operation(
-      "mfa.revoke-trusted-device", .delete, "/auth/mfa/trusted-devices/{id}", "Ends the trust in a device.",
+      "mfa.revoke-trusted-device", .delete, "/auth/mfa/trusted-devices/{id}", "Revokes the trust in a device.",
       access: .session,
       refusals: Self.ofBearers + [.invalidRequest, .secondFactorRequired, .freshProofRequired, .notFound]
     ) { (request: TrustedDeviceRequest, caller) in

@@ -3,8 +3,8 @@ internal import Foundation
 internal import MFADomain
 internal import MFAWire
 
-/// The second factor by security keys: in the JSON of Web Authentication Level 3, so that what browsers make and take
-/// passes through unchanged.
+/// The operations for security keys as second factor. The JSON is that of Web Authentication Level 3, so values of
+/// browsers pass through unchanged.
 struct SecurityKeyController {
   let keys: SecurityKeys
   let proof: SecurityKeyProof
@@ -20,7 +20,7 @@ struct SecurityKeyController {
   private var registrationOptions: Operation {
     Operation(
       "webauthn.registration-options", .post, "/auth/webauthn/registration/options",
-      "What a client makes a credential by: PublicKeyCredentialCreationOptionsJSON.", access: .session,
+      "The options for creating a credential: PublicKeyCredentialCreationOptionsJSON.", access: .session,
       refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys]
     ) { (_: EmptyRequest, caller) in
       CredentialCreationOptions(try await keys.offer(by: caller))
@@ -30,7 +30,7 @@ struct SecurityKeyController {
   private var register: Operation {
     Operation(
       "webauthn.register", .post, "/auth/webauthn/registration",
-      "Registers a security key: RegistrationResponseJSON, and a name.", access: .session, rateClass: .sensitive,
+      "Registers a security key: RegistrationResponseJSON and a name.", access: .session, rateClass: .sensitive,
       refusals: Self.ofBearers + [.freshProofRequired, .tooManySecurityKeys, .securityKeyExists]
     ) { (request: RegistrationRequest, caller) in
       SecurityKeyEntry(
@@ -41,7 +41,7 @@ struct SecurityKeyController {
 
   private var list: Operation {
     Operation(
-      "webauthn.keys", .get, "/auth/webauthn/keys", "The caller's security keys, by age.", access: .session,
+      "webauthn.keys", .get, "/auth/webauthn/keys", "The caller's security keys, oldest first.", access: .session,
       refusals: Self.ofBearers
     ) { (_: EmptyRequest, caller) in
       SecurityKeyList(keys: try await keys.list(for: caller).map(SecurityKeyEntry.init))
@@ -50,7 +50,7 @@ struct SecurityKeyController {
 
   private var rename: Operation {
     Operation(
-      "webauthn.rename-key", .post, "/auth/webauthn/keys/rename", "Calls a security key otherwise.", access: .session,
+      "webauthn.rename-key", .post, "/auth/webauthn/keys/rename", "Renames a security key.", access: .session,
       refusals: Self.ofBearers + [.notFound]
     ) { (request: RenameKeyRequest, caller) in
       SecurityKeyEntry(
@@ -61,7 +61,7 @@ struct SecurityKeyController {
 
   private var remove: Operation {
     Operation(
-      "webauthn.remove-key", .delete, "/auth/webauthn/keys/{id}", "Takes a security key away.", access: .session,
+      "webauthn.remove-key", .delete, "/auth/webauthn/keys/{id}", "Removes a security key.", access: .session,
       refusals: Self.ofBearers + [.freshProofRequired, .notFound]
     ) { (request: SecurityKeyRequest, caller) in
       try await keys.remove(UUID(keyID: request.id), by: caller)
@@ -72,7 +72,7 @@ struct SecurityKeyController {
   private var authenticationOptions: Operation {
     Operation(
       "webauthn.authentication-options", .post, "/auth/webauthn/authentication/options",
-      "What a client has a security key sign: PublicKeyCredentialRequestOptionsJSON.", access: .pendingSession,
+      "The options for signing with a security key: PublicKeyCredentialRequestOptionsJSON.", access: .pendingSession,
       refusals: Self.ofBearers + [.notEnabled]
     ) { (_: EmptyRequest, caller) in
       CredentialRequestOptions(try await proof.request(by: caller))
@@ -82,7 +82,7 @@ struct SecurityKeyController {
   private var verifyLogin: Operation {
     Operation(
       "webauthn.verify-login", .post, "/auth/webauthn/authentication",
-      "Gives the second factor by a security key: AuthenticationResponseJSON.", access: .pendingSession,
+      "Verifies a security key as second factor: AuthenticationResponseJSON.", access: .pendingSession,
       rateClass: .sensitive,
       refusals: Self.ofBearers + [.authenticationFailed, .rateLimited, .notEnabled]
     ) { (request: AuthenticationRequest, caller) in
@@ -105,7 +105,7 @@ extension CredentialCreationOptions {
       pubKeyCredParams: CredentialPublicKey.Algorithm.allCases.map { Parameter(alg: $0.rawValue) },
       timeout: Int(KeyChallenge.lifetime.components.seconds) * 1000,
       excludeCredentials: offer.known.map(CredentialDescriptor.init),
-      // As a second factor a key need not find the credential by itself, and room on hardware is scarce.
+      // A second factor needs no discoverable credential, and storage on hardware keys is scarce.
       authenticatorSelection: Selection(
         residentKey: "discouraged", userVerification: offer.party.userVerification.rawValue),
       attestation: "none")
@@ -152,7 +152,7 @@ extension RegistrationResponse {
 extension AuthenticationResponse {
   fileprivate init(_ request: AuthenticationRequest) throws(InvalidValue) {
     let response = request.response
-    // Some clients send an empty one for a key that keeps none.
+    // Some clients send an empty handle for a key that stores none.
     let handle = response.userHandle == "" ? nil : response.userHandle
     self.init(
       credentialID: try CredentialText.id(request.id, rawID: request.rawId, type: request.type),
@@ -166,24 +166,24 @@ extension AuthenticationResponse {
   }
 }
 
-/// The texts of a credential's JSON, as bytes.
+/// Decoding of the texts in a credential's JSON.
 private enum CredentialText {
   static func bytes(_ text: String, _ field: String, atMost most: Int) throws(InvalidValue) -> [UInt8] {
     guard let bytes = Base64URL.decode(text), (1...most).contains(bytes.count) else {
-      throw InvalidValue(field: field, rule: "is base64url without padding, of 1 to \(most) bytes")
+      throw InvalidValue(field: field, rule: "must be base64url without padding, of 1 to \(most) bytes")
     }
     return bytes
   }
 
   static func id(_ id: String, rawID: String, type: String) throws(InvalidValue) -> [UInt8] {
-    guard type == "public-key" else { throw InvalidValue(field: "type", rule: "is public-key") }
+    guard type == "public-key" else { throw InvalidValue(field: "type", rule: "must be public-key") }
     let bytes = try bytes(id, "id", atMost: CredentialID.longest)
-    guard rawID == id else { throw InvalidValue(field: "rawId", rule: "is the same as id") }
+    guard rawID == id else { throw InvalidValue(field: "rawId", rule: "must be the same as id") }
     return bytes
   }
 
-  /// Those that look as if they were some, in the order of their names: ones that are not known yet are to be kept,
-  /// and what anybody may send is not to fill the database.
+  /// The well-formed transport names, sorted, at most 8. Unknown names are kept for the future; the limits protect
+  /// the database from arbitrary input.
   static func transports(_ texts: [String]) -> [String] {
     let plain = Set(texts).filter { text in
       (1...32).contains(text.utf8.count) && text.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x2D }
@@ -194,7 +194,7 @@ private enum CredentialText {
 
 extension UUID {
   fileprivate init(keyID text: String) throws(InvalidValue) {
-    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "id", rule: "is a UUID") }
+    guard let id = UUID(uuidString: text) else { throw InvalidValue(field: "id", rule: "must be a UUID") }
     self = id
   }
 }

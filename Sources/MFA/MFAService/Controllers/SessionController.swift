@@ -1,7 +1,7 @@
 internal import MFADomain
 internal import MFAWire
 
-/// The renewal and the end of sessions.
+/// The operations that refresh and revoke sessions.
 struct SessionController {
   let sessions: Sessions
 
@@ -9,7 +9,7 @@ struct SessionController {
 
   private var refresh: Operation {
     Operation(
-      "auth.refresh", .post, "/auth/token/refresh", "New tokens for a refresh token, which is good once.",
+      "auth.refresh", .post, "/auth/token/refresh", "Returns new tokens for a refresh token, which can be used once.",
       access: .attested, refusals: [.invalidRequest, .sessionRequired, .boundElsewhere, .accountLocked]
     ) { (request: RefreshRequest, caller) in
       var response = TokenResponse(try await sessions.refresh(request.refreshToken.checked("refreshToken"), by: caller))
@@ -20,7 +20,7 @@ struct SessionController {
 
   private var revoke: Operation {
     Operation(
-      "auth.revoke", .post, "/auth/token/revoke", "Ends a session.", access: .attested,
+      "auth.revoke", .post, "/auth/token/revoke", "Revokes a session.", access: .attested,
       refusals: [.invalidRequest, .sessionRequired, .boundElsewhere]
     ) { (request: RevokeRequest, caller) in
       try await sessions.end(request.refreshToken.checked("refreshToken"), by: caller)

@@ -1,11 +1,12 @@
 internal import MFADomain
 
 extension String {
-  /// A token as the field `field` has it.
+  /// The text as the value of the token field `field`.
   ///
-  /// - Throws: if it is longer than its schema allows: no token of ours is, and what is handed on is hashed and kept.
+  /// - Throws: `InvalidValue` if the text has more than 128 characters. No valid token is that long, and the token is
+  ///   hashed and stored.
   func checked(_ field: String) throws(InvalidValue) -> String {
-    guard unicodeScalars.count <= 128 else { throw InvalidValue(field: field, rule: "has at most 128 characters") }
+    guard unicodeScalars.count <= 128 else { throw InvalidValue(field: field, rule: "must not exceed 128 characters") }
     return self
   }
 }

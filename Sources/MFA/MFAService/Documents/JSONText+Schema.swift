@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import MFAWire
 
-/// JSON that a document is put together from: members keep the order in which they are written.
+/// JSON text for building documents. Members keep their order.
 struct JSONDocument: Sendable, Hashable {
   let text: String
 
@@ -20,7 +20,7 @@ struct JSONDocument: Sendable, Hashable {
 }
 
 extension JSONDocument {
-  /// `schema` in JSON Schema 2020-12.
+  /// Creates the JSON Schema 2020-12 form of `schema`.
   init(_ schema: JSONSchema) {
     switch schema {
     case .string(let minLength, let maxLength, let pattern, let format, let example):

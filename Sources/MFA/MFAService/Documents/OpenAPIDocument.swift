@@ -1,6 +1,6 @@
 internal import MFAWire
 
-/// The operations as OpenAPI 3.1 describes them.
+/// The OpenAPI 3.1 document of the operations.
 struct OpenAPIDocument {
   let operations: [Operation]
 
@@ -14,8 +14,8 @@ struct OpenAPIDocument {
           (
             "description",
             .string(
-              "Devices, challenges, codes and trust, behind the gate. Every path works without /api/v1 as well. "
-                + "Another method than a path has gets 405, with Allow.")
+              "The MFA service: devices, challenges, codes and trust. Every path also works without /api/v1. "
+                + "A wrong method gets 405, with Allow.")
           ),
         ])
       ),
@@ -96,17 +96,17 @@ struct OpenAPIDocument {
     return .object([success] + refusals)
   }
 
-  /// The header fields that a refusal has beside those of every answer.
+  /// The header fields of a refusal, in addition to those of every response.
   private static func headers(of status: Int) -> JSONDocument {
     let (text, number) = (JSONSchema.text, JSONSchema.integer(minimum: 1))
     let fields: [(String, isRequired: Bool, summary: String, schema: JSONSchema)] =
       switch status {
-      case 401: [("WWW-Authenticate", true, "What the request would need (RFC 9110, section 11.6.1).", text)]
+      case 401: [("WWW-Authenticate", true, "What the request lacks (RFC 9110, section 11.6.1).", text)]
       case 409, 423, 503: [("Retry-After", false, "Seconds.", number)]
       case 429:
         [
           ("Retry-After", true, "Seconds.", number),
-          ("RateLimit", true, "What there was too much of, and for how many seconds (t).", text),
+          ("RateLimit", true, "The exceeded limit, and the seconds to wait (t).", text),
         ]
       default: []
       }
@@ -146,13 +146,13 @@ struct OpenAPIDocument {
 }
 
 extension Operation {
-  /// The request's fields that stand in the path and the query.
+  /// The fields of the request that stand in the path or the query.
   var parameterFields: [JSONSchema.Property] {
     guard method != .post, case .object(let properties) = requestSchema else { return [] }
     return properties
   }
 
-  /// Its own refusals, and those that every operation has.
+  /// The refusals of this operation and those of every operation.
   var allRefusals: [RefusalCode] {
     var all = refusals + [.notAttested, .notFound, .rateLimited, .unavailable]
     if method == .post { all += [.invalidRequest, .requestTimeout, .payloadTooLarge, .unsupportedMediaType] }

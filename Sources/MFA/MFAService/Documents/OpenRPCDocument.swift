@@ -1,6 +1,6 @@
 internal import MFAWire
 
-/// The operations as OpenRPC 1.3 describes them, with what only sockets have.
+/// The OpenRPC 1.3 document of the operations and of what only sockets have.
 struct OpenRPCDocument {
   let operations: [Operation]
 
@@ -15,7 +15,7 @@ struct OpenRPCDocument {
             Self.method($0.name, $0.summary, $0.requestSchema, JSONDocument($0.responseSchema), $0.allRefusals)
           } + [
             Self.method(
-              AttachRequest.method, "Makes the requests that follow, and the notices, those of a session.",
+              AttachRequest.method, "Attaches a session to the socket, for later requests and for notices.",
               AttachRequest.schema, .object([("type", .string("object"))]), [.sessionRequired, .boundElsewhere])
           ])
       ),

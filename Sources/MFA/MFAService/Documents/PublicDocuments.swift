@@ -1,10 +1,12 @@
-/// What anybody who reaches the server may read: the keys of its tokens, and what it can do.
+/// The documents that need no identity: the keys of the access tokens, and the descriptions of the API.
 public struct PublicDocuments: Sendable {
   private let byPath: [String: [UInt8]]
 
+  /// Creates the documents.
+  ///
   /// - Parameters:
   ///   - jwks: the public keys of the access tokens.
-  ///   - operations: those that the documents describe.
+  ///   - operations: the described operations.
   public init(jwks: String, operations: [Operation]) {
     let keys = Array(jwks.utf8)
     let restful = Array(OpenAPIDocument(operations: operations).document.text.utf8)

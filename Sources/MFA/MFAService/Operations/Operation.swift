@@ -3,42 +3,49 @@ internal import Foundation
 internal import MFADomain
 public import MFAWire
 
-/// Something that can be asked of the backend, by whatever transport: its names, its types, who may ask, how often, and
-/// what it does. Routes, socket methods and documents are made of it, so no transport has rules of its own.
+/// One operation of the backend, independent of the transport: its names, types, access, rate class and
+/// implementation. Routes, socket methods and documents are derived from it, so all transports have the same rules.
 public struct Operation: Sendable {
+  /// The HTTP method.
   public enum Method: String, Sendable, Hashable { case get = "GET", post = "POST", delete = "DELETE" }
 
-  /// Who may ask.
+  /// The callers that may use an operation.
   public enum Access: Sendable, Hashable {
-    /// Any app instance that the gate vouches for.
+    /// Any app instance with an identity of the gate.
     case attested
-    /// The bearer of a session that may still lack the second factor.
+    /// A session that may still lack the second factor.
     case pendingSession
-    /// The bearer of a full session.
+    /// A full session.
     case session
-    /// An operator.
+    /// A full session of an admin.
     case admin
   }
 
-  /// How often one app instance may ask, in all operations of the same pace together.
+  /// The rate class. One app instance has one limit for all operations of a class.
   public enum RateClass: Sendable, Hashable {
     /// Reads and sign-ins.
     case standard
-    /// What sends messages, or guesses.
+    /// Operations that send messages or verify codes.
     case sensitive
   }
 
-  /// The name that sockets and documents use.
+  /// The name in sockets and documents.
   public let name: String
+  /// The HTTP method.
   public let method: Method
-  /// Below the prefix; `{name}` stands for a segment that is a field of the request.
+  /// The path after the prefix. `{name}` stands for a segment that is a request field.
   public let path: String
+  /// The description in the documents.
   public let summary: String
+  /// The callers that may use it.
   public let access: Access
+  /// The rate class.
   public let rateClass: RateClass
+  /// The schema of the request.
   public let requestSchema: JSONSchema
+  /// The schema of the response.
   public let responseSchema: JSONSchema
-  /// The codes of the refusals that are its own.
+  /// The codes of the refusals that are specific to this operation.
   public let refusals: [RefusalCode]
   let perform: @Sendable (OperationInput, Caller) async throws -> [UInt8]
 
@@ -63,14 +70,16 @@ public struct Operation: Sendable {
   }
 }
 
-/// A request's values, still as JSON.
+/// The fields of a request, as JSON.
 public enum OperationInput: Sendable {
   /// The whole text is the request.
   case document([UInt8])
   /// The request is the member `params` of an object.
   case parameters(of: [UInt8])
 
-  /// - Throws: `RequestFault` with the field that is missing or of another type.
+  /// Decodes the request.
+  ///
+  /// - Throws: `RequestFault`, with the field that is missing or has the wrong type.
   func decode<Request: WireValue>(as type: Request.Type) throws(RequestFault) -> Request {
     switch self {
     case .document(let bytes): return try WireCoding.decode(bytes)
@@ -85,7 +94,7 @@ public enum OperationInput: Sendable {
   }
 }
 
-/// JSON as the wire has it.
+/// JSON encoding and decoding of the wire.
 enum WireCoding {
   static func encode(_ value: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
@@ -93,8 +102,8 @@ enum WireCoding {
     return Array(try encoder.encode(value))
   }
 
-  /// Reads `bytes`, which must be what `JSONGrammar` accepts: the decoder itself passes over trailing commas and takes
-  /// one of two members of one name.
+  /// Decodes `bytes` after checking them with `JSONGrammar`. The decoder alone would accept trailing commas and
+  /// duplicate names.
   static func decode<Value: Decodable>(_ bytes: [UInt8]) throws(RequestFault) -> Value {
     guard JSONGrammar.accepts(bytes) else { throw .malformedJSON }
     do {
@@ -107,19 +116,29 @@ enum WireCoding {
   }
 }
 
-/// A request that no operation gets to see.
+/// The reasons why a request does not reach its operation.
 public enum RequestFault: Error, Sendable, Hashable {
+  /// The gate's identity is missing or not valid.
   case notAttested
+  /// The body is not valid JSON.
   case malformedJSON
+  /// A required field is missing.
   case fieldMissing(String)
+  /// A field has the wrong type.
   case fieldOfWrongType(String)
-  /// A value of the query that stands there twice, or in the path as well.
+  /// A field is in the query twice, or in the path and the query.
   case fieldGivenTwice(String)
+  /// The body exceeds the size limit.
   case bodyTooLarge
+  /// The body exceeds the time limit.
   case bodyTooSlow
+  /// The content type is not JSON.
   case notJSON
+  /// No operation has this name or path.
   case unknownOperation
+  /// The path has only these methods.
   case methodNotAllowed([String])
+  /// The caller exceeds its rate limit.
   case tooFast(retryAfter: Duration)
 
   fileprivate init(_ error: DecodingError) {
@@ -140,7 +159,7 @@ public enum RequestFault: Error, Sendable, Hashable {
 }
 
 extension RequestFault {
-  /// What the log says of it.
+  /// The reason for the log.
   var cause: String {
     switch self {
     case .notAttested: "not_attested"

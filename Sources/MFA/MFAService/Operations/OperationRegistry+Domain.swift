@@ -2,7 +2,7 @@ public import Logging
 public import MFADomain
 
 extension OperationRegistry {
-  /// Every operation that the backend has.
+  /// Creates the registry of all operations of the backend.
   public init(
     _ context: DomainContext, logger: Logger, paces: RateLimits = RateLimits(), patience: Duration = Self.patience
   ) {

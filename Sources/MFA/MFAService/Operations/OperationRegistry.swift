@@ -4,8 +4,9 @@ public import MFADomain
 internal import MFAWire
 internal import Metrics
 
-/// All operations, and the one way to run them.
+/// All operations, and the common code that runs them.
 public struct OperationRegistry: Sendable {
+  /// All operations.
   public let operations: [Operation]
   private let byName: [String: Operation]
   private let paces: RateLimiter
@@ -14,10 +15,13 @@ public struct OperationRegistry: Sendable {
   private let patience: Duration
   private let logger: Logger
 
-  /// How long a request without effects waits for the store before it is answered 503. Writes of all backends take
-  /// turns: one that stops in the middle of its own holds the others up for seconds.
+  /// The time limit for the store in requests without effects. After it, the request is answered with 503. Writes of
+  /// all backends run one at a time, so one stopped process can block the others for seconds.
   public static let patience = Duration.milliseconds(500)
 
+  /// Creates the registry.
+  ///
+  /// - Parameter patience: the time limit for the store in requests without effects.
   public init(
     _ operations: [Operation], context: DomainContext, logger: Logger, paces: RateLimits = RateLimits(),
     patience: Duration = Self.patience
@@ -31,12 +35,13 @@ public struct OperationRegistry: Sendable {
     self.logger = logger
   }
 
+  /// The operation with the given name; `nil` if there is none.
   public func operation(named name: String) -> Operation? { byName[name] }
 
-  /// Runs `operation` and gives its answer as JSON. Before a session, answers come when `ResponseTimeQuantizer` says.
+  /// Runs `operation` and returns its response as JSON. Responses of operations without a session are delayed by
+  /// `ResponseTimeQuantizer`.
   ///
-  /// A token that has expired is as none, however it came: one that a socket carries may have been good when it was
-  /// attached.
+  /// An expired token counts as absent: the token of a socket may have expired after it was attached.
   func run(_ operation: Operation, _ input: OperationInput, for caller: Caller) async throws(PublicRefusal) -> [UInt8] {
     let start = ContinuousClock.now
     let isExpired = caller.session?.isExpired(at: clock.now()) ?? false
@@ -51,7 +56,7 @@ public struct OperationRegistry: Sendable {
     do {
       try admit(caller, to: operation)
       let answer = try await perform(operation, input, for: caller)
-      log(.info, "operation done", operation.name, caller.requestID, caller.identity, code: nil)
+      log(.info, "operation completed", operation.name, caller.requestID, caller.identity, code: nil)
       Self.count(operation, "done", since: start)
       return .success(answer)
     } catch {
@@ -62,7 +67,7 @@ public struct OperationRegistry: Sendable {
     }
   }
 
-  /// What `operation` answers. What it throws is in the history by then, as far as it belongs there.
+  /// Runs `operation`. Before it throws a refusal, it records the refusal in the history if necessary.
   private func perform(
     _ operation: Operation, _ input: OperationInput, for caller: Caller
   ) async throws -> [UInt8] {
@@ -76,7 +81,8 @@ public struct OperationRegistry: Sendable {
     return operation.method == .get ? try await StoreDeadline.within(patience, body) : try await body()
   }
 
-  /// `error`, once the history has what it is to have of it; else why it has not.
+  /// Records a refusal in the history if necessary, and returns it. Returns the error of the store if recording
+  /// fails.
   func kept(_ error: any Error, of operation: String, by caller: Caller) async -> any Error {
     guard let refusal = error as? MFARefusal else { return error }
     do {
@@ -102,11 +108,11 @@ public struct OperationRegistry: Sendable {
     if let wait = paces.take(operation.rateClass, for: caller.identity) { throw RequestFault.tooFast(retryAfter: wait) }
   }
 
-  /// Tells the log of a request that came to no operation.
+  /// Logs a request that reached no operation.
   ///
   /// - Parameters:
-  ///   - name: what it asked for, where that is known to be one of our names.
-  ///   - identity: who asked, where that is known.
+  ///   - name: the requested operation, if it is a known name.
+  ///   - identity: the caller, if known.
   func logUnserved(
     _ error: any Error, of name: String? = nil, requestID: String, by identity: GateIdentity? = nil
   ) {
@@ -117,7 +123,7 @@ public struct OperationRegistry: Sendable {
     _ error: any Error, _ message: Logger.Message, of name: String?, requestID: String, _ identity: GateIdentity?
   ) {
     let code = (error as? RPCError)?.refusal.code ?? PublicRefusal(error).code
-    // That an operator has turned something off is no fault.
+    // Security keys that the operator turned off are not a fault of the server.
     let isFault = (code == .internalError || code == .unavailable) && error as? MFARefusal != .securityKeysOff
     let reason: String? =
       switch error {

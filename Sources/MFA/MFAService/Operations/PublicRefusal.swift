@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import MFADomain
 
-/// The stable words of refusals.
+/// The stable codes of refusals.
 public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case notAttested = "not_attested"
   case invalidRequest = "invalid_request"
@@ -34,6 +34,7 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   case unavailable
   case internalError = "internal_error"
 
+  /// The HTTP status.
   public var status: Int {
     switch self {
     case .invalidRequest: 400
@@ -56,23 +57,26 @@ public enum RefusalCode: String, Sendable, Hashable, CaseIterable {
   }
 }
 
-/// A refusal as the outside gets it.
+/// A refusal in the form that clients receive.
 public struct PublicRefusal: Error, Sendable, Hashable {
+  /// The code.
   public let code: RefusalCode
+  /// The text for people.
   public let text: String
-  /// How long to wait, in whole seconds.
+  /// The time to wait, in whole seconds.
   public let retryAfter: Int?
   /// The value of `WWW-Authenticate`. Every 401 has one (RFC 9110, section 15.5.2).
   public let authenticate: String?
-  /// The methods that there are, where another one was used.
+  /// The methods of the path, for the header `Allow`.
   public let allowed: [String]
-  /// What there was too much of, for `rateLimited`.
+  /// The exceeded limit, for `rateLimited`.
   public let limit: Limit
 
+  /// A kind of limit.
   public enum Limit: String, Sendable, Hashable {
-    /// Guesses at a code, or codes to be sent.
+    /// Guesses of codes, or sent codes.
     case codes
-    /// Requests, of whatever kind.
+    /// Requests of any kind.
     case requests
   }
 
@@ -82,24 +86,24 @@ public struct PublicRefusal: Error, Sendable, Hashable {
   ) {
     self.code = code
     self.text = text
-    // Rounded up, so that who waits as long has waited long enough.
+    // Rounded up, so that a client that waits this long has waited long enough.
     self.retryAfter = retryAfter.map { max(1, Int($0.components.seconds) + ($0.components.attoseconds > 0 ? 1 : 0)) }
     self.authenticate = authenticate ?? (code.status == 401 ? Self.challenge(code) : nil)
     self.allowed = allowed
     self.limit = limit
   }
 
-  /// What a request would need that got no further: the gate's identity, or a session.
+  /// The challenge for a 401: the gate's identity or a session is missing.
   private static func challenge(_ code: RefusalCode) -> String {
     (code == .notAttested ? "AppAttest" : "Bearer") + " realm=\"mfa-backend\""
   }
 
-  /// The header fields that go with it.
+  /// The header fields of the refusal.
   var fields: [(name: String, value: String)] {
     var fields: [(name: String, value: String)] = []
     if let retryAfter {
       fields.append(("Retry-After", String(retryAfter)))
-      // draft-ietf-httpapi-ratelimit-headers: nothing is left, and more comes after so many seconds.
+      // draft-ietf-httpapi-ratelimit-headers: r is the remaining quota, t the seconds until it is reset.
       if code == .rateLimited { fields.append(("RateLimit", "\"\(limit.rawValue)\";r=0;t=\(retryAfter)")) }
     }
     if let authenticate { fields.append(("WWW-Authenticate", authenticate)) }
@@ -107,14 +111,14 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     return fields
   }
 
-  /// What `error` is to the outside. What is not foreseen is a fault of ours, of which the outside learns nothing.
+  /// Converts any error to a refusal. An unexpected error is a fault of the server, and its details are not revealed.
   init(_ error: any Error) {
     switch error {
     case let refusal as MFARefusal: self.init(refusal)
     case let value as InvalidValue: self.init(MFARefusal.invalid(value))
     case let fault as RequestFault: self.init(fault)
     case let refusal as PublicRefusal: self = refusal
-    // Who is told this by a service that ends asks the one that follows it.
+    // A client that gets this from a stopping process can retry at the next process.
     case is StoreFault, is CancellationError:
       self.init(.unavailable, "Service temporarily unavailable", retryAfter: .seconds(1))
     default: self.init(.internalError, "Internal error")
@@ -139,7 +143,7 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .deviceExists: self.init(.deviceExists, "Device already enrolled")
     case .tooManyDevices(let limit): self.init(.tooManyDevices, "An account has at most \(limit) devices")
     case .tooManyAccounts(let limit):
-      self.init(.tooManyAccounts, "An app instance creates at most \(limit) accounts")
+      self.init(.tooManyAccounts, "An app instance can create at most \(limit) accounts")
     case .noEmailAddress: self.init(.noEmailAddress, "No e-mail address on file")
     case .noPhoneNumber: self.init(.noPhoneNumber, "No phone number on file")
     case .notFound: self.init(.notFound, "Not found")
@@ -155,47 +159,47 @@ public struct PublicRefusal: Error, Sendable, Hashable {
     case .recoveryWaits(let wait):
       self.init(.recoveryPending, "A recovery of this account is waiting", retryAfter: wait)
     case .overloaded(let wait): self.init(.unavailable, "Service temporarily unavailable", retryAfter: wait)
-    case .securityKeysOff: self.init(.unavailable, "Security keys are not turned on here")
+    case .securityKeysOff: self.init(.unavailable, "Security keys are turned off")
     case .registrationRefused(let fault):
       self.init(.invalidRequest, "The security key was not registered: \(Self.text(of: fault))")
-    case .securityKeyExists: self.init(.securityKeyExists, "This security key is registered already")
+    case .securityKeyExists: self.init(.securityKeyExists, "This security key is already registered")
     case .tooManySecurityKeys(let limit):
       self.init(.tooManySecurityKeys, "An account has at most \(limit) security keys")
     }
   }
 
-  /// What is wrong with a registration, for who writes the client.
+  /// The reason why a registration failed, for the developer of the client.
   private static func text(of fault: WebAuthnFault) -> String {
     switch fault {
     case .clientData: "clientDataJSON is not the client data of a browser or an app"
-    case .type: "clientDataJSON is of another ceremony"
-    case .challengeUnknown: "ask for options first, in this session, and answer the newest"
-    case .challengeUsed: "the challenge has been used; ask for options again"
-    case .challengeExpired: "the challenge has expired; ask for options again"
-    case .challenge: "clientDataJSON has another challenge than the options"
-    case .origin: "the origin is none of those that the server is set up for"
-    case .crossOrigin: "it was made in a frame of another site"
-    case .authenticatorData: "authData is not laid out as it must be"
+    case .type: "clientDataJSON is from another ceremony"
+    case .challengeUnknown: "request options first, in this session, and answer the newest"
+    case .challengeUsed: "the challenge has been used; request options again"
+    case .challengeExpired: "the challenge has expired; request options again"
+    case .challenge: "the challenge in clientDataJSON differs from the options"
+    case .origin: "the origin is not allowed by the server's settings"
+    case .crossOrigin: "the credential was created in a frame of another site"
+    case .authenticatorData: "authData is malformed"
     case .extensions: "the extensions in authData are malformed"
-    case .relyingParty: "it was made for another relying party"
-    case .userPresence: "the user did not touch the key"
-    case .userVerification: "the key did not verify its user, by a PIN or a finger"
-    case .backupState: "its backup flags contradict each other"
-    case .attestedCredential: "authData holds no credential"
-    case .credentialID: "the credential's id is too long, or another one than id and rawId say"
-    case .publicKey: "the public key is malformed, or too short or too long"
-    case .algorithm: "the public key is of an algorithm that was not asked for"
+    case .relyingParty: "the credential is for another relying party"
+    case .userPresence: "the key does not report user presence"
+    case .userVerification: "the key did not verify its user by PIN or biometry"
+    case .backupState: "the backup flags contradict each other"
+    case .attestedCredential: "authData contains no credential"
+    case .credentialID: "the credential id is too long, or differs from id and rawId"
+    case .publicKey: "the public key is malformed, too short or too long"
+    case .algorithm: "the algorithm of the public key is not one of the options"
     case .attestation: "the attestation is malformed, or its signature is wrong"
-    case .credentialUnknown, .userHandle, .signature, .signatureCount: "it does not belong to this account"
+    case .credentialUnknown, .userHandle, .signature, .signatureCount: "the credential does not belong to this account"
     }
   }
 
   init(_ fault: RequestFault) {
     switch fault {
     case .notAttested: self.init(.notAttested, "The gate's identity is missing or not valid")
-    case .malformedJSON: self.init(.invalidRequest, "The body is not JSON in UTF-8 with each name once in an object")
+    case .malformedJSON: self.init(.invalidRequest, "The body must be UTF-8 JSON without duplicate names in an object")
     case .fieldMissing(let field): self.init(.invalidRequest, "\(field) is required")
-    case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has another type")
+    case .fieldOfWrongType(let field): self.init(.invalidRequest, "\(field) has the wrong type")
     case .fieldGivenTwice(let field): self.init(.invalidRequest, "\(field) is given twice")
     case .bodyTooSlow: self.init(.requestTimeout, "The body took too long")
     case .bodyTooLarge: self.init(.payloadTooLarge, "The body is too large")

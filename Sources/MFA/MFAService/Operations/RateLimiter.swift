@@ -2,29 +2,36 @@ internal import ByteCoding
 internal import Locking
 internal import MFADomain
 
-/// How many calls one app instance, or one address, may make: so many at once, and so many a second from then on.
+/// The rate limits of one app instance or client address: bursts and calls per second.
 public struct RateLimits: Sendable, Hashable {
+  /// The limit of one app instance for reads and sign-ins.
   public var standard = Bucket(size: 120, perSecond: 20)
+  /// The limit of one app instance for operations that send messages or verify codes.
   public var sensitive = Bucket(size: 20, perSecond: 0.5)
-  /// The slow calls of all app instances behind one address, which may be a household or a company; `nil` for no limit,
-  /// where everybody comes from one address.
+  /// The common limit of all app instances with one client address, such as a household or a company, for operations
+  /// that send messages or verify codes; `nil` for no limit, if all clients share one address.
   public var sensitiveOfAddress: Bucket? = Bucket(size: 100, perSecond: 2)
 
+  /// A token bucket.
   public struct Bucket: Sendable, Hashable {
+    /// The maximum burst.
     public var size: Double
+    /// The number of calls per second after the burst.
     public var perSecond: Double
 
+    /// Creates a bucket.
     public init(size: Double, perSecond: Double) {
       self.size = size
       self.perSecond = perSecond
     }
   }
 
+  /// Creates the default limits.
   public init() {}
 }
 
-/// Token buckets, one for each app instance and pace, and one for each address and slow calls. Debug builds share an
-/// identity, so each of their addresses has one.
+/// Token buckets: one for each app instance and rate class, and one for each client address. Debug builds share an
+/// identity, so they have one bucket for each address.
 final class RateLimiter: Sendable {
   private enum Kind: Hashable { case standard, sensitive, sensitiveOfAddress }
 
@@ -38,7 +45,7 @@ final class RateLimiter: Sendable {
     var at: Timestamp
   }
 
-  /// More than are kept in memory at once; beyond that the fullest buckets, which say nothing, are forgotten.
+  /// The maximum number of buckets in memory. Above it, full buckets are removed; a new bucket is full anyway.
   private static let mostBuckets = 100_000
 
   private let limits: RateLimits
@@ -50,7 +57,7 @@ final class RateLimiter: Sendable {
     self.clock = clock
   }
 
-  /// Takes one call, or says how long to wait for the next. A call that one bucket refuses is taken from none.
+  /// Takes a token for one call. Returns the time to wait if a bucket is empty; then no bucket loses a token.
   func take(_ rateClass: Operation.RateClass, for identity: GateIdentity) -> Duration? {
     let address = NetworkPrefix.block(of: identity.clientAddress)
     let subject = identity.binding == .debugBuild ? "debug:" + address : identity.subject

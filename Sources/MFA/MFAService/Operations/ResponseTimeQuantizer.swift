@@ -1,13 +1,14 @@
-/// When to send answers that must not reveal whether an account exists: at whole multiples of a step after the
-/// request.
+/// Delays responses to unauthenticated requests to a whole multiple of a time step after the request. Their timing
+/// must not reveal whether an account exists.
 ///
-/// Found rows have to be decoded, and absent ones not: a difference of some microseconds, which enough requests bring
-/// to light. On the grid such a difference shows only where it pushes an answer over a line. Waiting costs no
-/// processor time and keeps no connection of a database.
+/// Decoding a row that exists takes some microseconds longer than finding none, and many requests would reveal that.
+/// With the delay, such a difference is visible only if it moves a response to the next step. The delay uses no
+/// processor time and no database connection.
 enum ResponseTimeQuantizer {
   static let step = Duration.milliseconds(10)
 
-  /// Waits for the next line of the grid that began at `start`. Does not wait for who has gone meanwhile.
+  /// Waits for the next step after `start`. Returns immediately if the task is cancelled, because the client has
+  /// gone.
   static func wait(since start: ContinuousClock.Instant) async {
     let lines = (ContinuousClock.now - start) / step
     try? await Task.sleep(until: start + step * lines.rounded(.up), tolerance: .zero, clock: .continuous)

@@ -4,7 +4,7 @@ public import MFADomain
 public import MFATokens
 public import Logging
 
-/// Finds out who is calling, from the fields of a request's head.
+/// Reads and verifies the caller from the header fields of a request.
 public struct CallerReader: Sendable {
   private let gate: GateIdentityVerifier
   private let tokens: AccessTokens
@@ -13,7 +13,9 @@ public struct CallerReader: Sendable {
   private let patience: Duration
   private let logger: Logger
 
-  /// - Parameter patience: how long requests without effects wait for the store.
+  /// Creates the reader.
+  ///
+  /// - Parameter patience: the time limit for the store in requests without effects.
   public init(
     gate: GateIdentityVerifier, tokens: AccessTokens, clock: WallClock, entropy: Entropy,
     patience: Duration = OperationRegistry.patience, logger: Logger
@@ -26,7 +28,7 @@ public struct CallerReader: Sendable {
     self.logger = logger
   }
 
-  /// The gate's number for the request, or one of our own.
+  /// The request id of the gate if it is printable ASCII of at most 128 bytes, otherwise a new one.
   func requestID(of headers: HTTPFields) -> String {
     if let given = headers[.requestID], (1...128).contains(given.utf8.count),
       given.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
@@ -36,10 +38,11 @@ public struct CallerReader: Sendable {
     return Hex.encode(entropy.bytes(16))
   }
 
-  /// - Throws: `.notAttested` unless exactly one identity came and it is the gate's; `StoreFault` if it cannot be known
-  ///   whether it was used before.
+  /// Verifies the gate's identity and the access token.
   ///
-  /// - Parameter changesNothing: whether the request has no effects, so that it need not wait for long.
+  /// - Parameter changesNothing: whether the request has no effects, so that the time limit for the store applies.
+  /// - Throws: `RequestFault.notAttested` unless there is exactly one valid identity; `StoreFault` if the store or
+  ///   the gate's keys are unavailable.
   func caller(of headers: HTTPFields, requestID: String, changesNothing: Bool) async throws -> Caller {
     let assertions = headers[values: .attestAssertion]
     guard assertions.count == 1, let assertion = assertions.first else { throw RequestFault.notAttested }
@@ -54,7 +57,7 @@ public struct CallerReader: Sendable {
     }
   }
 
-  /// A token that is not good is as none.
+  /// The session of the access token. An invalid token counts as absent.
   private func proof(in authorization: String?) async -> SessionProof? {
     guard let parts = authorization?.split(separator: " ", maxSplits: 1), parts.count == 2,
       parts[0].lowercased() == "bearer"

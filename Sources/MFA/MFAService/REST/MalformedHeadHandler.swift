@@ -1,20 +1,19 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Closes a connection on which something came that is no HTTP, once its client had time to read the refusal.
+/// Closes a connection that received bytes that are not HTTP, after its client had time to read the refusal.
 ///
-/// Nothing that follows can be read, so an open connection would only hold a descriptor until it has been idle for
-/// long.
+/// Nothing after such bytes can be parsed. An open connection would keep a descriptor until the idle timeout.
 final class MalformedHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = Never
 
-  /// How long the refusal may take to its client. Closing at once could reset the connection before it is read.
+  /// The delay before the close. An immediate close could reset the connection before the client reads the refusal.
   private static let linger = TimeAmount.seconds(2)
 
   private let isAnswered: Bool
 
-  /// - Parameter isAnswered: whether the refusal has been written when the error arrives here. Otherwise the error is
-  ///   passed on, to a handler that writes it.
+  /// - Parameter isAnswered: whether the refusal is written before the error arrives here. Otherwise the error is
+  ///   passed on to a handler that writes it.
   init(isAnswered: Bool) { self.isAnswered = isAnswered }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

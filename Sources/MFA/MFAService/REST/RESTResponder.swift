@@ -6,11 +6,11 @@ internal import MFADomain
 internal import MFAWire
 internal import NIOCore
 
-/// Answers HTTP requests by operations.
+/// Answers HTTP requests by running operations.
 struct RESTResponder: HTTPResponder {
   typealias Context = BasicRequestContext
 
-  /// Beyond this a body is not read.
+  /// The maximum size of a request body, in bytes.
   static let largestBody = 1 << 16
 
   let registry: OperationRegistry
@@ -18,8 +18,8 @@ struct RESTResponder: HTTPResponder {
   let callers: CallerReader
   let documents: PublicDocuments
 
-  /// An answer to HEAD has no body, only its length (RFC 9110, section 9.3.2): a client that keeps the connection would
-  /// take a body for the next answer.
+  /// A response to HEAD has no body, only its length (RFC 9110, section 9.3.2). A client that keeps the connection
+  /// would take a body for the next response.
   func respond(to request: Request, context: Context) async throws -> Response {
     let response = await self.response(to: request)
     return request.method == .head ? response.createHeadResponse() : response
@@ -47,7 +47,7 @@ struct RESTResponder: HTTPResponder {
     return try await registry.run(operation, .document(input), for: caller)
   }
 
-  /// The request, its caller and its input. A refusal here reaches no operation that could log it.
+  /// Finds the operation, its input and the caller. Logs refusals, because no operation does.
   private func accepted(
     _ request: Request, _ requestID: String
   ) async throws(PublicRefusal) -> (Operation, [UInt8], Caller) {
@@ -94,7 +94,7 @@ struct RESTResponder: HTTPResponder {
 
   static func response(refusing refusal: PublicRefusal, _ requestID: String) -> Response {
     var headers: HTTPFields = [:]
-    // RFC 9110, section 15.5.9.
+    // RFC 9110, section 15.5.9: the server closes the connection after 408.
     if refusal.code == .requestTimeout { headers[.connection] = "close" }
     for field in refusal.fields {
       if let name = HTTPField.Name(field.name) { headers[name] = field.value }
@@ -105,16 +105,16 @@ struct RESTResponder: HTTPResponder {
 }
 
 extension PublicRefusal {
-  /// The uniform error body, as JSON.
+  /// The JSON body of the error response.
   func body(requestID: String) -> [UInt8] {
     let body = ErrorBody(message: text, code: code.rawValue, requestId: requestID, retryAfter: retryAfter)
-    // Texts and a number: there is nothing in it that could not be encoded.
+    // Encoding strings and a number cannot fail.
     return (try? WireCoding.encode(body)) ?? Array("{\"success\":false}".utf8)
   }
 }
 
 extension HTTPField.Name {
-  // Constant, and tokens of RFC 9110.
+  // Constants, and valid tokens of RFC 9110.
   static let requestID = HTTPField.Name("X-Request-Id")!
   static let attestAssertion = HTTPField.Name("X-Attest-Assertion")!
 }

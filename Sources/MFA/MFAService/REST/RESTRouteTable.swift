@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import Foundation
 internal import MFAWire
 
-/// Which operation a method and a path mean, with and without the prefix `/api/v1`.
+/// Maps a method and a path, with or without the prefix `/api/v1`, to an operation.
 struct RESTRouteTable: Sendable {
   static let prefix = ["api", "v1"]
   private let routes: [Route]
@@ -29,14 +29,15 @@ struct RESTRouteTable: Sendable {
 
   struct Match {
     let operation: Operation
-    /// The request's values that stand in the path.
+    /// The request fields in the path.
     let fields: [(name: String, value: String)]
   }
 
-  /// - Throws: `.unknownOperation` if no operation has the path, `.methodNotAllowed` if only others have,
-  ///   `.fieldGivenTwice` if the query has a value of the request twice, or one that the path has.
+  /// Finds the operation of a request.
   ///
-  /// - Parameter query: values that may be the request's as well.
+  /// - Parameter query: the query items, which may also be request fields.
+  /// - Throws: `.unknownOperation` if no operation has the path; `.methodNotAllowed` if only operations with other
+  ///   methods have it; `.fieldGivenTwice` if a request field is in the query twice, or in the path and the query.
   func match(
     _ method: String, _ path: String, query: [(name: String, value: String)] = []
   ) throws(RequestFault) -> Match {
@@ -44,7 +45,7 @@ struct RESTRouteTable: Sendable {
     let all = routes.compactMap { route in
       Self.fields(of: route.segments, in: segments).map { Match(operation: route.operation, fields: $0) }
     }
-    // A path that is written out stands before one with a field in its place (OpenAPI 3.1, "Path Templating Matching").
+    // A literal path takes precedence over a path with a field (OpenAPI 3.1, "Path Templating Matching").
     let least = all.map(\.fields.count).min()
     let candidates = all.filter { $0.fields.count == least }
     if let match = candidates.first(where: { $0.operation.method.rawValue == method }) {
@@ -53,7 +54,7 @@ struct RESTRouteTable: Sendable {
     throw candidates.isEmpty ? .unknownOperation : .methodNotAllowed(candidates.map(\.operation.method.rawValue))
   }
 
-  /// The decoded segments behind the prefix; `nil` for a path in no normal form.
+  /// The decoded segments after the prefix; `nil` if the path is not in normal form.
   private static func segments(of path: String) -> [String]? {
     guard path.hasPrefix("/") else { return nil }
     var segments: [String] = []
@@ -80,7 +81,7 @@ struct RESTRouteTable: Sendable {
 }
 
 extension RESTRouteTable.Match {
-  /// With those of `query` that the request has a field for.
+  /// Adds the query items that are request fields.
   fileprivate func adding(_ query: [(name: String, value: String)]) throws(RequestFault) -> RESTRouteTable.Match {
     guard case .object(let properties) = operation.requestSchema else { return self }
     var all = fields
@@ -91,7 +92,7 @@ extension RESTRouteTable.Match {
     return RESTRouteTable.Match(operation: operation, fields: all)
   }
 
-  /// The path's values as the JSON that the operation reads.
+  /// The fields as the JSON document that the operation decodes.
   var document: [UInt8] {
     let members = fields.map { field in
       JSONText.quote(field.name) + ":" + (isInteger(field.name) ? integer(field.value) : JSONText.quote(field.value))
@@ -106,6 +107,6 @@ extension RESTRouteTable.Match {
     return true
   }
 
-  /// What is no integer stays a text, which the operation then refuses for its type.
+  /// A value that is not an integer stays a string, which the operation then refuses as a wrong type.
   private func integer(_ text: String) -> String { Int64(text).map(String.init) ?? JSONText.quote(text) }
 }

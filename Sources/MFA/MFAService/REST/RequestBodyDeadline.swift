@@ -1,18 +1,18 @@
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Limits the time in which each request's body must arrive, from the end of its head: one that comes byte by byte is
-/// never idle.
+/// Limits the time that a request body may take, counted from the end of its header. A slow client is never idle, so
+/// an idle timeout does not stop it.
 ///
-/// The reader of the body then gets `Passed`, and the connection is closed once there was time for an answer. The
-/// time of the answer itself is not limited.
+/// After the limit, the reader of the body gets `Passed`, and the connection is closed after a short time for the
+/// response. The time of the response itself is not limited.
 final class RequestBodyDeadline: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
 
   struct Passed: Error {}
 
-  /// How long the answer may take to its client.
+  /// The time for sending the response before the connection is closed.
   private static let farewell = TimeAmount.seconds(2)
 
   private let limit: TimeAmount

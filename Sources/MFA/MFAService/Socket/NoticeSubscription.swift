@@ -2,7 +2,7 @@ internal import Foundation
 internal import Locking
 internal import MFADomain
 
-/// A socket's place at the bell of the user whose session is attached to it.
+/// The subscription of a socket to the notifications of the user whose session is attached to it.
 final class NoticeSubscription: Sendable {
   private let hub: NotificationHub
   private let notify: @Sendable () -> Void
@@ -13,7 +13,8 @@ final class NoticeSubscription: Sendable {
     self.notify = notify
   }
 
-  /// Subscribes to `userID` instead of the previous user; notifies at once of what is there already.
+  /// Subscribes to `userID` and cancels the previous subscription. Rings immediately, for changes that are already
+  /// there.
   func listen(to userID: UUID) {
     let number = hub.listen(to: userID, notify)
     let old = place.withLock { place in

@@ -2,8 +2,8 @@ internal import Locking
 internal import NIOCore
 internal import NIOWebSocket
 
-/// The frames of one socket that its client has not taken yet. Adding one never waits for the client: what the server
-/// reports about a session must not depend on a client that does not read.
+/// The outgoing frames of one socket. Adding a frame never waits for the client: a client that does not read must not
+/// block the server.
 final class OutboundQueue: Sendable {
   struct Full: Error {}
 
@@ -14,7 +14,7 @@ final class OutboundQueue: Sendable {
   private let overflows: AsyncStream<Void>
   private let overflowed: AsyncStream<Void>.Continuation
 
-  /// - Parameter limit: bytes that may wait.
+  /// - Parameter limit: the maximum size of waiting frames, in bytes.
   init(limit: Int) {
     self.limit = limit
     (frames, entrance) = AsyncStream.makeStream()
@@ -23,7 +23,7 @@ final class OutboundQueue: Sendable {
 
   /// Adds a frame.
   ///
-  /// - Throws: `Full` if it is one too many; `overflow` returns then, and the frame is not kept.
+  /// - Throws: `Full` if the frame exceeds the limit. The frame is dropped, and `overflow` returns.
   func add(_ frame: WebSocketFrame) throws(Full) {
     let fits = size.withLock { size in
       guard size + Self.cost(frame) <= limit else { return false }
@@ -37,13 +37,13 @@ final class OutboundQueue: Sendable {
     entrance.yield(frame)
   }
 
-  /// Waits until a frame did not fit, or the task is cancelled.
+  /// Waits until a frame exceeded the limit, or the task is cancelled.
   func overflow() async { for await _ in overflows { return } }
 
-  /// No frame comes any more: `write` ends with the last one.
+  /// Accepts no further frames; `write` returns after the last one.
   func finish() { entrance.finish() }
 
-  /// Writes frames as fast as the client takes them, until `finish` or until the channel fails.
+  /// Writes frames at the speed of the client, until `finish` or until the channel fails.
   func write(to outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>) async throws {
     for await frame in frames {
       try await outbound.write(frame)
@@ -51,6 +51,6 @@ final class OutboundQueue: Sendable {
     }
   }
 
-  /// A frame without content costs memory as well.
+  /// The size counted for a frame. Even an empty frame needs memory.
   private static func cost(_ frame: WebSocketFrame) -> Int { frame.length + 64 }
 }

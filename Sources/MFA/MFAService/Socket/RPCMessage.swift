@@ -2,10 +2,10 @@ internal import ByteCoding
 internal import Foundation
 internal import MFAWire
 
-/// A request of JSON-RPC 2.0, as far as it can be read without knowing its method.
+/// A JSON-RPC 2.0 request, without its parameters.
 struct RPCRequest: Decodable {
   let method: String
-  /// `nil` for a notification, which gets no answer.
+  /// The id of the request; `nil` for a notification, which gets no answer.
   let id: RPCID?
   let hasParameters: Bool
 
@@ -21,9 +21,9 @@ struct RPCRequest: Decodable {
     hasParameters = container.contains(.params)
   }
 
-  /// Reads one message.
+  /// Parses one message.
   ///
-  /// - Throws: what is to be answered, with the id `null`.
+  /// - Throws: `RPCError.parse` or `.invalidRequest`, to be answered with the id `null`.
   init(_ text: [UInt8]) throws(RPCError) {
     guard JSONGrammar.accepts(text) else { throw .parse }
     do {
@@ -36,7 +36,7 @@ struct RPCRequest: Decodable {
   }
 }
 
-/// What names a request in its answer.
+/// The id of a request.
 enum RPCID: Codable, Sendable, Hashable {
   case text(String)
   case number(Int64)
@@ -63,7 +63,7 @@ enum RPCID: Codable, Sendable, Hashable {
   }
 }
 
-/// Why a request was not carried out (JSON-RPC 2.0, section 5.1).
+/// The reason why a request failed (JSON-RPC 2.0, section 5.1).
 enum RPCError: Error, Sendable, Hashable {
   case parse
   case invalidRequest
@@ -80,7 +80,7 @@ enum RPCError: Error, Sendable, Hashable {
     }
   }
 
-  /// What the log says of it.
+  /// The reason for the log.
   var cause: String {
     switch self {
     case .parse: "malformed_json"
@@ -102,7 +102,7 @@ enum RPCError: Error, Sendable, Hashable {
     }
   }
 
-  /// The refusal that `error.data` tells in full, as REST does.
+  /// The refusal in `error.data`, the same as in REST.
   var refusal: PublicRefusal {
     switch self {
     case .parse: PublicRefusal(.invalidRequest, "Parse error")
@@ -114,9 +114,9 @@ enum RPCError: Error, Sendable, Hashable {
   }
 }
 
-/// The messages that the server writes.
+/// The messages that the server sends.
 enum RPCAnswer {
-  /// - Parameter result: JSON.
+  /// - Parameter result: the result, as JSON.
   static func success(_ result: [UInt8], id: RPCID) -> [UInt8] {
     var text = Array("{\"jsonrpc\":\"2.0\",\"id\":".utf8)
     text += Self.text(of: id)
@@ -143,7 +143,7 @@ enum RPCAnswer {
     return text
   }
 
-  // Texts and whole numbers can always be written.
+  // Encoding strings and integers cannot fail.
   private static func text(of value: some Encodable) -> [UInt8] {
     (try? WireCoding.encode(value)) ?? Array("null".utf8)
   }

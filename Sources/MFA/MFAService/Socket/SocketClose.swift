@@ -1,19 +1,20 @@
 internal import NIOWebSocket
 
-/// Why the server ends a socket: the codes of its own, from 4400 to 4429, beside those of RFC 6455.
+/// The reasons why the server closes a socket. Codes 4400 to 4429 are specific to this server; the others are from
+/// RFC 6455.
 enum SocketClose: Sendable, Hashable {
-  /// The client closed, or the server stops.
+  /// The client closed the socket, or the server is stopping.
   case goingAway
-  /// A message that is no text.
+  /// A message that is not text.
   case notText
-  /// The session that was attached has ended, or its token has expired and no newer one was attached.
+  /// The attached session has ended, or its access token has expired and no newer one was attached.
   case sessionEnded
-  /// More waits for the client than it may let wait.
+  /// The outgoing frames exceed the limit because the client reads too slowly.
   case tooSlow
   case tooBig
   case tooFast
   case internalError
-  /// Frames that are none, or not in an order that RFC 6455 allows.
+  /// Malformed frames, or a sequence of frames that RFC 6455 does not allow.
   case malformed
 
   var code: UInt16 {
@@ -44,7 +45,7 @@ enum SocketClose: Sendable, Hashable {
 }
 
 extension SocketClose {
-  /// What an error of reading frames means; `nil` if it is the connection that broke.
+  /// Creates the close code for an error while reading frames; `nil` if the connection broke.
   init?(faultOfFrames error: any Error) {
     switch error {
     case NIOWebSocketError.invalidFrameLength: self = .tooBig

@@ -5,13 +5,13 @@ internal import MFADomain
 internal import MFATokens
 internal import MFAWire
 
-/// What is said on one socket, without the socket: requests in, answers and notices out.
+/// The protocol of one socket, without the socket itself: requests in, answers and notices out.
 final class SocketConversation: Sendable {
   private struct State {
     var session: SessionProof?
     var toldUpTo: Int64?
     var toldPushes: Set<UUID> = []
-    /// How often a session was attached.
+    /// The number of times that a session was attached.
     var attachments = 0
     var inFlight = 0
     var tokens: Double
@@ -28,9 +28,11 @@ final class SocketConversation: Sendable {
   private let send: @Sendable ([UInt8]) throws -> Void
   private let sessionDidChange: @Sendable (SessionProof) -> Void
 
+  /// Creates the conversation.
+  ///
   /// - Parameters:
-  ///   - send: has one text message written, without waiting for that.
-  ///   - sessionDidChange: called when a session has been attached, so that its notices are listened to.
+  ///   - send: queues one text message without waiting for the client.
+  ///   - sessionDidChange: called after a session was attached, so that the socket subscribes to its notices.
   init(
     caller: Caller, registry: OperationRegistry, tokens: AccessTokens, notices: Notices, limits: SocketLimits,
     clock: WallClock, send: @escaping @Sendable ([UInt8]) throws -> Void,
@@ -49,7 +51,7 @@ final class SocketConversation: Sendable {
 
   var session: SessionProof? { state.withLock { $0.session } }
 
-  /// Counts a message of whatever kind, and says whether it is one too many.
+  /// Counts a message of any kind and returns whether it exceeds the rate limit.
   func isTooFast() -> Bool {
     let now = clock.now()
     return state.withLock { state in
@@ -62,7 +64,8 @@ final class SocketConversation: Sendable {
     }
   }
 
-  /// Whether another request may begin; it ends with `end`.
+  /// Reserves a place for a request. Returns `false` if too many requests are in progress; otherwise `end` releases
+  /// the place.
   func begin() -> Bool {
     state.withLock { state in
       guard state.inFlight < limits.mostInFlight else { return false }
@@ -73,7 +76,7 @@ final class SocketConversation: Sendable {
 
   func end() { state.withLock { $0.inFlight -= 1 } }
 
-  /// Refuses a request that came while too many were unanswered.
+  /// Refuses a request that arrived while too many requests were in progress.
   func refuseAsBusy(_ text: [UInt8]) throws {
     let fault = RequestFault.tooFast(retryAfter: .seconds(1))
     registry.logUnserved(fault, requestID: caller.requestID, by: caller.identity)
@@ -82,7 +85,7 @@ final class SocketConversation: Sendable {
     try send(RPCAnswer.failure(error, id: id, requestID: caller.requestID))
   }
 
-  /// Carries out one request and answers it.
+  /// Runs one request and answers it.
   func answer(_ text: [UInt8]) async throws {
     let request: RPCRequest
     do throws(RPCError) {
@@ -125,7 +128,7 @@ final class SocketConversation: Sendable {
     }
   }
 
-  /// Lets the requests that follow be made, and the notices be told, for the session of an access token.
+  /// Attaches the session of an access token, for later requests and for notices.
   private func attach(_ input: OperationInput) async throws -> [UInt8] {
     let request = try input.decode(as: AttachRequest.self)
     guard let proof = await tokens.proof(in: request.token, at: clock.now()) else { throw MFARefusal.sessionRequired }
@@ -144,15 +147,15 @@ final class SocketConversation: Sendable {
     return Array("{\"success\":true}".utf8)
   }
 
-  /// Tells what is new to the session that is attached, and says whether that session still lives and its token is
-  /// good.
+  /// Sends new notices and push challenges of the attached session. Returns `false` if the session has ended or its
+  /// token has expired.
   func tellNotices() async throws -> Bool {
     let (attached, toldUpTo, attachments) = state.withLock { ($0.session, $0.toldUpTo, $0.attachments) }
     guard let proof = attached else { return true }
     guard !proof.isExpired(at: clock.now()) else { return false }
     let news = try await notices.news(
       for: proof, boundTo: caller.identity.binding, after: toldUpTo)
-    // Another session was attached meanwhile: it has been told nothing of its own, and asks for itself.
+    // Another session was attached in the meantime. It gets its own notices by its own call.
     guard state.withLock({ $0.attachments }) == attachments else { return true }
     for notice in news.notices {
       try send(try RPCAnswer.notification("notice", NoticeEntry(notice)))

@@ -1,18 +1,19 @@
-/// What one socket may ask of the server.
+/// The limits of one socket.
 public struct SocketLimits: Sendable, Hashable {
-  /// Bytes of a message.
+  /// The maximum size of a message, in bytes.
   public var largestMessage = 1 << 16
-  /// Requests that are not answered yet; further ones are refused.
+  /// The maximum number of requests in progress. Further requests are refused.
   public var mostInFlight = 16
-  /// Messages, of whatever kind; a socket that sends more is closed.
+  /// The rate limit for messages of any kind. A socket that exceeds it is closed.
   public var messages = RateLimits.Bucket(size: 200, perSecond: 50)
-  /// Bytes that may wait for a client to read them; a socket with more is closed.
+  /// The maximum size of frames waiting for the client, in bytes. A socket that exceeds it is closed.
   public var largestBacklog = 1 << 19
-  /// How long a socket that is over may take to write the rest and its close frame, before it is cut off.
+  /// The time for writing the remaining frames and the close frame before the connection is cut off.
   public var closeTime = Duration.seconds(2)
-  /// How long a session may be over before its sockets close, and a notice old before it is told, when it was another
-  /// process that wrote it.
+  /// The interval of checks for changes by other processes: the maximum delay of their notices, and of the close
+  /// after they revoked a session.
   public var watchInterval = Duration.milliseconds(500)
 
+  /// Creates the default limits.
   public init() {}
 }

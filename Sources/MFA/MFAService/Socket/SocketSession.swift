@@ -4,7 +4,7 @@ internal import NIOCore
 internal import NIOWebSocket
 internal import ServiceLifecycle
 
-/// One socket, from its opening to its close.
+/// One open socket, until its close.
 struct SocketSession {
   let channel: NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
   let caller: Caller
@@ -22,18 +22,18 @@ struct SocketSession {
         }
       }
     } catch {
-      service.logger.debug("socket ended", metadata: ["request_id": "\(caller.requestID)", "reason": "\(error)"])
+      service.logger.debug("socket failed", metadata: ["request_id": "\(caller.requestID)", "reason": "\(error)"])
     }
   }
 
-  /// Writes what waits, and why the server closes. It is over when the client's machine has it all, or when the
-  /// deadline closes the channel. A client that has let too much wait is not waited for again.
+  /// Writes the waiting frames and the close frame. Returns when the kernel has accepted all of it, or fails when the
+  /// deadline closes the channel. If the client was too slow, waiting frames are dropped.
   private func say(
     _ close: SocketClose?, _ backlog: OutboundQueue, in writing: inout ThrowingTaskGroup<Void, any Error>
   ) async throws {
     if close == .tooSlow {
       service.logger.notice(
-        "socket closed: too much waits for its client", metadata: ["request_id": "\(caller.requestID)"])
+        "socket closed: client reads too slowly", metadata: ["request_id": "\(caller.requestID)"])
       writing.cancelAll()
     }
     backlog.finish()
@@ -42,16 +42,16 @@ struct SocketSession {
     try await channel.channel.writeAndFlush(Self.frame(closing: close))
   }
 
-  /// Closes the channel after a while, so that no client can keep a socket that is over by not reading.
+  /// Closes the channel after a time limit, so that a client cannot keep a closing socket by not reading.
   private func closeLater() -> Scheduled<Void> {
     let (channel, logger, requestID) = (channel.channel, service.logger, caller.requestID)
     return channel.eventLoop.scheduleTask(in: TimeAmount(service.limits.closeTime)) {
-      logger.notice("socket cut off: its client does not read", metadata: ["request_id": "\(requestID)"])
+      logger.notice("socket cut off: client does not read", metadata: ["request_id": "\(requestID)"])
       channel.close(promise: nil)
     }
   }
 
-  /// Talks until one side ends it. From then on the time runs for what is left to be written.
+  /// Serves the socket until either side closes it. Then starts the time limit for the remaining frames.
   private func converse(
     _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: OutboundQueue
   ) async -> (SocketClose?, deadline: Scheduled<Void>) {
@@ -72,7 +72,7 @@ struct SocketSession {
       }
       group.addTask { await watch(changes, conversation) }
       group.addTask {
-        // Other processes write to the same database, and ring no bell here.
+        // Other processes write to the same database without ringing the bell of this process.
         while !Task.isCancelled {
           try? await Task.sleep(for: service.limits.watchInterval)
           changed.yield()
@@ -90,7 +90,7 @@ struct SocketSession {
     }
   }
 
-  /// Tells notices as they come, until the session ends.
+  /// Sends notices until the session ends.
   private func watch(_ changes: AsyncStream<Void>, _ conversation: SocketConversation) async -> SocketClose? {
     for await _ in changes {
       do {
@@ -98,7 +98,7 @@ struct SocketSession {
       } catch is OutboundQueue.Full {
         return .tooSlow
       } catch is StoreFault {
-        // The next change, or the next interval, tries again.
+        // The next change or the next interval tries again.
       } catch {
         return nil
       }
@@ -110,7 +110,7 @@ struct SocketSession {
     _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ backlog: OutboundQueue,
     _ conversation: SocketConversation
   ) async -> SocketClose? {
-    // Discarding: the other kind keeps what is done until it is asked for, on a socket that may be open for days.
+    // A discarding group keeps no results. Other groups would collect them on a socket that is open for days.
     await withDiscardingTaskGroup { requests in
       do {
         for try await frame in inbound {
@@ -155,7 +155,7 @@ struct SocketSession {
     return WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
   }
 
-  /// RFC 6455, section 5.5.1: the code that came goes back.
+  /// The close frame of the answer has the code of the client (RFC 6455, section 5.5.1).
   private static func frame(echoing frame: WebSocketFrame) -> WebSocketFrame {
     WebSocketFrame(
       fin: true, opcode: .connectionClose, data: ByteBuffer(bytes: frame.unmaskedData.readableBytesView.prefix(2)))

@@ -12,7 +12,7 @@ internal import NIOHTTPTypesHTTP1
 internal import NIOWebSocket
 internal import ServiceLifecycle
 
-/// What sockets are served with.
+/// The dependencies of sockets.
 struct SocketService: Sendable {
   let context: DomainContext
   let registry: OperationRegistry
@@ -24,15 +24,17 @@ struct SocketService: Sendable {
 
 /// A connection that speaks HTTP, or becomes a WebSocket with its first request.
 ///
-/// Only the first: the gate opens a connection for each socket, and NIO looks no further.
+/// Only the first request can upgrade: the gate opens a connection for each socket, and NIO checks no later request.
 struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   static let subprotocol = "mfa.v1"
+  /// The time limit for the first request.
   static let longestSilence = TimeAmount.seconds(30)
+  /// The paths that accept an upgrade.
   static let paths: Set<String> = ["/", "/api/v1/socket", "/socket"]
 
   let responder: HTTPChannelHandler.Responder
   let service: SocketService
-  /// How long the body of a request may take to arrive.
+  /// The time limit for receiving a request body.
   let bodyTime: Duration
 
   struct Value: ServerChildChannelValue {
@@ -53,7 +55,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
         ))
       let upgrade = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
         configuration: configuration)
-      // NIO's handler has written the refusal.
+      // NIO's own handler has written the refusal at this point.
       try channel.pipeline.syncOperations.addHandler(MalformedHeadHandler(isAnswered: true))
       return Value(channel: channel, upgrade: upgrade)
     }
@@ -67,12 +69,11 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
         await SocketSession(channel: channel, caller: caller, service: service).run()
       }
     } catch {
-      logger.debug("connection ended before its first request", metadata: ["reason": "\(error)"])
+      logger.debug("connection closed before its first request", metadata: ["reason": "\(error)"])
     }
   }
 
-  /// What the first request makes of the connection. One that sends none is closed after `longestSilence`, and when the
-  /// server stops.
+  /// Waits for the first request. Closes a connection without one after `longestSilence` or at shutdown.
   private static func outcome(of value: Value) async throws -> Outcome {
     let channel = value.channel
     let deadline = channel.eventLoop.scheduleTask(in: longestSilence) { channel.close(promise: nil) }
@@ -87,7 +88,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
   private func upgrader() -> NIOTypedWebSocketServerUpgrader<Outcome> {
     let admitted = LockedValue<Caller?>(nil)
     return NIOTypedWebSocketServerUpgrader(
-      // Faults of the frames end a session with our own codes.
+      // The server answers faults in frames with its own close codes.
       maxFrameSize: service.limits.largestMessage, enableAutomaticErrorHandling: false,
       shouldUpgrade: { channel, head in
         channel.eventLoop.makeFutureWithTask {
@@ -96,7 +97,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
             admitted.withLock { $0 = caller }
             return Self.headers(answering: head)
           } catch {
-            // NIO does not hand on a request whose upgrade was refused after its bytes were read.
+            // NIO does not pass on a request whose upgrade was refused after its bytes were read.
             try? await error.answer(on: channel)
             return nil
           }
@@ -118,7 +119,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
   }
 
-  /// Who opens a socket. A session that they bring is attached, so it is admitted as `session.attach` admits one.
+  /// Verifies the caller who opens a socket. A session in the request is checked as in `session.attach`.
   private func caller(opening head: HTTPRequestHead) async throws(UpgradeRefusal) -> Caller {
     var fields = HTTPFields()
     for header in head.headers {
@@ -127,7 +128,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     let requestID = service.callers.requestID(of: fields)
     let path = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
     do {
-      // RFC 6455, section 4.1. NIO upgrades whatever the method is.
+      // An upgrade must be a GET request (RFC 6455, section 4.1), but NIO upgrades any method.
       guard head.method == .GET else { throw RequestFault.methodNotAllowed(["GET"]) }
       let caller = try await service.callers.caller(of: fields, requestID: requestID, changesNothing: true)
       guard Self.paths.contains(String(path)) else { throw RequestFault.unknownOperation }
@@ -147,7 +148,7 @@ struct UpgradableChannel: ServerChildChannel, HTTPChannelHandler {
     }
   }
 
-  /// Chooses our subprotocol if it is offered. A client that offers none speaks it all the same.
+  /// Selects the subprotocol if the client offers it. A client that offers none uses the same protocol.
   private static func headers(answering head: HTTPRequestHead) -> HTTPHeaders {
     head.headers[canonicalForm: "Sec-WebSocket-Protocol"].contains(Substring(subprotocol))
       ? ["Sec-WebSocket-Protocol": subprotocol] : [:]

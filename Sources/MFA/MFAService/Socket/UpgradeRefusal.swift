@@ -1,14 +1,14 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// Why a socket is not opened. Told as REST tells it, before the connection ends.
+/// The refusal of an upgrade. It has the same form as a REST refusal, and the connection is closed after it.
 struct UpgradeRefusal: Error {
   let refusal: PublicRefusal
   let requestID: String
-  /// An answer to HEAD has no body.
+  /// Whether the request was HEAD: its response has no body.
   let isHead: Bool
 
-  /// Writes status, fields and body, and closes.
+  /// Writes the refusal and closes the connection.
   func answer(on channel: any Channel) async throws {
     let body = refusal.body(requestID: requestID)
     var fields: HTTPHeaders = [

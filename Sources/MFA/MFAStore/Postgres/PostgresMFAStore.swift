@@ -3,18 +3,21 @@ internal import Locking
 public import MFADomain
 internal import Postgres
 
-/// The backend's memory in a PostgreSQL database, for several machines.
+/// The store in a PostgreSQL database, for several machines.
 ///
-/// One writer at a time among all of them, by an advisory lock that each transaction takes: the services rely on it,
-/// and the history is one chain. Writes that wait in one process share a transaction.
+/// Each transaction takes an advisory lock, so one writer runs at a time across all processes. The services rely on
+/// this, and it keeps the history a single chain. Concurrent writes of one process share a transaction.
 public final class PostgresMFAStore: Store {
   private let queue: WriteQueue
   private let reader: PostgresDatabase
   private let historyKeys = HistoryKeyPlace(nil)
 
-  /// Connects to what `url` names (`postgres://…`, as libpq takes it), and brings its tables up to date.
+  /// Connects to the database at `url` (`postgres://…`, in the syntax of libpq) and migrates its tables.
   ///
-  /// - Parameter makesTables: whether an empty database gets its tables; otherwise it is `StoreFault.noTables`.
+  /// - Parameters:
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `StoreFault.noTables`.
+  ///   - mostWaiting: the maximum number of waiting writes. Further writes are refused as overload.
+  /// - Throws: `StoreFault` if the database is unavailable, has no tables or has a newer version.
   public init(
     url: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
   ) throws(StoreFault) {
@@ -60,15 +63,15 @@ public final class PostgresMFAStore: Store {
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
 }
 
-/// A database and one connection to it, opened when it is needed and again after it was lost.
+/// A database and one connection to it. The connection is opened on demand, and again after it broke.
 final class PostgresDatabase: SQLWriter, @unchecked Sendable {
   private let url: String
   private let trace: StatementTrace?
-  // Used by one thread at a time: at first the one that migrates, then the write lane's or `queue`'s.
+  // Used by one thread at a time: first the migrating thread, then the queue of the writer or `queue`.
   private var connection: StoreConnection?
   let queue = DispatchQueue(label: "mfa.store.postgres")
 
-  /// The number of the lock that all writers of a database take: `mfa` in ASCII.
+  /// The number of the advisory lock of all writers: `mfa` in ASCII.
   private static let lock = 0x6D6661
 
   init(url: String, trace: StatementTrace?) {
@@ -84,13 +87,13 @@ final class PostgresDatabase: SQLWriter, @unchecked Sendable {
     try within({ try $0.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") }, body)
   }
 
-  /// How long a step to a new version may take: an index of a table with millions of rows takes minutes.
+  /// The time limit of a migration. An index on a table with millions of rows takes minutes.
   private static let patienceWithMigration = Duration.seconds(3600)
 
-  /// Makes what tables there are not yet; of several servers that start at once, one does.
+  /// Migrates the tables. Of several servers that start at the same time, one migrates and the others wait.
   func migrate(makesTables: Bool) throws {
     connection = try StoreConnection(url: url, patience: Self.patienceWithMigration)
-    // The next one is less patient.
+    // The next connection uses the normal time limit.
     defer { connection = nil }
     try transaction { sql in
       let isMade =

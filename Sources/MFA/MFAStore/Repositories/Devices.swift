@@ -13,7 +13,7 @@ extension SQLRecords: DeviceRecords {
     ).map(Self.device)
   }
 
-  // A device never changes hands: the owner is written once, with the row.
+  // A device never changes its user, so the update does not set `user_id`.
   func save(_ device: Device) throws {
     try sql.run(
       """

@@ -27,7 +27,7 @@ extension SQLRecords: NoticeRecords {
     }
   }
 
-  // The newest of each user stays, since the next takes its number from it.
+  // The newest notice of each user stays, because the next sequence number is derived from it.
   func removeNotices(before instant: Timestamp, atMost count: Int) throws -> Int {
     try remove(
       count, of: "notices", by: "user_id, sequence",
@@ -114,7 +114,7 @@ extension SQLRecords: AuditRecords {
       "DELETE FROM refusal_tallies WHERE actor = ? AND account = ? AND event = ? AND reason = ?", Self.key(kind))
   }
 
-  /// No account's name is empty, so the empty text stands for names without an account.
+  /// Usernames are never empty, so an empty text stands for "no account".
   private static func key(_ kind: RefusalTally.Kind) -> [SQLValue] {
     [.text(kind.actor), .text(kind.account ?? ""), .text(kind.event), .text(kind.reason)]
   }

@@ -28,7 +28,7 @@ extension SQLRecords: RecoveryRecords {
   }
 
   func openRecoveries(after key: String, at now: Timestamp, atMost count: Int) throws -> [(User, Recovery)] {
-    // Two queries, since both tables have columns of one name.
+    // Two queries, because both tables have columns with the same name.
     try sql.rows(
       """
       SELECT users.* FROM users JOIN recoveries ON recoveries.user_id = users.id

@@ -1,19 +1,19 @@
 internal import Locking
 internal import MFADomain
 
-/// All records, read and written through one transaction. Its repositories are extensions, a file each.
+/// All records within one transaction. Each repository is an extension in its own file.
 struct SQLRecords {
   let sql: any SQLSession
   var historyKeys: HistoryKeys?
 }
 
-/// What all transactions of a store authenticate the history with, once its vault is open.
+/// The keys that authenticate the history in all transactions of a store; set when its vault opens.
 typealias HistoryKeyPlace = LockedValue<HistoryKeys?>
 
 extension SQLRecords {
-  /// Deletes rows of `table` that are as `condition` says, `count` at most, and gives how many.
+  /// Deletes at most `count` rows of `table` that match `condition`, and returns the number of deleted rows.
   ///
-  /// - Parameter key: the columns of its primary key.
+  /// - Parameter key: the columns of the primary key.
   func remove(
     _ count: Int, of table: String, by key: String, where condition: String, _ arguments: [SQLValue]
   ) throws -> Int {

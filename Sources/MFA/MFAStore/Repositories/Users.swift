@@ -48,14 +48,14 @@ extension SQLRecords: UserRecords {
       INSERT INTO obligations (word, since) VALUES (?, ?)
       ON CONFLICT (word) DO UPDATE SET since = excluded.since WHERE obligations.since > excluded.since
       """,
-      // A clock that ran ahead is made good by the first start under a right one.
+      // If an earlier start had a clock that ran ahead, this start corrects the date.
       [.text(word), .time(now)])
     return try sql.rows("SELECT since FROM obligations WHERE word = ?", [.text(word)]).first?.time("since")
   }
 
-  /// Brings the keys of all names to the rule that `Username` has. Where two accounts have one name by it, the one
-  /// that has the key already keeps it, or else the one that comes first; the other keeps its old key, by which
-  /// `user(named:)` still finds it. A key that is too long for an index stays as well. Attempt limits follow their
+  /// Updates the keys of all names to the current rule of `Username`. If two accounts now have the same key, the
+  /// account that already has it keeps it, otherwise the first one. The other account keeps its old key, and
+  /// `user(named:)` still finds it. A key that is too long for an index also stays. Attempt limits move with their
   /// account.
   func renewNameKeys() throws {
     var last = ""
@@ -65,7 +65,7 @@ extension SQLRecords: UserRecords {
       for row in users {
         let key = try Username(row.text("username")).key
         last = try row.text("name_key")
-        // By their bytes: texts that differ in composition alone are equal as such.
+        // Compares bytes, because Swift strings are equal if they differ only in Unicode composition.
         guard Array(key.utf8) != Array(last.utf8), key.utf8.count <= Username.longestKey, try !isAccount(key) else {
           continue
         }

@@ -3,18 +3,21 @@ internal import Glibc
 internal import Locking
 public import MFADomain
 
-/// The backend's memory in one SQLite file, or in the process alone.
+/// The store in one SQLite file or in memory.
 ///
-/// A commit is on the disk (`synchronous = FULL`) before a call returns.
+/// A write returns after its commit is on disk (`synchronous = FULL`).
 public final class SQLiteMFAStore: Store {
   private let writer: any DatabaseWriter
   private let queue: WriteQueue
   private let trace: StatementTrace?
   private let historyKeys = HistoryKeyPlace(nil)
 
-  /// A store in the file at `path`, made with mode 0600 if there is none; its folder must exist.
+  /// Opens the file at `path`, or creates it with mode 0600. Its folder must exist.
   ///
-  /// - Parameter makesTables: whether an empty database gets its tables; otherwise it is `StoreFault.noTables`.
+  /// - Parameters:
+  ///   - makesTables: whether an empty database gets its tables; otherwise it is refused with `StoreFault.noTables`.
+  ///   - mostWaiting: the maximum number of waiting writes. Further writes are refused as overload.
+  /// - Throws: `StoreFault` if the file cannot be opened, has no tables or has a newer version.
   public convenience init(
     path: String, makesTables: Bool = true, mostWaiting: Int = 4096, trace: StatementTrace? = nil
   ) throws(StoreFault) {
@@ -25,7 +28,7 @@ public final class SQLiteMFAStore: Store {
       configuration.label = "mfa.store"
       let pool = try DatabasePool(path: path, configuration: configuration)
       try self.init(writer: pool, makesTables: makesTables, mostWaiting: mostWaiting, trace: trace)
-      // GRDB sets NORMAL when it turns WAL on, and NORMAL loses commits with the power.
+      // GRDB sets NORMAL when it turns WAL on. NORMAL may lose commits at a power failure.
       try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     } catch let fault as StoreFault {
       throw fault
@@ -34,7 +37,7 @@ public final class SQLiteMFAStore: Store {
     }
   }
 
-  /// A store that is forgotten with this object.
+  /// Creates a store in memory, which is lost with this object.
   public static func ephemeral(
     mostWaiting: Int = 4096, trace: StatementTrace? = nil
   ) throws(StoreFault) -> SQLiteMFAStore {
@@ -55,7 +58,7 @@ public final class SQLiteMFAStore: Store {
     }
     if !makesTables, try writer.read({ try migrator.appliedIdentifiers($0).isEmpty }) { throw StoreFault.noTables }
     try migrator.migrate(writer)
-    // A reader that looked into the tables before knows the columns of then.
+    // A reader that opened the tables before the migration has cached the old columns.
     (writer as? DatabasePool)?.invalidateReadOnlyConnections()
     self.writer = writer
     self.trace = trace
@@ -86,7 +89,8 @@ public final class SQLiteMFAStore: Store {
 
   public func authenticateHistory(with keys: HistoryKeys) { historyKeys.withLock { $0 = keys } }
 
-  // Not one that is there: closing a descriptor of it would lift the locks of this process's other connections.
+  // An existing file is not opened here: closing its descriptor would release the locks of this process's other
+  // connections.
   private static func createPrivately(_ path: String) throws(StoreFault) {
     guard access(path, F_OK) != 0 else { return }
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

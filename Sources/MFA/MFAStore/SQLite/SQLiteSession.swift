@@ -23,7 +23,8 @@ extension SQLValue {
     switch value.storage {
     case .null: self = .null
     case .int64(let integer): self = .integer(integer)
-    // No column holds one; what a person put there is read as an absent value, and refused where one is required.
+    // No column contains a double. A value that was inserted by hand is read as NULL and refused where a value is
+    // required.
     case .double: self = .null
     case .string(let text): self = .text(text)
     case .blob(let data): self = .blob(Array(data))

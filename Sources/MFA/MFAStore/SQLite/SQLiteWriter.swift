@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// SQLite's one writer.
+/// The single writer of a SQLite database.
 struct SQLiteWriter: SQLWriter {
   let writer: any DatabaseWriter
   let trace: StatementTrace?
