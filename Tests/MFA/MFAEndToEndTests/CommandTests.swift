@@ -195,7 +195,7 @@ struct CommandTests {
     StartFault(
       testDescription: "a database with another scheme of encoding",
       arguments: ["--database", "postgres://u:se/cret@127.0.0.1/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
-      status: 78, error: "error: database: user or password contains @, / or ? without percent-encoding"),
+      status: 78, error: "error: database: the user or the password contains an @, / or ? that is not percent-encoded"),
     StartFault(
       testDescription: "a port that is none",
       arguments: ["--database", "postgres://u:secret@127.0.0.1:port/x", "--keys", "k", "--gate-jwks", "/k"] + unfitting,
