@@ -1,4 +1,3 @@
-public import AttestGate
 public import ByteCoding
 internal import Locking
 

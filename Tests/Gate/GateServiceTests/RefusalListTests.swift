@@ -9,7 +9,7 @@ import Transport
 /// Every code that a client can be told.
 private let codes = Set(Denial.Code.allCases.map(\.rawValue) + RequestRefusal.Code.allCases.map(\.rawValue))
 
-@Suite("The guide to troubleshooting")
+@Suite("The article about refusals")
 struct TroubleshootingTests {
   struct Row {
     let code: String
@@ -19,7 +19,7 @@ struct TroubleshootingTests {
   }
 
   private static func rows() throws -> [Row] {
-    try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Troubleshooting.md").split(separator: "\n")
+    try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n")
       .filter { $0.hasPrefix("| `") }.map { line in
         let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
           .map { $0.trimmingCharacters(in: .whitespaces) }
@@ -44,13 +44,12 @@ struct TroubleshootingTests {
   }
 }
 
-@Suite("The list of refusals")
-struct RefusalListTests {
-  /// The codes in the article's table, each with the statuses of its row.
+@Suite("The article's first table lists every refusal")
+struct ReadmeTests {
+  /// The codes in the article's first table, each with the statuses of its row.
   private static func rows() throws -> [String: [Int]] {
     let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n")
-      .drop { $0 != "| status | codes | |" }
-      .dropFirst(2)
+      .drop { $0 != "| status | codes | |" }.dropFirst(2)
     var rows: [String: [Int]] = [:]
     for line in lines.prefix(while: { $0.hasPrefix("|") }) {
       let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }

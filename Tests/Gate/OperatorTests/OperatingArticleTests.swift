@@ -7,14 +7,14 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("The operators' article", .serialized, .timeLimit(.minutes(5)))
-struct OperatingArticleTests {
-  /// The blocks of shell commands in a section.
-  private static func blocks(of title: String) throws -> [String] {
-    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Operating.md")
-    let section = try #require(article.components(separatedBy: "\n## \(title)\n").last)
-    let text = try #require(section.components(separatedBy: "\n## ").first)
-    return text.components(separatedBy: "```sh\n").dropFirst().map {
+@Suite("The articles' commands for operators", .serialized, .timeLimit(.minutes(5)))
+struct ReadmeTests {
+  /// The blocks of shell commands in a section of an article.
+  private static func blocks(of title: String, in article: String) throws -> [String] {
+    let text = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/\(article).md")
+    let section = try #require(text.components(separatedBy: "\n## \(title)\n").dropFirst().first)
+    let own = try #require(section.components(separatedBy: "\n## ").first)
+    return own.components(separatedBy: "```sh\n").dropFirst().map {
       String($0.prefix(upTo: $0.range(of: "```")?.lowerBound ?? $0.endIndex))
     }
   }
@@ -29,7 +29,7 @@ struct OperatingArticleTests {
 
   @Test("has commands for changing and stopping a gate that work as printed")
   func life() async throws {
-    let blocks = try Self.blocks(of: "Changing and stopping a running gate")
+    let blocks = try Self.blocks(of: "Changing and stopping a running gate", in: "Operating")
     try #require(blocks.count == 2)
     try await AdminBench.serving { bench in
       try await run(blocks[1], at: bench, [:])
@@ -40,7 +40,9 @@ struct OperatingArticleTests {
 
   @Test("has commands for keys and sessions that work as printed")
   func keys() async throws {
-    let blocks = try Self.blocks(of: "Keys and sessions")
+    let blocks = try [
+      ("Keys and sessions", "Operating"), ("Readiness", "Observability"), ("Move from SQLite to PostgreSQL", "Stores"),
+    ].flatMap { try Self.blocks(of: $0.0, in: $0.1) }
     try #require(blocks.count == 3)
     let url = try await PostgresServer.shared().newURL()
     try await AdminBench.serving { bench in

@@ -2,53 +2,36 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The documents")
+@Suite("The documentation's links")
 struct LinkTests {
-  /// Every Markdown file of the project, by its path from the root.
-  private static func documents() throws -> [String] {
-    let files = try #require(FileManager.default.enumerator(atPath: ProjectFile.root))
-    return files.compactMap { $0 as? String }
-      .filter { path in path.hasSuffix(".md") && !path.hasPrefix(".build") && !path.hasPrefix(".git/") }.sorted()
+  /// Every Markdown file, as a path from the project's root.
+  private static func articles() throws -> [String] {
+    var paths = ["README.md"]
+    for folder in [".github", "Sources", "Tests"] {
+      let files = try FileManager.default.subpathsOfDirectory(atPath: ProjectFile.path(folder))
+      paths += files.filter { $0.hasSuffix(".md") }.map { "\(folder)/\($0)" }
+    }
+    return paths
   }
 
-  /// What `pattern` captures in the text outside fenced blocks.
-  private static func captures(_ pattern: Regex<(Substring, Substring)>, in text: String) -> [String] {
-    let prose = text.components(separatedBy: "\n```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
-    return prose.joined(separator: "\n").matches(of: pattern).map { String($0.output.1) }
+  /// The text outside of fenced blocks.
+  private static func prose(of text: String) -> String {
+    text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element).joined()
   }
 
-  @Test("link to files that exist")
-  func relativeLinks() throws {
-    var count = 0
-    for document in try Self.documents() {
-      let folder = ProjectFile.url(document).deletingLastPathComponent()
-      for target in Self.captures(/\]\(([^)\s]+)\)/, in: try ProjectFile.text(document)) {
-        let path = target.prefix { $0 != "#" }
-        guard !path.isEmpty, !target.contains("://"), !target.hasPrefix("<") else { continue }
-        count += 1
-        #expect(
-          FileManager.default.fileExists(atPath: folder.appending(path: String(path)).path), "\(document): \(target)")
+  @Test("lead to files that exist")
+  func targets() throws {
+    let articles = try Self.articles()
+    #expect(articles.count > 20)
+    for article in articles {
+      let prose = Self.prose(of: try ProjectFile.text(article))
+      let folder = article.split(separator: "/").dropLast().joined(separator: "/")
+      let links = prose.matches(of: /\]\(([^)\s#]+)/).map { String($0.output.1) }.filter { !$0.contains(":") }
+      let documents = prose.matches(of: /<doc:([\w-]+)>/).map { "\($0.output.1).md" }
+      for target in links + documents {
+        let path = ProjectFile.path(folder.isEmpty ? target : "\(folder)/\(target)")
+        #expect(FileManager.default.fileExists(atPath: path), "\(article): \(target)")
       }
     }
-    #expect(count > 30)
-  }
-
-  @Test("name articles of their own catalog")
-  func articles() throws {
-    var count = 0
-    for document in try Self.documents() where document.contains(".docc/") {
-      let folder = ProjectFile.url(document).deletingLastPathComponent()
-      for name in Self.captures(/<doc:([A-Za-z]+)>/, in: try ProjectFile.text(document)) {
-        count += 1
-        #expect(
-          FileManager.default.fileExists(atPath: folder.appending(path: name + ".md").path), "\(document): \(name)")
-      }
-    }
-    #expect(count > 20)
-  }
-
-  @Test("begin with a front page of at most 220 lines")
-  func frontPage() throws {
-    #expect(try ProjectFile.text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 221)
   }
 }

@@ -167,7 +167,7 @@ struct PackagingTests {
 
   /// Runs the article's line that installs the manual pages, with `folder` in the place of /usr/share.
   private func installManuals(in folder: String) async throws {
-    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Service.md")
+    let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Installing.md")
     let line = try #require(article.split(separator: "\n").first { $0.hasPrefix("scripts/manuals ") })
     let command = line.replacing("/usr/share", with: folder).replacing(".build/release", with: Places.products)
       .replacing(".build/manuals", with: folder + "/manuals")
@@ -178,12 +178,12 @@ struct PackagingTests {
 }
 
 @Suite("The articles' commands", .timeLimit(.minutes(3)))
-struct ArticleTests {
-  /// The lines of the first fenced block behind `heading` that begins with `start`.
-  private func block(startingWith start: String, in article: String) throws -> String {
-    let text = try ProjectFile.text(article)
-    let opening = try #require(text.range(of: "```sh\n" + start), "no block begins with \(start)")
-    let rest = text[opening.lowerBound...].dropFirst("```sh\n".count)
+struct ReadmeTests {
+  /// The lines of the first fenced block of the article at `path` that begins with `start`.
+  private func block(of path: String, startingWith start: String) throws -> String {
+    let article = try ProjectFile.text(path)
+    let opening = try #require(article.range(of: "```sh\n" + start), "no block begins with \(start)")
+    let rest = article[opening.lowerBound...].dropFirst("```sh\n".count)
     return String(rest[..<(try #require(rest.range(of: "```"))).lowerBound])
   }
 
@@ -199,7 +199,7 @@ struct ArticleTests {
   @Test("that make certificates for debug builds work as they stand")
   func clientCertificates() async throws {
     let script = try block(
-      startingWith: "sallyport ca init", in: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md")
+      of: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md", startingWith: "sallyport ca init")
     try await Places.withTemporaryFolder { folder in
       let (exit, output, errors) = try await shell(script, in: folder)
       #expect(exit == .code(0), "\(errors)")
@@ -213,7 +213,7 @@ struct ArticleTests {
   @Test("that check a configuration work as they stand")
   func check() async throws {
     let lines = try block(
-      startingWith: "sallyport check", in: "Sources/Gate/GateService/GateService.docc/Operating.md"
+      of: "Sources/Gate/Settings/Settings.docc/Configuring.md", startingWith: "sallyport check"
     ).split(separator: "\n").map(String.init)
     try await Places.withTemporaryFolder { folder in
       let (made, _, errors) = try await run(

@@ -5,8 +5,8 @@ import StoreConformance
 import TestSupport
 import Testing
 
-@Suite("The operators' article on the store")
-struct StoreArticleTests {
+@Suite("The article's commands for the store")
+struct ReadmeTests {
   @Test("Run one after another, as they stand there", arguments: StoreKind.allCases)
   func commands(_ kind: StoreKind) async throws {
     let commands = try Self.commands()
@@ -33,8 +33,8 @@ struct StoreArticleTests {
 
   /// The words of each command in the block below the heading, without its comment.
   private static func commands() throws -> [[String]] {
-    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Operating.md").split(separator: "\n")
-    return lines.drop { $0 != "## The store" }.dropFirst(2).prefix { $0 != "```" }
+    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Stores.md").split(separator: "\n")
+    return lines.drop { $0 != "## Commands" }.dropFirst(2).prefix { $0 != "```" }
       .map { $0.prefix { $0 != "#" }.split(separator: " ").map(String.init) }
   }
 }

@@ -65,7 +65,7 @@ struct GuideTests {
 
   @Test("every command of the guide by curl works through a real gate, as it stands there")
   func curl() async throws {
-    let blocks = try Self.blocks(of: "By curl")
+    let blocks = try Self.blocks(of: "Ten minutes by curl")
     #expect(blocks.count == 8)
     try await Household.serving { household in
       try await Places.withTemporaryFolder { folder in

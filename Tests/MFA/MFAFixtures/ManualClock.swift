@@ -1,6 +1,5 @@
 public import ByteCoding
 import Locking
-public import MFADomain
 
 /// A clock that stands still until a test moves it.
 public final class ManualClock: Sendable {

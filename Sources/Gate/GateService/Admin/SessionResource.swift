@@ -1,5 +1,5 @@
 internal import AppAttest
-public import AttestGate
+internal import AttestGate
 public import ByteCoding
 public import Logging
 internal import Transport
