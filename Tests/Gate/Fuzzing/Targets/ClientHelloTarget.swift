@@ -67,7 +67,7 @@ enum ClientHelloLaws {
   /// One end of a connection, whose other end is in our hands.
   private struct Connection {
     let bio = WindowBIO()
-    var link = Link()
+    var link = SocketState()
     private let peer: Int32
 
     init(_ makeStream: (WindowBIO) -> OpaquePointer?) {
