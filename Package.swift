@@ -246,7 +246,8 @@ let package = Package(
     tests(
       .gate, "GateRuntimeTests",
       [
-        "ByteCoding", "GateRuntime", "GracefulUpgrade", "Settings", "SimulatedDevice", "Systemd", "TestSupport",
+        "ByteCoding", "GateRuntime", "GateService", "GracefulUpgrade", "Settings", "SimulatedDevice", "Systemd",
+        "TestSupport",
         "Transport", "TransportEngine",
       ]),
     tests(.common, "JSONLogTests", ["JSONLog", "ByteCoding", .product(name: "Logging", package: "swift-log")]),
