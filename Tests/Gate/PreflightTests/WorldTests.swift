@@ -156,7 +156,7 @@ struct WorldTests {
     try await Bench.with { bench in
       try bench.write(String(repeating: "not a database ", count: 100), to: "state.db")
       let seen = try await look(bench)
-      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: damaged: ") == true)
+      #expect(seen.line?.hasPrefix("failed: store.url: sqlite://DIR/state.db cannot be used: it is damaged: ") == true)
       #expect(seen.isUntouched)
       let settings = try bench.settings("routes: []", set: ["store.url": "sqlite://\(bench.folder)/none/state.db"])
       let told = try await bench.complaints(settings)

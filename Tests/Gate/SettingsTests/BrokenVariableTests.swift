@@ -43,17 +43,17 @@ struct BrokenVariableTests {
     BrokenVariables(
       title: "a list with a gap", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000": "A"],
       faults: [
-        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: element 0 before it"
+        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: element 0 before it is missing"
       ]),
     BrokenVariables(
       title: "a name with three underscores", environment: ["SALLYPORT_A____B": "1"],
       faults: ["SALLYPORT_A____B: SALLYPORT_A____B: expected the form SALLYPORT_A__B"]),
     BrokenVariables(
       title: "neither true nor false", environment: ["REQUIRE_APP_AUTH": "yes"],
-      faults: ["REQUIRE_APP_AUTH: \"yes\" is not true or false"]),
+      faults: ["REQUIRE_APP_AUTH: \"yes\" is neither true nor false"]),
     BrokenVariables(
       title: "true in capitals", environment: ["REQUIRE_APP_AUTH": "TRUE"],
-      faults: ["REQUIRE_APP_AUTH: \"TRUE\" is not true or false (did you mean true)"]),
+      faults: ["REQUIRE_APP_AUTH: \"TRUE\" is neither true nor false (did you mean true)"]),
     BrokenVariables(
       title: "a team of nine", environment: ["APPATTEST_TEAM_ID": "AAABBBCCC", "APPATTEST_BUNDLE_ID": "a.b"],
       faults: ["APPATTEST_TEAM_ID: \"AAABBBCCC\" has 9 characters instead of ten of A-Z and 0-9"]),

@@ -115,11 +115,11 @@ struct GuideTests {
     arguments: [
       (
         "REQUIRE_APP_AUTH=false",
-        ".env:1: REQUIRE_APP_AUTH: means app_attest.enforcement: off, and gate.yaml:2:16 says enforce"
+        ".env:1: REQUIRE_APP_AUTH: sets app_attest.enforcement to off, but gate.yaml:2:16 sets enforce"
       ),
       (
         "MTLS_CLIENT_CA_PATH=key.pem",
-        ".env:1: MTLS_CLIENT_CA_PATH: means debug_mtls.client_ca_file: DIR/key.pem, and gate.yaml:6:31 says DIR/cert.pem"
+        ".env:1: MTLS_CLIENT_CA_PATH: sets debug_mtls.client_ca_file to DIR/key.pem, but gate.yaml:6:31 sets DIR/cert.pem"
       ),
       (
         "APPATTEST_TEAM_ID=ZZZBBBCCC1",

@@ -61,7 +61,7 @@ struct VerifyUsageTests {
       (replacing("--app-id", in: attestation, by: "app"), "an app ID is"),
       (replacing("--key-id", in: attestation, by: "AAAA"), "a key id is the base64 of 32 bytes"),
       (replacing("--client-data-hash", in: attestation, by: "0"), "a hash is 0 to 64 bytes in hex"),
-      (replacing("--public-key", in: receipt, by: "BLqK"), "these 3 bytes are no point on P-256"),
+      (replacing("--public-key", in: receipt, by: "BLqK"), "these 3 bytes are not a point on P-256"),
       (receipt + ["--at", "now"], "a time is a date"),
     ])
   func tells(_ arguments: [String], _ reason: String) throws {

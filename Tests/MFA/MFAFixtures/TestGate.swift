@@ -2,7 +2,7 @@ public import ByteCoding
 import Crypto
 import Foundation
 public import JWTKit
-public import MFADomain
+import MFADomain
 
 /// Signs identities as the gate does.
 public final class TestGate: Sendable {
