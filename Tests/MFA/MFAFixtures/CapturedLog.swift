@@ -19,9 +19,14 @@ public final class CapturedLog: Sendable {
 
   /// Waits for a line.
   ///
-  /// - Throws: `CancellationError` if the task is cancelled, as at the end of a test's time.
-  public func line(saying message: String) async throws {
-    while lines(saying: message) == 0 { try await Task.sleep(for: .milliseconds(5)) }
+  /// - Throws: `CancellationError` if the task is cancelled, for example when the time limit of a test expires.
+  public func line(saying message: String) async throws { try await lines(1, saying: message) }
+
+  /// Waits until `count` lines with this message were logged.
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled, for example when the time limit of a test expires.
+  public func lines(_ count: Int, saying message: String) async throws {
+    while lines(saying: message) < count { try await Task.sleep(for: .milliseconds(5)) }
   }
 
   public var logger: Logger {
