@@ -1,12 +1,12 @@
 internal import Glibc
 internal import Transport
 
-/// What a client says in `Accept` (RFC 9110 section 12.5.1), as far as it matters here.
+/// Parses the part of `Accept` (RFC 9110 section 12.5.1) that the gate uses.
 enum Accept {
-  /// Whether JSON is asked for by its name; a wildcard asks for nothing.
+  /// Returns `true` if JSON is requested by name. Wildcards do not count.
   ///
-  /// Every request is asked, and a field may have 16 KB: so it is read byte by byte, once, and a range that is too
-  /// short to be the one is passed over.
+  /// Every request passes here and a field may have 16 KB. So the value is read once, byte by byte, and a range that
+  /// is too short is skipped.
   static func namesJSON(in headers: HeaderFields) -> Bool {
     headers.values(of: "Accept").contains { value in
       var value = value
@@ -18,7 +18,7 @@ enum Accept {
     guard range.count >= json.count else { return false }
     var position = 0
     var isIt = false
-    // The type first, then its parameters.
+    // The first part is the type, the others are its parameters.
     let isRefused = range.parts(at: UInt8(ascii: ";")) { part in
       defer { position += 1 }
       guard position == 0 else { return isZeroWeight(part.withoutSpaces) }
@@ -40,7 +40,7 @@ enum Accept {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether `condition` holds for one of the parts between separators. The rest is not looked at then.
+  /// Returns `true` if `condition` is true for one of the parts between separators. The search stops there.
   fileprivate func parts(at separator: UInt8, contain condition: (UnsafeRawBufferPointer) -> Bool) -> Bool {
     var rest = self
     while let start = rest.baseAddress {

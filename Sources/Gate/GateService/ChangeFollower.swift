@@ -2,26 +2,26 @@ internal import AppAttest
 public import AttestGate
 internal import Locking
 
-/// Follows the changes of a store for as long as a gate lives, across reloads of its settings.
+/// Follows the changes of a store for the life of the gate, across reloads of its settings.
 ///
-/// There is one in a process: no other one has to read the same changes, and keys whose sessions are to be rechecked
-/// wait for no other reader.
+/// A process has one follower, so that each change is read once.
 public final class ChangeFollower: Sendable {
   private let feed: any ChangeFeed
   private let sessions: LiveSessions
   private let state: LockedValue<State>
 
   private struct State {
-    /// Of the settings that serve, never none; behind it of the next ones, while they take over.
+    /// The response of the active settings, always present. During a reload, the response of the new settings follows
+    /// it.
     var responses: [ChangeResponse]
     var interval: Duration
   }
 
   /// - Parameters:
-  ///   - sessions: the same as that of the responses.
-  ///   - response: what is done about a change.
-  ///   - interval: how often to look when no notice comes. A revocation is answered within this time, and at once where
-  ///     the store gives notice.
+  ///   - sessions: The instance that the responses use.
+  ///   - response: Handles each change.
+  ///   - interval: The time between two reads of the feed without a notification. A revocation takes effect within
+  ///     this time, and immediately if the store sends notifications.
   public init(
     _ feed: any ChangeFeed, sessions: LiveSessions, response: ChangeResponse, every interval: Duration
   ) {
@@ -30,21 +30,21 @@ public final class ChangeFollower: Sendable {
     state = LockedValue(State(responses: [response], interval: interval))
   }
 
-  /// Has every change from now on answered by `response` too. To be called before requests are decided by what it keeps
-  /// up to date.
+  /// Adds `response`: from now on it handles every change too. Must be called before requests are decided with the
+  /// state that it keeps up to date.
   public func begin(_ response: ChangeResponse) { state.withLock { $0.responses.append(response) } }
 
-  /// Has changes answered by `response` alone from now on, and the feed read so often.
+  /// Makes `response` the only one and sets the interval at which the feed is read.
   public func settle(on response: ChangeResponse, every interval: Duration) {
     let closedSessions = state.withLock { state in
       defer { state = State(responses: [response], interval: interval) }
       return state.responses[0].closesSessions
     }
-    // Those of keys that were revoked while nothing followed from it.
+    // Closes the sessions of keys that were revoked while the settings did not close them.
     if response.closesSessions, !closedSessions { sessions.recheckEveryKey() }
   }
 
-  /// Works until the task is cancelled. To be called once.
+  /// Handles changes until the task is cancelled. Must be called once.
   public func run() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.recheckKeys() }
@@ -58,8 +58,8 @@ public final class ChangeFollower: Sendable {
   private var responses: [ChangeResponse] { state.withLock { $0.responses } }
   private var interval: Duration { state.withLock { $0.interval } }
 
-  /// Rechecks keys that changed while one of their sessions was being admitted. Repeats until the store answers,
-  /// since no later call would.
+  /// Rechecks keys that changed while one of their sessions was being admitted. Each lookup is retried until the
+  /// store answers, since no other code repeats it.
   private func recheckKeys() async {
     for await keyID in sessions.recheck {
       while !Task.isCancelled {

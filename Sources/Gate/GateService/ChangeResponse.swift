@@ -3,8 +3,8 @@ public import AttestGate
 public import Logging
 internal import Transport
 
-/// What a gate does when others change the store: it forgets what it remembers, takes over new keys of nonces and
-/// identities, and closes the sessions of keys that were revoked or removed.
+/// Handles changes that other processes make to the store: evicts cached keys, loads new challenge keys and identity
+/// signing keys, and closes the sessions of keys that were revoked or removed.
 public struct ChangeResponse: Sendable {
   private let registry: any KeyRegistry
   private let challenges: Challenges
@@ -15,8 +15,8 @@ public struct ChangeResponse: Sendable {
   private let logger: Logger
 
   /// - Parameters:
-  ///   - closesSessions: whether the sessions of a revoked key are closed.
-  ///   - forget: forgets what rules remember of a key.
+  ///   - closesSessions: Whether the sessions of a revoked or removed key are closed.
+  ///   - forget: Evicts a key from the caches of the admission rules.
   public init(
     registry: any KeyRegistry, challenges: Challenges, identityKeys: IdentityKeys, sessions: LiveSessions,
     closesSessions: Bool = true, forget: @escaping @Sendable (KeyID) -> Void = { _ in }, logger: Logger
@@ -30,7 +30,7 @@ public struct ChangeResponse: Sendable {
     self.logger = logger
   }
 
-  /// How many keys the store is asked about at once.
+  /// The maximum number of concurrent key lookups in the store.
   private static let breadth = 256
 
   func respond(to change: StoreChange) async throws(StoreError) {
@@ -45,13 +45,13 @@ public struct ChangeResponse: Sendable {
     }
   }
 
-  /// Keys that have not been requested yet are fetched with the first request.
+  /// Refreshes only keys that are already loaded. Others are loaded on first use.
   private func refreshKeys() async throws(StoreError) {
     if challenges.isReady { try await challenges.refresh() }
     if identityKeys.isReady { try await identityKeys.refresh() }
   }
 
-  /// Many at a time, since a revocation that comes meanwhile waits for all of them.
+  /// Checks keys concurrently, since a revocation that arrives meanwhile waits for all of them.
   private func check(_ keys: [KeyID]) async throws(StoreError) {
     let failure = await withTaskGroup(of: StoreError?.self) { group in
       var (rest, failure) = (keys[...], StoreError?.none)
@@ -76,13 +76,14 @@ public struct ChangeResponse: Sendable {
     if let failure { throw failure }
   }
 
-  /// Looks up what has become of `keyID`, and closes its sessions if it may have none, or if that cannot be read.
+  /// Looks up the state of `keyID`. Closes its sessions if the key was revoked or removed, or if its record cannot be
+  /// read.
   func check(_ keyID: KeyID) async throws(StoreError) {
     let record: KeyRecord?
     do throws(StoreError) {
       record = try await registry.record(of: keyID)
     } catch .corrupt(let reason) {
-      // Another attempt would fail in the same way, and later changes would wait for it.
+      // A retry would fail in the same way and delay all later changes.
       return closeUnreadable(keyID, because: reason)
     } catch {
       throw error
@@ -92,14 +93,14 @@ public struct ChangeResponse: Sendable {
       key: keyID, .revoked, reason: record == nil ? "the key was removed" : "the key was revoked")
     guard count > 0 else { return }
     logger.notice(
-      "closing the sessions of a key that was revoked",
+      "sessions of revoked key closed",
       metadata: ["key": "\(KeyHash(of: keyID).short)", "sessions": .stringConvertible(count)])
   }
 
   private func closeUnreadable(_ keyID: KeyID, because reason: String) {
     let count = closesSessions ? sessions.close(key: keyID, .internalError, reason: "the key cannot be looked up") : 0
     logger.error(
-      "what is stored of a key is damaged",
+      "key record damaged",
       metadata: [
         "key": "\(KeyHash(of: keyID).short)", "sessions": .stringConvertible(count), "detail": "\(reason)",
       ])

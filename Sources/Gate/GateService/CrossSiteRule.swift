@@ -1,9 +1,10 @@
 internal import Transport
 
-/// The rule against cross-site WebSockets: a browser says from which site a page opens one, and pages of other sites
-/// may not. Apps say nothing.
+/// Refuses cross-site requests: a browser names the site of the page that sends the request, and pages of other sites
+/// are refused. Apps send no `CrossSiteRule`.
 enum CrossSiteRule {
-  /// Whether the request comes from a page of another host than the one that it asks, or from one that will not say.
+  /// Returns `true` if the request comes from a page of another host than the requested one, or if the origin is
+  /// unreadable or ambiguous.
   static func isForeign(in headers: HeaderFields) -> Bool {
     switch headers.only("Origin") {
     case .absent: return false
@@ -16,7 +17,7 @@ enum CrossSiteRule {
     }
   }
 
-  /// `authority` without its port; `nil` if it is none.
+  /// Returns `authority` without its port; `nil` if it is malformed.
   private static func hostname(_ authority: String) -> String? {
     let end =
       authority.hasPrefix("[")

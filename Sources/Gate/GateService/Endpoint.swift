@@ -1,12 +1,12 @@
-/// What a path stands for. The gate's own paths always win over routes.
+/// The endpoint that a path names. The gate's own paths always take precedence over routes.
 enum Endpoint: Sendable, Hashable {
   case challenge
   case registration
-  /// Asked by another proxy whether a request may pass.
+  /// Another proxy asks whether a request may pass.
   case verification
-  /// The keys by which upstreams verify identities.
+  /// The public keys with which upstreams verify identity assertions.
   case keySet
-  /// Kept for the gate, and there is nothing.
+  /// Reserved for the gate and unused.
   case reserved
   case route(Route)
   case nowhere
@@ -15,7 +15,7 @@ enum Endpoint: Sendable, Hashable {
     switch path {
     case "/attest/challenge": self = .challenge
     case "/attest/register": self = .registration
-    // Some proxies append the path that they ask about.
+    // Some proxies append the path of the request that they ask about.
     case let path where path == "/attest/verify" || path.hasPrefix("/attest/verify/"): self = .verification
     case "/.well-known/sallyport/jwks.json": self = .keySet
     case let path where Self.isReserved(path): self = .reserved

@@ -1,7 +1,7 @@
-/// Names of header fields, whole ones and beginnings, to be found without regard to case.
+/// A set of complete header field names and prefixes, searched without regard to case.
 ///
-/// Every field of every request is looked up, so this compares bytes in place: a set of strings would make a lowercase
-/// copy of each name and hash it, for twenty times the price.
+/// Every field of every request is looked up, so bytes are compared in place. A set of strings would make and hash a
+/// lowercase copy of each name, at twenty times the cost.
 struct FieldNameSet: Sendable {
   private struct Entry: Sendable {
     let start: Int
@@ -9,11 +9,11 @@ struct FieldNameSet: Sendable {
     let isPrefix: Bool
   }
 
-  /// The names one behind the other, in lowercase.
+  /// All names, concatenated, in lowercase.
   private var bytes: [UInt8] = []
-  /// Sorted by their first bytes.
+  /// Sorted by first byte.
   private var entries: [Entry] = []
-  /// Where the entries of each first byte are.
+  /// The range of `entries` for each first byte.
   private var places = [Range<Int>](repeating: 0..<0, count: 256)
 
   init(names: some Sequence<String>, prefixes: some Sequence<String> = []) {
@@ -29,7 +29,7 @@ struct FieldNameSet: Sendable {
     }
   }
 
-  /// Whether `name`, in any case, is one of the names or begins with one of the beginnings.
+  /// Returns `true` if `name`, in any case, is one of the names or begins with one of the prefixes.
   func contains(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
     guard let first = name.first else { return false }
     return entries[places[Int(Self.lowercase(first))]].contains { entry in

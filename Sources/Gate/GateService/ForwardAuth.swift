@@ -3,16 +3,16 @@ internal import JSONLog
 internal import Logging
 internal import Transport
 
-/// The answers of `/attest/verify`, by which another proxy asks whether to let a request through.
+/// The answers of `/attest/verify`, by which another proxy asks whether a request may pass.
 ///
-/// They overwrite every field that the gate speaks by: what the proxy copies from the answer leaves nothing of what the
-/// client said under the same name.
+/// Each answer contains every identity field of the gate, empty if it has no value. A proxy that copies them thus
+/// overwrites all client fields with the same names.
 enum ForwardAuth {
-  /// The request that the proxy asks about may pass, as `identity`'s.
+  /// The request may pass with `identity`.
   ///
   /// - Parameters:
-  ///   - status: 204, unless the proxy takes no other than 200 for a yes.
-  ///   - closes: whether the connection ends behind the answer.
+  ///   - status: 204, or 200 for proxies that require it.
+  ///   - closes: Whether the connection is closed after the answer.
   static func allowed(_ identity: UpstreamIdentity, status: Int = 204, id: String, closes: Bool = false) -> Response {
     var fields = HeaderFields()
     UpstreamIdentity.appendAll(of: identity, to: &fields)
@@ -22,10 +22,10 @@ enum ForwardAuth {
     return Response(status: status, headers: fields, closes: closes)
   }
 
-  /// The request may not pass. `refusal` is what a client of the gate's own would be told.
+  /// The request may not pass. `refusal` is the answer that a direct client would get.
   ///
-  /// Proxies pass 401 and 403 on and take other statuses for a fault of the gate's, so what the client did wrong
-  /// becomes one of these two; what the gate cannot do now stays a fault.
+  /// Proxies pass on 401 and 403 and treat other statuses as a failure of the gate. So errors of the client become
+  /// one of these two, and failures of the gate keep their status.
   static func denied(_ refusal: Response) -> Response {
     var fields = refusal.headers
     UpstreamIdentity.appendAll(of: nil, to: &fields)
@@ -38,14 +38,14 @@ enum ForwardAuth {
 }
 
 extension GateResponder {
-  /// Admits the request that another proxy asks about, by its assertion headers alone.
+  /// Decides about the request that another proxy asks about, by its assertion headers alone.
   ///
-  /// Like every admission it spends the nonce and moves the counter: to ask twice about one request refuses it. What
-  /// the proxy says about the request (`X-Original-*`, `X-Forwarded-*`) means nothing here, since an assertion is
-  /// bound to none of it. The certificate of the connection, if it has one, is the proxy's and not the client's.
+  /// Like every admission, this spends the nonce and advances the counter, so a second query about the same request
+  /// is refused. The gate ignores the proxy's description of the request (`X-Original-*`, `X-Forwarded-*`), since an
+  /// assertion is not bound to it. A client certificate on the connection belongs to the proxy, not to the client.
   ///
-  /// Anybody may ask. So the address has its turns as for upgrades, and a proof that does not hold ends the
-  /// connection as a refused upgrade does; only a trusted proxy, which asks for many, is spared both.
+  /// Any client can send this request. So it counts against the upgrade limit of its address, and a failed proof
+  /// closes the connection like a refused upgrade. A trusted proxy asks for many clients and is exempt from both.
   func verify(_ request: Request, from peer: Peer, in context: RequestContext) async -> Response {
     let claim = AdmissionClaim(request, certificate: nil)
     do throws(RequestRefusal) {
@@ -53,9 +53,9 @@ extension GateResponder {
       let (admission, identity) = try await admitted(claim, request, from: peer, to: nil, in: context)
       count(admission)
       context.logger.log(
-        level: .info, "let through for another proxy",
+        level: .info, "forward-auth request admitted",
         context.fields(app: admission.principal.appID, key: admission.principal.keyHash))
-      // Envoy puts the path that it asks about behind ours, and takes 200 alone for a yes.
+      // Envoy appends the path of the original request and accepts only 200 as permission.
       return ForwardAuth.allowed(
         identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id,
         closes: !isTrustedProxy(peer) && admission.overruled?.followsVerification == true)

@@ -13,7 +13,7 @@ struct ForwardedRequest: ForwardOrder {
   private let route: Route
   private let session: LiveSession
 
-  /// There is no request without an admission: that is what it is for.
+  /// Requires an `Admission`, so that no request is forwarded without one.
   init(
     _ admission: Admission, to route: Route, context: RequestContext, limits: ForwardLimits = ForwardLimits(),
     session: LiveSession

@@ -3,7 +3,7 @@ public import ByteCoding
 internal import Locking
 public import Prometheus
 
-/// What the gate counts. No label holds what a client sent: no key, no address, no path.
+/// The metrics of the gate. No label contains client input: no key, address or path.
 public final class GateMetrics: Sendable {
   public let registry: MetricsRegistry
 
@@ -22,41 +22,41 @@ public final class GateMetrics: Sendable {
   private let refusedConnections: CounterFamily
   private let reloads: CounterFamily
   private let lastReload = LockedValue(ReloadState(lastSuccess: .now()))
-  /// At hand, since they are counted for each connection.
+  /// Created in advance, since each connection increments them.
   private let admitted: [String: Counter]
   private let works: [Stopwatch.Work: Histogram]
 
   public init(registry: MetricsRegistry = MetricsRegistry()) {
     self.registry = registry
-    challenges = registry.counters("sallyport_challenges_total", "Nonces that were issued.").counter()
+    challenges = registry.counters("sallyport_challenges_total", "Issued nonces.").counter()
     registrations = registry.counters(
-      "sallyport_registrations_total", "Answered requests to register a key.", labels: ["result", "code"])
+      "sallyport_registrations_total", "Answered registration requests.", labels: ["result", "code"])
     admissions = registry.counters(
-      "sallyport_admissions_total", "Decided requests to be let in.", labels: ["result", "method", "code"])
+      "sallyport_admissions_total", "Decided admission requests.", labels: ["result", "method", "code"])
     refusals = registry.counters(
-      "sallyport_refusals_total", "Requests of any kind that were refused.", labels: ["code", "status"])
+      "sallyport_refusals_total", "Refused requests of any kind.", labels: ["code", "status"])
     closes = registry.counters(
-      "sallyport_session_closes_total", "Sessions that are over, by who ended them.", labels: ["end"])
+      "sallyport_session_closes_total", "Closed sessions, by the side that closed them.", labels: ["end"])
     verifications = registry.histograms(
-      "sallyport_verification_duration_seconds", "CPU-bound verification.", labels: ["kind"])
+      "sallyport_verification_duration_seconds", "Duration of CPU-bound verification.", labels: ["kind"])
     storeCalls = registry.histograms(
-      "sallyport_store_duration_seconds", "Calls of the store, until their result is durable.", labels: ["operation"])
+      "sallyport_store_duration_seconds", "Time until the result of a store call is durable.", labels: ["operation"])
     upstreams = registry.histograms(
-      "sallyport_upstream_handshake_duration_seconds", "From the admission to the upstream's 101.", labels: ["route"])
+      "sallyport_upstream_handshake_duration_seconds", "Time from admission to the upstream's 101.", labels: ["route"])
     upstreamFailures = registry.counters(
-      "sallyport_upstream_failures_total", "Admitted requests and sessions whose upstream could not be used.",
+      "sallyport_upstream_failures_total", "Admitted requests and sessions whose upstream was unavailable.",
       labels: ["route"])
     handshakes = registry.histograms(
-      "sallyport_tls_handshake_duration_seconds", "From the accepted connection to the end of its TLS handshake."
+      "sallyport_tls_handshake_duration_seconds", "Time from accepting a connection to the end of its TLS handshake."
     ).histogram()
     failedHandshakes = registry.counters(
-      "sallyport_tls_handshake_failures_total", "TLS handshakes that did not succeed."
+      "sallyport_tls_handshake_failures_total", "Failed TLS handshakes."
     ).counter()
     pauses = registry.counters(
-      "sallyport_accept_pauses_total", "Times that connections could not be accepted for want of descriptors or memory."
+      "sallyport_accept_pauses_total", "Pauses in accepting connections, for lack of descriptors or memory."
     ).counter()
     refusedConnections = registry.counters(
-      "sallyport_connections_refused_total", "Connections that were closed before TLS.", labels: ["code"])
+      "sallyport_connections_refused_total", "Connections closed before TLS.", labels: ["code"])
     reloads = registry.counters(
       "sallyport_reloads_total", "Attempts to reload the configuration or a changed certificate.",
       labels: ["result"])
@@ -76,18 +76,19 @@ public final class GateMetrics: Sendable {
   private func registerReloadState() {
     registry.values(
       "sallyport_config_last_reload_successful",
-      "Whether what was last read of the configuration, and of changed certificates, is what is served."
+      "1 if the last reloads of the configuration and of changed certificates succeeded, else 0."
     ) {
       [lastReload] in [Sample(lastReload.withLock(\.isCurrent) ? 1 : 0)]
     }
     registry.values(
-      "sallyport_config_last_reload_success_timestamp_seconds", "When the configuration was last read with success."
+      "sallyport_config_last_reload_success_timestamp_seconds",
+      "Unix time of the last successful load of the configuration."
     ) {
       [lastReload] in [Sample(Double(lastReload.withLock(\.lastSuccess).seconds))]
     }
   }
 
-  /// Counts a reload of the configuration with all the files that it names, or an attempt.
+  /// Counts a reload of the configuration and all files that it names, successful or not.
   public func reloaded(_ outcome: ReloadOutcome) {
     count(outcome)
     switch outcome {
@@ -96,7 +97,7 @@ public final class GateMetrics: Sendable {
     }
   }
 
-  /// Counts a reload of changed certificates, or an attempt. A configuration that was refused stays refused.
+  /// Counts a reload of changed certificates, successful or not. A refused configuration stays refused.
   public func renewedCertificates(_ outcome: ReloadOutcome) {
     count(outcome)
     switch outcome {
@@ -109,10 +110,10 @@ public final class GateMetrics: Sendable {
     if case .done = outcome { reloads.counter("done").add() } else { reloads.counter("refused").add() }
   }
 
-  /// How the last attempts to read the configuration and changed certificates ended.
+  /// The results of the last reloads of the configuration and of changed certificates.
   public var reloadState: ReloadState { lastReload.withLock(\.self) }
 
-  /// For the rules and the registrar.
+  /// Measures the admission rules and the registrar.
   public var stopwatch: Stopwatch {
     Stopwatch { [works] work, duration in works[work]?.observe(duration) }
   }
@@ -123,7 +124,7 @@ public final class GateMetrics: Sendable {
   func refusedRegistration(_ code: String) { registrations.counter("refused", code).add() }
 
   func admitted(by method: String) { admitted[method]?.add() }
-  /// Let in by a gate that watches, against `code`.
+  /// Counts a client that monitor mode admitted although the rules refused it with `code`.
   func wouldRefuse(_ code: String) { admissions.counter("would_refuse", "none", code).add() }
   func refusedAdmission(_ code: String) { admissions.counter("refused", "", code).add() }
 
@@ -133,7 +134,7 @@ public final class GateMetrics: Sendable {
   func upstreamFailed(on route: String) { upstreamFailures.counter(route).add() }
   func closed(_ end: String) { closes.counter(end).add() }
 
-  /// To be told of by the engine.
+  /// Records the duration of a TLS handshake. The engine calls this method and the ones below.
   public func handshakeCompleted(in duration: Duration) { handshakes.observe(duration) }
   public func handshakeFailed() { failedHandshakes.add() }
   public func acceptPaused() { pauses.add() }
@@ -141,7 +142,7 @@ public final class GateMetrics: Sendable {
 }
 
 extension GateMetrics {
-  /// What the status page makes rates of.
+  /// The totals from which the status page computes rates.
   public var activityCounts: ActivityCounts {
     var counts = ActivityCounts()
     counts.admitted = admitted.values.reduce(0) { $0 &+ $1.value }
@@ -153,14 +154,15 @@ extension GateMetrics {
   }
 }
 
-/// How attempts to read the configuration or a certificate ended.
+/// The results of the last reloads of the configuration and of certificates.
 public struct ReloadState: Sendable, Hashable {
-  /// Of the configuration.
+  /// The time of the last successful load of the configuration.
   public let lastSuccess: Timestamp
-  /// Why the last attempt to read the configuration failed; `nil` if it did not.
+  /// Why the last reload of the configuration failed; `nil` if it succeeded.
   public var fault: String?
-  /// Why the certificates that have changed since cannot be served; `nil` if they are, or if none has.
+  /// Why changed certificates cannot be used; `nil` if they are in use or none has changed.
   public var certificateFault: String?
 
+  /// Whether the active configuration and certificates are those in the files.
   public var isCurrent: Bool { fault == nil && certificateFault == nil }
 }

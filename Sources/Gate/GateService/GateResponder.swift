@@ -5,7 +5,7 @@ internal import JSONLog
 public import Logging
 public import Transport
 
-/// The gate as the engine sees it: one decision for each request.
+/// Makes the gate's decision about each request of the engine.
 public struct GateResponder: RequestResponder {
   private let gate: Gate
   private let registrar: Registrar
@@ -22,16 +22,16 @@ public struct GateResponder: RequestResponder {
   let metrics: GateMetrics
 
   /// - Parameters:
-  ///   - challenges: the same that the gate's rules and `registrar` check nonces with.
-  ///   - identities: signs the identities for upstreams.
-  ///   - limits: of every session.
-  ///   - sessions: the list of admitted sessions, through which they are closed.
-  ///   - limiter: refuses requests beyond a rate, before anything else is examined.
-  ///   - trustedProxies: the proxies that may ask `/attest/verify` for others, uncounted by address. No peer is
-  ///     believed about the address of a client.
-  ///   - stripHeaders: names of further header fields that upstreams do not get.
-  ///   - metrics: counts the decisions.
-  ///   - logger: gets one line for each refusal, each opened and each closed session. It must not block.
+  ///   - challenges: The instance with which the gate's rules and `registrar` check nonces.
+  ///   - identities: Signs the identity assertions for upstreams.
+  ///   - limits: The limits of every session.
+  ///   - sessions: The list of admitted sessions, from which they can be closed.
+  ///   - limiter: Refuses requests above the rate limits, before any other check.
+  ///   - trustedProxies: The addresses of proxies that may call `/attest/verify` for other clients without an address
+  ///     limit. The gate never accepts a proxy's word about the client of a request.
+  ///   - stripHeaders: The names of further header fields to remove before a request reaches an upstream.
+  ///   - logger: Gets one line for each refusal, opened session and closed session. It must not block.
+  ///   - metrics: Counts the decisions.
   public init(
     gate: Gate, registrar: Registrar, challenges: Challenges, identities: IdentityIssuer, routes: RouteTable,
     limits: SessionLimits = .init(), sessions: LiveSessions = LiveSessions(),
@@ -54,7 +54,8 @@ public struct GateResponder: RequestResponder {
     self.clock = clock
   }
 
-  /// Challenges, and what is refused without a look at credentials, need no waiting; the rest needs the store.
+  /// Decides about `request`. Challenges, and refusals that need no credentials, return without waiting. Other
+  /// decisions wait for the store.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
     let context = RequestContext(request, from: peer, logger: logger, metrics: metrics)
     switch Endpoint(path: request.path, routes: routes) {
@@ -74,8 +75,8 @@ public struct GateResponder: RequestResponder {
       guard request.upgrade != nil || route.forwarding == .all else {
         return .respond(context.refuse(.upgradeRequired))
       }
-      // TRACE asks for an echo of the request, and in that the gate's word for the upstream would come back; CONNECT
-      // for a tunnel, in which the next request on that connection would disappear.
+      // TRACE asks for an echo of the request, which would return the gate's identity fields to the client. CONNECT
+      // asks for a tunnel, in which the next request on the connection would be lost.
       guard !["TRACE", "CONNECT"].contains(request.method) else {
         return .respond(context.refuse(.methodNotAllowed(allowed: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")))
       }
@@ -85,7 +86,7 @@ public struct GateResponder: RequestResponder {
     }
   }
 
-  /// A body for an upstream is the upstream's to bound.
+  /// Streams bodies to upstreams, which limit them themselves.
   public func streamsBody(of request: Request) -> Bool {
     guard case .route(let route) = Endpoint(path: request.path, routes: routes) else { return false }
     return route.forwarding == .all
@@ -95,7 +96,7 @@ public struct GateResponder: RequestResponder {
     RequestContext(id: id, from: peer, logger: logger, metrics: metrics).refuse(.malformedRequest(fault))
   }
 
-  /// Waits for the store only if the keys are in one that could not be had before.
+  /// Issues a challenge. Waits for the store only if no challenge keys are loaded yet.
   private func challenge(from peer: Peer, in context: RequestContext) async -> Response {
     do throws(RequestRefusal) { try limiter.spend(.challengesPerAddress, of: peer) } catch {
       return context.refuse(error)
@@ -117,7 +118,7 @@ public struct GateResponder: RequestResponder {
     return context.ok(challenge)
   }
 
-  /// Waits for the store as `challenge` does.
+  /// Waits for the store only if no identity signing keys are loaded yet.
   private func keySet(in context: RequestContext) async -> Response {
     do throws(StoreError) {
       try await identities.prepare()
@@ -133,7 +134,7 @@ public struct GateResponder: RequestResponder {
     } catch {
       return refuseRegistration(error, in: context)
     }
-    // JSON of 64 KiB and chains of certificates take a millisecond, which no event loop has.
+    // Parsing 64 KiB of JSON and verifying certificate chains takes about a millisecond, too long for an event loop.
     return await withTaskExecutorPreference(globalConcurrentExecutor) {
       await registered(request.body, in: context)
     }
@@ -170,12 +171,12 @@ public struct GateResponder: RequestResponder {
     _ request: Request, from peer: Peer, to route: Route, in context: RequestContext
   ) async -> Disposition {
     let claim = AdmissionClaim(request, certificate: peer.verifiedCertificate)
-    // Taken before the registry is asked: a revocation that comes after its answer is not missed.
+    // Must precede the query of the registry: a revocation after its answer is then detected.
     let revocationEpoch = sessions.revocationEpoch()
     do throws(RequestRefusal) {
       try limiter.spend(.upgradesPerAddress, of: peer)
       let limit = limiter.sessions
-      // A look before anything is spent; what counts is the place that is taken below.
+      // An early check, before a nonce is spent. `sessions.add` below enforces the limit.
       guard sessions.count < limit else { throw .tooManySessions(limit: limit) }
       let (admission, identity) = try await admitted(claim, request, from: peer, to: route, in: context)
       let record = SessionRecord(id: context.id, admission: admission, address: peer.address, route: route.path)
@@ -199,19 +200,21 @@ public struct GateResponder: RequestResponder {
     }
   }
 
-  /// Takes one turn of the address that asks, unless it is a trusted proxy, which asks for many clients.
+  /// Counts a request against the upgrade limit of its address, except for a trusted proxy, which asks for many
+  /// clients.
   func spendUpgrade(of peer: Peer) throws(RequestRefusal) {
     if !isTrustedProxy(peer) { try limiter.spend(.upgradesPerAddress, of: peer) }
   }
 
-  /// Whether `peer` is a proxy of the operator's own. With a PROXY header, `peer` is the client that the header
-  /// names.
+  /// Returns `true` if `peer` is one of the operator's proxies. After a PROXY header, `peer` is the client that the
+  /// header names.
   func isTrustedProxy(_ peer: Peer) -> Bool { trustedProxies.contains { $0.contains(peer.address) } }
 
-  /// Admits the bearer of `claim`, and states in the gate's words who it is. A client that is admitted only because
-  /// of monitor mode is counted and logged as refused, and gets no identity.
+  /// Admits the sender of `claim` and makes its identity fields. A client that only monitor mode admits is logged and
+  /// counted as refused, and its identity is anonymous.
   ///
-  /// - Parameter route: the route whose upstream the identity is for; `nil` for an answer of `/attest/verify`.
+  /// - Parameter route: The route whose upstream gets the identity; `nil` for an answer of `/attest/verify`.
+  /// - Throws: `.denied` if a rule refuses the client; `.rateLimited` if its key exceeds its limit.
   func admitted(
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?, in context: RequestContext
   ) async throws(RequestRefusal) -> (Admission, UpstreamIdentity) {
@@ -221,13 +224,13 @@ public struct GateResponder: RequestResponder {
     } catch {
       throw .denied(error)
     }
-    // The proven key counts: with a key that is only claimed, any client could use up another's turns.
+    // Counts only a proved key. Otherwise a client could use up another client's limit by claiming its key.
     if case .device(let device) = admission.principal { try limiter.spend(.upgradesPerKey, of: device.keyID) }
     if let denial = admission.overruled { context.wouldRefuse(denial, key: claim.assertion.claimedKey) }
     return (admission, identity)
   }
 
-  /// Counts who was let in, and not only because the gate watches.
+  /// Counts an admission, unless only monitor mode allowed it.
   func count(_ admission: Admission) {
     if admission.overruled == nil { metrics.admitted(by: admission.principal.method) }
   }
@@ -246,7 +249,7 @@ public struct GateResponder: RequestResponder {
   private func enforced(
     _ claim: AdmissionClaim, _ request: Request, from peer: Peer, to route: Route?
   ) async throws(Denial) -> (Admission, UpstreamIdentity) {
-    // Before anything is spent: without keys the gate cannot sign an identity.
+    // Precedes the admission, which spends the nonce: without keys no identity can be signed.
     if gate.enforcement != .off, !identities.isReady {
       do throws(StoreError) { try await identities.prepare() } catch { throw .storeUnavailable(error) }
     }
@@ -264,7 +267,7 @@ public struct GateResponder: RequestResponder {
 }
 
 extension RequestContext {
-  /// Each value is a string: the guide's client decodes the answer as a dictionary of strings.
+  /// Every value is a string, since the iOS guide's client decodes the answer as a dictionary of strings.
   fileprivate func ok(_ challenge: IssuedChallenge) -> Response {
     ok(
       json: JSONText.object([
@@ -274,9 +277,9 @@ extension RequestContext {
 }
 
 extension AdmissionClaim {
-  /// What `request` shows: assertion headers, and the certificate that the handshake verified.
+  /// Creates a claim from the assertion headers of `request` and the client certificate that the handshake verified.
   ///
-  /// - Parameter certificate: the client's own, if there is one: not that of a proxy before it.
+  /// - Parameter certificate: The client's own certificate, if it has one; never that of a proxy in between.
   init(_ request: Request, certificate: PeerCertificate?) {
     self.init(
       assertion: AssertionClaim { name in
@@ -293,7 +296,7 @@ extension AdmissionClaim {
 }
 
 extension AssertionClaim {
-  /// The key that is claimed, for the log; `nil` if none is, or several are.
+  /// The claimed key, for the log; `nil` if none or several are claimed.
   var claimedKey: KeyHash? {
     guard case .once(let text) = self[.keyID] else { return nil }
     return KeyID(base64: text).map(KeyHash.init)

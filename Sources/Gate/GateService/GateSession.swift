@@ -15,7 +15,7 @@ struct GateSession: RelayPlan {
   private let session: LiveSession
   private let admittedAt = ContinuousClock.now
 
-  /// There is no session without an admission: that is what it is for.
+  /// Requires an `Admission`, so that no session exists without one.
   init(
     _ admission: Admission, to route: Route, context: RequestContext, limits: SessionLimits, session: LiveSession
   ) {
@@ -27,14 +27,14 @@ struct GateSession: RelayPlan {
     self.route = route
   }
 
-  /// An upstream's own refusal is the client's to see; whatever else went wrong is not.
+  /// Passes the upstream's own refusal to the client. Other failures are logged, and the client gets the gate's 502.
   func response(to fault: UpstreamFault) -> Response {
     var fields = fields
     guard case .refused(let refusal) = fault else { return context.refuse(fault, on: route.path, logging: fields) }
     fields.append("status", refusal.status)
     fields.append("code", "upstream_refused")
     fields.append("step", fault.step)
-    context.logger.log(level: .notice, "refused by the upstream", fields)
+    context.logger.log(level: .notice, "upgrade refused by upstream", fields)
     return Response(status: refusal.status, headers: answerFields(from: refusal.headers), body: refusal.body)
   }
 
@@ -61,7 +61,7 @@ struct GateSession: RelayPlan {
     fields.append("bytes_from_client", summary.bytesFromClient)
     fields.append("bytes_from_upstream", summary.bytesFromUpstream)
     fields.append("duration_ms", summary.duration.milliseconds)
-    // Counted first: who has seen the line finds it in the metrics.
+    // Counted before it is logged, so that a reader of the line finds it in the metrics.
     context.metrics.closed(summary.end.word)
     context.logger.log(level: .info, "session closed", fields)
   }
@@ -77,13 +77,13 @@ struct GateSession: RelayPlan {
 }
 
 extension Principal {
-  /// The key that was proved, and its app; `nil` for a certificate, or a gate that stands open.
+  /// The proved key and its app; `nil` for a certificate or an anonymous client.
   var keyHash: KeyHash? { if case .device(let device) = self { KeyHash(of: device.keyID) } else { nil } }
   var appID: AppID? { if case .device(let device) = self { device.appID } else { nil } }
 }
 
 extension RequestContext {
-  /// Refuses `principal`, whose key has been revoked since it was let in; `nil` for one without a key.
+  /// Refuses `principal`, whose key was revoked after the admission; `nil` for a principal without a key.
   func refuseRevoked(_ principal: Principal) -> Response? {
     guard let appID = principal.appID else { return nil }
     return refuse(.denied(.keyRevoked(appID)), key: principal.keyHash)
@@ -91,7 +91,7 @@ extension RequestContext {
 }
 
 extension SessionSummary.End {
-  /// Who ended the session, and whether in good form.
+  /// The side that closed the session, and whether it sent a Close frame.
   fileprivate var word: String {
     switch self {
     case .closed(let side, _): "closed_by_\(side.rawValue)"

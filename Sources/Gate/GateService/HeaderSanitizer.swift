@@ -1,52 +1,54 @@
 internal import Transport
 
-/// Which of a client's header fields an upstream gets to see.
+/// Decides which of a client's header fields reach an upstream.
 ///
-/// An upstream believes what the gate tells it about a client, so no client may say the same words. A name with an
-/// underscore goes too, and one with any other character than letters, digits and dashes: where names become variables
-/// (CGI, WSGI), servers take one for the other.
+/// An upstream trusts the gate's fields about a client, so a client must not send fields of the same names. Names
+/// with an underscore, or with any character other than letters, digits and hyphens, are removed too: servers that
+/// turn names into variables (CGI, WSGI) confuse them with names that have hyphens.
 struct HeaderSanitizer: Sendable {
   private static let prefixes = [
     "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded", "x-original-", "x-rewrite-",
     "x-remote-", "remote-", "x-auth-", "x-authenticated-",
-    // The fields in which other gates state an identity. A server that once stood behind one may still believe them.
+    // Identity fields of other gateways. A server that was once deployed with one may still trust them.
     "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-", "x-amzn-oidc-", "x-goog-authenticated-", "x-goog-iap-",
     "x-ms-client-principal", "x-ms-token-", "cf-access-", "tailscale-",
   ]
   private static let names: Set<String> = [
     "forwarded", "x-real-ip", "true-client-ip", "x-request-id", "traceparent",
-    // The same for the client's address.
+    // Client address fields of other gateways.
     "cf-connecting-ip", "cf-connecting-ipv6", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
-    // To CGI it is the variable HTTP_PROXY, and many libraries send their own requests where that says ("httpoxy").
+    // CGI turns it into the variable HTTP_PROXY, which many libraries use as their own proxy ("httpoxy").
     "proxy",
-    // Continues a traceparent, and means nothing without its own.
+    // Continues a `traceparent` and is meaningless without the client's own, which is removed.
     "tracestate",
   ]
-  /// What concerns one connection only (RFC 9110 section 7.6.1), and the frame of a body that an upgrade does not have.
+  /// Fields of a single connection (RFC 9110 section 7.6.1), and the framing of a body, which the engine writes
+  /// itself.
   private static let connectionNames: Set<String> = [
     "connection", "upgrade", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "te",
     "trailer", "transfer-encoding", "content-length", "expect", "http2-settings",
   ]
-  /// Without these there is no opening handshake, so no `Connection` field removes them.
+  /// An opening handshake requires these, so a `Connection` field cannot remove them.
   private static let handshakeNames: Set<String> = ["host", "sec-websocket-key", "sec-websocket-version"]
 
-  /// Every name that is removed from each request.
+  /// All names that are removed from every request.
   private let removed: FieldNameSet
 
-  /// - Parameter stripHeaders: further names to remove, in any case.
+  /// - Parameter stripHeaders: Further names to remove, in any case.
   init(stripHeaders: Set<String> = []) {
     removed = FieldNameSet(
       names: Self.names.union(Self.connectionNames).union(stripHeaders), prefixes: Self.prefixes)
   }
 
-  /// `headers` without what a client may not tell an upstream; the others keep their order, names and values.
+  /// Returns `headers` without the fields that a client must not send to an upstream. The others keep their order,
+  /// names and values.
   func cleaned(_ headers: HeaderFields) -> HeaderFields {
     let named = Self.namedByConnection(in: headers)
     return HeaderFields(headers.fields.filter { field in !isRemoved(field.name) && !named.contains(field.name) })
   }
 
-  /// Whether no upstream gets to see a field of this name, or whether its form is one that an upstream could take for
-  /// the gate's word.
+  /// Returns `true` for a name that no upstream may receive, and for one that an upstream could confuse with the
+  /// gate's.
   private func isRemoved(_ name: String) -> Bool {
     var name = name
     return name.withUTF8 { name in !name.allSatisfy(Self.isPlain) || removed.contains(name) }
@@ -61,7 +63,8 @@ struct HeaderSanitizer: Sendable {
     }
   }
 
-  /// What a client wants to be removed; of an honest upgrade nothing remains, since `Upgrade` is removed anyway.
+  /// The names that the client's `Connection` field removes. For a plain `Connection: Upgrade` there are none, since
+  /// `Upgrade` is removed anyway.
   private static func namedByConnection(in headers: HeaderFields) -> NamedFields {
     let values = headers.values(of: "Connection")
     if values.allSatisfy({ HeaderFields.isSame($0, "Upgrade") }) { return NamedFields(names: []) }
@@ -74,7 +77,7 @@ struct HeaderSanitizer: Sendable {
     func contains(_ name: String) -> Bool { !names.isEmpty && names.contains(name.lowercased()) }
   }
 
-  /// The names that `Connection` fields list.
+  /// The names in the `Connection` fields.
   private static func options(of headers: HeaderFields) -> Set<String> {
     let options = headers.values(of: "Connection").flatMap { $0.split(separator: ",") }
     return Set(options.map { String($0.trimmingSpaces()).lowercased() })
@@ -82,10 +85,10 @@ struct HeaderSanitizer: Sendable {
 }
 
 extension HeaderSanitizer {
-  /// Cleans an upstream's own refusal for the client: removes the fields that only the gate sets and those that the
-  /// engine writes.
+  /// Returns the fields of an upstream's answer for the client, without the fields that only the gate sets and
+  /// without those that the engine writes.
   ///
-  /// - Parameter keepsDate: whether the answer is passed on with the upstream's date, and not written by the gate.
+  /// - Parameter keepsDate: Whether the upstream's `Date` is kept. `false` where the engine writes a new one.
   static func cleaned(fromUpstream headers: HeaderFields, keepsDate: Bool = false) -> HeaderFields {
     let named = options(of: headers)
     return HeaderFields(
@@ -99,7 +102,8 @@ extension HeaderSanitizer {
 }
 
 extension HeaderSanitizer {
-  /// Whether `name`, in lowercase, is the gate's own to say, to readers that take an underscore for a dash, too.
+  /// Returns `true` if only the gate sets the field `name`, given in lowercase. An underscore counts as a hyphen, as
+  /// many servers treat it.
   private static func isGates(_ name: String) -> Bool {
     let name = String(decoding: name.utf8.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }, as: UTF8.self)
     return name.hasPrefix("x-attest-") || name == "x-request-id"
@@ -107,7 +111,7 @@ extension HeaderSanitizer {
 }
 
 extension StringProtocol {
-  /// Without the spaces and tabs at both ends.
+  /// The text without spaces and tabs at both ends.
   func trimmingSpaces() -> SubSequence {
     func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" }
     let front = drop(while: isSpace)

@@ -4,44 +4,45 @@ internal import ByteCoding
 internal import Cryptography
 internal import Transport
 
-/// Signs what the gate tells an upstream about a client, so that the upstream need not trust the network in between.
+/// Signs identity assertions about clients, so that an upstream need not trust the network between it and the gate.
 public struct IdentityIssuer: Sendable {
-  /// How long an assertion is good: as long as an upstream takes to look at the head that it came in.
+  /// The validity of an assertion. An upstream checks it as soon as it reads the head.
   static let life = Duration.seconds(60)
 
   private let keys: IdentityKeys
   private let audience: String
-  /// The claims that are the same in each assertion, from the opening brace on.
+  /// The claims that are the same in every assertion, from the opening brace.
   private let prefix: [UInt8]
 
   /// - Parameters:
-  ///   - issuer: `iss`, the name of the gate.
-  ///   - audience: `aud` of assertions for routes without an audience of their own, and for no route.
-  ///   - keys: the keys that sign.
+  ///   - issuer: The `iss` claim, the name of the gate.
+  ///   - audience: The `aud` claim for routes without an audience of their own, and for answers of `/attest/verify`.
+  ///   - keys: The signing keys.
   public init(issuer: String, audience: String, keys: IdentityKeys) {
     self.keys = keys
     self.audience = audience
     prefix = Array("{\"iss\":\(JSONText.quote(issuer))".utf8)
   }
 
-  /// Whether there are keys.
+  /// Whether signing keys are loaded.
   var isReady: Bool { keys.isReady }
 
-  /// Makes sure that there are keys: costs nothing once there are.
+  /// Loads the signing keys if they are not loaded. Otherwise does no work.
   func prepare() async throws(StoreError) { try await keys.prepare() }
 
-  /// The keys by which upstreams verify, as a JWK Set (RFC 7517 section 5).
+  /// Returns the public keys for verification as a JWK Set (RFC 7517 section 5).
   func keySet(at now: Timestamp) -> String {
     "{\"keys\":[" + keys.published(at: now).map { JSONWebKey($0.privateKey.publicKey).text }.joined(separator: ",")
       + "]}"
   }
 
-  /// What `X-Attest-Assertion` says about `subject`: a JWT (RFC 7519), signed with ES256, good for 60 seconds.
+  /// Returns the value of `X-Attest-Assertion` for `subject`: a JWT (RFC 7519), signed with ES256, valid for 60
+  /// seconds.
   ///
-  /// - Throws: `.failed` if there are no keys yet or OpenSSL makes no signature.
+  /// - Throws: `.failed` if no keys are loaded or if OpenSSL cannot sign.
   func assertion(of subject: IdentitySubject, at now: Timestamp) throws(StoreError) -> String {
     guard let key = keys.signing(at: now) else { throw .failed(reason: "no identity keys") }
-    // In base64url `.` does not occur: what is signed is the text itself.
+    // base64url has no `.`, so the signed text is unambiguous.
     let text = Self.header(kid: key.kid) + "." + Base64URL.encode(claims(of: subject, at: now))
     do throws(CryptographyError) {
       return text + "." + Base64URL.encode(try key.privateKey.es256Signature(for: Array(text.utf8)))
@@ -54,7 +55,7 @@ public struct IdentityIssuer: Sendable {
     Base64URL.encode(Array(#"{"alg":"ES256","typ":"JWT","kid":"\#(kid)"}"#.utf8))
   }
 
-  /// The claims in JSON. Those that do not apply are absent, never empty.
+  /// The claims as JSON. Claims that do not apply are absent, never empty.
   private func claims(of subject: IdentitySubject, at now: Timestamp) -> [UInt8] {
     var claims = ClaimWriter(prefix: prefix)
     claims.text("aud", subject.route?.audience ?? audience)
@@ -71,8 +72,8 @@ public struct IdentityIssuer: Sendable {
       claims.number("counter", Int64(device.counter.value))
       if let category = device.category { claims.text("category", category.name) }
     case .certificate(let certificate):
-      // All debug builds share the certificate: a server that reads the environment alone must not take it for a
-      // device.
+      // All debug builds share one certificate. `env` is set so that an upstream that checks only `env` does not
+      // treat it as a device.
       claims.text("env", "debug")
       claims.object("cnf", "x5t#S256", Base64URL.encode(certificate.fingerprint))
     }
@@ -82,7 +83,7 @@ public struct IdentityIssuer: Sendable {
   }
 }
 
-/// The subject of an assertion.
+/// The client that an assertion describes.
 struct IdentitySubject: Sendable {
   enum Proof: Sendable {
     case device(DevicePrincipal)
@@ -92,16 +93,16 @@ struct IdentitySubject: Sendable {
   let proof: Proof
   /// See `Principal.method`.
   let method: String
-  /// The request's id, by which the log and the list of sessions know the session.
+  /// The id of the request, which also names the session in the log and in the list of sessions.
   let session: String
-  /// The client's address; `nil` where it has none.
+  /// The client's IP address; `nil` for a Unix socket.
   let address: String?
   /// The route whose upstream gets the assertion; `nil` for an answer of `/attest/verify`.
   let route: Route?
 
-  /// Returns `nil` if the client proved nothing, since there is nothing to sign then.
+  /// Returns `nil` if the client proved no identity, since there is nothing to sign.
   ///
-  /// - Parameter route: see the property. It is required, so that no assertion loses its route by omission.
+  /// - Parameter route: See the property. It has no default, so that no caller omits the route by mistake.
   init?(_ admission: Admission, session: String, from peer: Peer, for route: Route?) {
     switch admission.principal {
     case .device(let device): proof = .device(device)
@@ -119,11 +120,11 @@ struct IdentitySubject: Sendable {
   }
 }
 
-/// Writes the members of a JSON object. Names are ours and need no escapes.
+/// Writes the members of a JSON object. Names are constants that need no escapes.
 private struct ClaimWriter {
   private var bytes: [UInt8]
 
-  /// - Parameter prefix: an object's beginning, with one member at least.
+  /// - Parameter prefix: The beginning of an object with at least one member.
   init(prefix: [UInt8]) {
     bytes = []
     bytes.reserveCapacity(512)
@@ -140,7 +141,7 @@ private struct ClaimWriter {
     bytes += String(value).utf8
   }
 
-  /// An object with one member.
+  /// Writes an object with one member.
   mutating func object(_ name: String, _ member: String, _ value: String) {
     begin(name)
     bytes += "{\"".utf8

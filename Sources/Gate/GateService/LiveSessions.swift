@@ -4,12 +4,12 @@ public import ByteCoding
 internal import Locking
 public import Transport
 
-/// The sessions that have been let in and are not over: to be listed, and to be closed when the right to them ends.
+/// The admitted sessions that are not over. Lists them, and closes them when the right to them ends.
 ///
-/// A session is here from its admission on, before its upstream has answered: if its key is revoked meanwhile it does
-/// not open, and whatever else is to close it does so as soon as it opens.
+/// A session is listed from its admission on, before its upstream has answered. If its key is revoked in between, the
+/// session does not open. Any other close takes effect as soon as the session opens.
 public final class LiveSessions: Sendable {
-  /// A moment in the order of the changes that were noted.
+  /// A position in the sequence of recorded changes.
   public struct RevocationEpoch: Sendable, Hashable {
     fileprivate let change: UInt64
   }
@@ -17,7 +17,7 @@ public final class LiveSessions: Sendable {
   fileprivate struct Place: Sendable {
     let record: SessionRecord
     var control: SessionControl?
-    /// What it is to be closed with once it opens.
+    /// The close that takes effect when the session opens.
     var pendingClose: (code: CloseCode, reason: String)?
   }
 
@@ -26,10 +26,10 @@ public final class LiveSessions: Sendable {
     var byKey: [KeyID: Set<UInt64>] = [:]
     var lastPlace: UInt64 = 0
     var lastChange: UInt64 = 0
-    /// The last change of a key, and when that was noted. Kept for as long as an admission can be under way.
+    /// The last change of each key and the time when it was recorded. Kept as long as an admission can take.
     var changed: [KeyID: (change: UInt64, at: ContinuousClock.Instant)] = [:]
     var nextCleaning = ContinuousClock.now
-    /// When it was noted last that any key may have changed.
+    /// The last change that may have affected any key.
     var allChanged: UInt64 = 0
 
     mutating func clean(at now: ContinuousClock.Instant) {
@@ -39,25 +39,27 @@ public final class LiveSessions: Sendable {
     }
   }
 
-  /// Longer than the store and the gate take for an admission.
+  /// Longer than any admission takes, store calls included.
   fileprivate static let memory = Duration.seconds(60)
 
   private let state = LockedValue(State())
   private let keysToRecheck: AsyncStream<KeyID>.Continuation
-  /// Keys that were changed while one of their sessions was being let in: their state has to be looked up again.
+  /// The keys that changed while one of their sessions was being admitted. Their state must be looked up again.
   let recheck: AsyncStream<KeyID>
 
   public init() { (recheck, keysToRecheck) = AsyncStream.makeStream() }
 
-  // MARK: Coming and going
+  // MARK: Adding and removing
 
-  /// To be taken before the registry is asked to admit.
+  /// Returns the current position. Must be called before the registry is asked to admit.
   public func revocationEpoch() -> RevocationEpoch { state.withLock { RevocationEpoch(change: $0.lastChange) } }
 
-  /// How many there are.
+  /// The number of sessions, including those that are not open yet.
   public var count: Int { state.withLock { $0.places.count } }
 
-  /// Enters a session, unless there are `limit` already. It leaves with the value that is returned.
+  /// Adds a session, unless there are `limit` already. It is removed when the returned value is released or ended.
+  ///
+  /// If its key changed after `revocationEpoch`, the key is sent to `recheck`.
   func add(_ record: SessionRecord, since revocationEpoch: RevocationEpoch, atMost limit: Int) -> LiveSession? {
     let entry = state.withLock { state -> (number: UInt64, needsRecheck: Bool)? in
       guard state.places.count < limit else { return nil }
@@ -92,14 +94,14 @@ public final class LiveSessions: Sendable {
     }
   }
 
-  // MARK: Looking and closing
+  // MARK: Listing and closing
 
-  /// What goes on, the oldest first.
+  /// All sessions, the oldest first.
   public var records: [SessionRecord] {
     page(after: 0, limit: .max).records
   }
 
-  /// Notes that any key may have changed, and gives those that have a session.
+  /// Records that any key may have changed, and returns the keys that have a session.
   func noteChangeOfEverything() -> [KeyID] {
     state.withLock { state in
       state.lastChange += 1
@@ -108,10 +110,10 @@ public final class LiveSessions: Sendable {
     }
   }
 
-  /// Has the state of every key that has a session looked up again.
+  /// Requests a recheck of every key that has a session.
   func recheckEveryKey() { for keyID in noteChangeOfEverything() { keysToRecheck.yield(keyID) } }
 
-  /// Notes that something about `keyID` has changed, for admissions that are under way; whether it has a session.
+  /// Records a change of `keyID`, so that admissions in progress detect it. Returns `true` if the key has a session.
   func noteChange(of keyID: KeyID) -> Bool {
     let now = ContinuousClock.now
     return state.withLock { state in
@@ -122,9 +124,10 @@ public final class LiveSessions: Sendable {
     }
   }
 
-  /// The sessions that `selects` picks by their keys (`nil`: all), behind `place`, the oldest first, at most `limit`.
+  /// Returns the sessions after `place` whose keys `selects` accepts (`nil`: all sessions), the oldest first, at most
+  /// `limit`.
   ///
-  /// Sorts outside of the lock, which the event loops need: a list of any length holds no session up.
+  /// Sorts outside the lock, which the event loops need too, so that a long list does not delay sessions.
   public func page(
     where selects: (@Sendable (KeyID) -> Bool)? = nil, after place: UInt64, limit: Int
   ) -> (records: [SessionRecord], next: UInt64?) {
@@ -141,22 +144,22 @@ public final class LiveSessions: Sendable {
     return (records, sorted.count > page.count ? page.last : nil)
   }
 
-  /// The newest first, at most `limit`.
+  /// Returns the newest sessions first, at most `limit`.
   public func newest(_ limit: Int) -> [SessionRecord] {
     let numbers = state.withLock { Array($0.places.keys) }.sorted(by: >).prefix(limit)
     return state.withLock { state in numbers.compactMap { state.places[$0]?.record } }
   }
 
-  /// How many sessions `keyID` has.
+  /// The number of sessions of `keyID`.
   public func count(of keyID: KeyID) -> Int { state.withLock { $0.byKey[keyID]?.count ?? 0 } }
 
-  /// Closes the sessions of `keyID` and says how many.
+  /// Closes the sessions of `keyID` and returns their number.
   @discardableResult
   public func close(key keyID: KeyID, _ code: CloseCode, reason: String) -> Int {
     close(state.withLock { Array($0.byKey[keyID] ?? []) }, code, reason)
   }
 
-  /// Closes the session that the log calls by the request id `id`; whether there was one.
+  /// Closes the session with the request id `id`. Returns `false` if there is none.
   public func close(id: String, _ code: CloseCode, reason: String) -> Bool {
     close(state.withLock { state in state.places.filter { $0.value.record.id == id }.map(\.key) }, code, reason) > 0
   }
@@ -173,15 +176,15 @@ public final class LiveSessions: Sendable {
   }
 }
 
-/// What an operator sees of a session.
+/// The description of a session for operators.
 public struct SessionRecord: Sendable, Hashable {
-  /// The id of the request that opened it, as in the log.
+  /// The id of the request that opened the session, as in the log.
   public let id: String
   public let principal: Principal
   public let admittedAt: Timestamp
-  /// The client's.
+  /// The address of the client.
   public let address: SocketAddress
-  /// The route's path.
+  /// The path of the route.
   public let route: String
 
   public init(id: String, admission: Admission, address: SocketAddress, route: String) {
@@ -192,13 +195,13 @@ public struct SessionRecord: Sendable, Hashable {
     self.route = route
   }
 
-  /// The key that opened it; `nil` for a certificate, or a gate that stands open.
+  /// The key that opened the session; `nil` for a certificate or an anonymous client.
   public var keyID: KeyID? {
     if case .device(let device) = principal { device.keyID } else { nil }
   }
 }
 
-/// A session's entry in `LiveSessions`, for as long as it is held.
+/// A session's entry in `LiveSessions`. The entry is removed when this object is released.
 final class LiveSession: Sendable {
   private let number: UInt64
   private let sessions: LiveSessions
@@ -208,10 +211,10 @@ final class LiveSession: Sendable {
     self.sessions = sessions
   }
 
-  // A session that never opened has no other end.
+  // A session that never opened is not ended otherwise.
   deinit { end() }
 
-  /// Its key was revoked or removed since it was let in.
+  /// Whether the key was revoked or removed after the admission.
   var isRevoked: Bool { sessions.pendingClose(of: number) == .revoked }
 
   func opened(_ control: SessionControl) { sessions.open(number, control) }

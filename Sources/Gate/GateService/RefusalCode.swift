@@ -1,5 +1,5 @@
 extension RequestRefusal {
-  /// Why a request is refused, in a stable word, where no `Denial` says it.
+  /// A stable code for refusals that are not a `Denial`.
   enum Code: String, Sendable, Hashable, CaseIterable {
     case malformedHead = "malformed_head"
     case malformedBody = "malformed_body"

@@ -8,7 +8,7 @@ internal import ByteCoding
 #endif
 
 /// The JSON of a registration: an object with the strings `keyId`, `attestation` and `nonce`. Other members are
-/// ignored. The text is UTF-8 without a byte order mark, and no object in it has a name twice.
+/// ignored. The text must be UTF-8 without a byte order mark, and no object in it may repeat a name.
 struct RegistrationBody: Decodable {
   private let keyId: String
   private let attestation: String
@@ -16,7 +16,7 @@ struct RegistrationBody: Decodable {
 
   var claim: RegistrationClaim { RegistrationClaim(keyID: keyId, attestation: attestation, nonce: nonce) }
 
-  /// What is wrong with a body.
+  /// Why a body is malformed.
   enum Fault: Error, Sendable, Hashable {
     case notJSON
     case notAnObject
@@ -25,7 +25,8 @@ struct RegistrationBody: Decodable {
   }
 
   init(json bytes: [UInt8]) throws(Fault) {
-    // JSONDecoder also reads UTF-16, UTF-32 and trailing commas, and takes one of several members of a name.
+    // JSONDecoder also accepts UTF-16, UTF-32 and trailing commas, and keeps one of several members with the same
+    // name.
     guard JSONGrammar.accepts(bytes) else { throw .notJSON }
     do {
       self = try JSONDecoder().decode(RegistrationBody.self, from: Data(bytes))

@@ -5,12 +5,12 @@ internal import JSONLog
 internal import Logging
 internal import Transport
 
-/// The request at hand: what its answers and its log lines have in common.
+/// The data of the current request that its answers and log lines share.
 ///
-/// There is one for each request, and a session keeps its own: nothing is in it that is long, or long in the making.
+/// Every request has one and a session keeps its own, so it contains nothing large or costly to create.
 struct RequestContext: Sendable {
   let id: String
-  /// Without the query, which may hold a secret. `nil` if no request came to be.
+  /// The path without the query, which may contain a secret; `nil` if the request was malformed.
   let path: String?
   let wantsJSON: Bool
   let logger: Logger
@@ -35,7 +35,7 @@ struct RequestContext: Sendable {
     self.metrics = metrics
   }
 
-  /// What every line about this request says. `app` and `key` are left out where they are not known.
+  /// Returns the fields that every line about this request has. Unknown values of `app` and `key` are omitted.
   func fields(app: AppID? = nil, key: KeyHash? = nil) -> LogFields {
     var fields = LogFields()
     fields.append("request_id", id)
@@ -46,29 +46,32 @@ struct RequestContext: Sendable {
     return fields
   }
 
-  /// An answer that is no refusal.
+  /// Returns an answer with status 200.
   func ok(json body: String) -> Response {
     Response(status: 200, headers: headers(type: "application/json"), body: Array(body.utf8))
   }
 
-  /// The answer with the keys of identities. Verifiers may keep it for a while: keys are published long before they
-  /// sign.
+  /// Returns the answer with the public identity keys. Verifiers may cache it, since keys are published long before
+  /// they sign.
   func ok(keySet: String) -> Response {
     Response(
       status: 200,
       headers: headers(type: "application/jwk-set+json", caching: "public, max-age=300"), body: Array(keySet.utf8))
   }
 
-  /// Logs `refusal` and tells the client. `key` is the one that was claimed, if any.
+  /// Logs `refusal` and returns the answer for the client.
   ///
-  /// - Parameter closes: whether the connection ends behind the answer, though the request would not have it so.
+  /// - Parameters:
+  ///   - key: The key that the client claimed, if any.
+  ///   - closes: Whether the connection is closed after the answer, regardless of the request.
   func refuse(_ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
     refuse(refusal, logging: fields(app: refusal.appID, key: key), closes: closes)
   }
 
-  /// The same to a client that had been let in; the line says what its session's own do.
+  /// Logs and answers a failed upstream for a client that was admitted. `fields` are those of its session's log
+  /// lines.
   ///
-  /// - Parameter route: the path of the route whose upstream failed.
+  /// - Parameter route: The path of the route whose upstream failed.
   func refuse(_ fault: UpstreamFault, on route: String, logging fields: LogFields) -> Response {
     metrics.upstreamFailed(on: route)
     return refuse(.upstreamUnavailable(fault), logging: fields, closes: false)
@@ -81,18 +84,18 @@ struct RequestContext: Sendable {
     fields.append("code", answer.code)
     fields.append("step", refusal.step)
     fields.append("detail", refusal.detail)
-    logger.log(level: refusal.level, "refused", fields)
+    logger.log(level: refusal.level, "request refused", fields)
     metrics.refused(answer.code, status: answer.status)
     return response(answer, closes: closes)
   }
 
-  /// In monitor mode: logs and counts what `denial` would have refused. The client is admitted anonymously.
+  /// Logs and counts a denial that monitor mode does not enforce: the client is admitted anonymously.
   func wouldRefuse(_ denial: Denial, key: KeyHash?) {
     var fields = fields(app: denial.appID, key: key)
     fields.append("code", denial.code.rawValue)
     fields.append("step", denial.step)
     fields.append("detail", denial.detail)
-    logger.log(level: .notice, "would be refused", fields)
+    logger.log(level: .notice, "refusal not enforced", fields)
     metrics.wouldRefuse(denial.code.rawValue)
   }
 

@@ -4,7 +4,7 @@ internal import Logging
 internal import Transport
 
 extension RequestRefusal {
-  /// The broken rule in a stable word, at least as fine as the public code.
+  /// A stable name of the violated rule, at least as specific as the public code.
   var step: String {
     switch self {
     case .denied(let denial): denial.step
@@ -20,7 +20,7 @@ extension RequestRefusal {
     }
   }
 
-  /// What the operator needs to know beside the step.
+  /// Details for the operator in addition to `step`.
   var detail: String? {
     switch self {
     case .denied(let denial): denial.detail
@@ -36,7 +36,7 @@ extension RequestRefusal {
     if case .denied(let denial) = self { denial.appID } else { nil }
   }
 
-  /// Who has to act: on an error the operator, on a notice only the client.
+  /// `.error` if the operator has to act, `.notice` if only the client can.
   var level: Logger.Level {
     switch self {
     case .denied(let denial): denial.code == .storeUnavailable || denial.code == .overloaded ? .error : .notice

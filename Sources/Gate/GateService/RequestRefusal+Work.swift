@@ -1,12 +1,14 @@
 internal import AttestGate
 
 extension RequestRefusal {
-  /// Whether a proof was verified before this was said. Who is refused so has had the gate work for nothing, and could
-  /// have it work again with the next request; so the connection ends, and the next attempt costs a handshake.
+  /// Whether the gate verified a proof before this refusal.
+  ///
+  /// Such a request has cost the gate work, and the client could repeat it at once. So the gate closes the
+  /// connection, and the next attempt costs the client a handshake.
   var followsVerification: Bool {
     switch self {
     case .denied(let denial): denial.followsVerification
-    // A key counts once it is proved.
+    // This limit is checked after the key is proved.
     case .rateLimited(.upgradesPerKey, _): true
     case .rateLimited, .malformedRegistration, .foreignOrigin, .notFound, .methodNotAllowed, .upgradeRequired,
       .malformedRequest, .upstreamUnavailable, .tooManySessions:
@@ -16,7 +18,7 @@ extension RequestRefusal {
 }
 
 extension Denial {
-  /// Whether a signature was verified first. An unknown key costs as much work as a known one.
+  /// Whether a signature was verified first. An unknown key costs as much: the gate verifies with a decoy key.
   var followsVerification: Bool {
     switch self {
     case .unknownKey, .assertionRefused, .nonceUsed, .counterReplayed, .keyRevoked, .appNotServed, .environmentRefused,
@@ -25,9 +27,9 @@ extension Denial {
     case .noCredentials, .partMissing, .partRepeated, .partMalformed, .valueMalformed, .nonceMalformed, .nonceRefused,
       .assertionMalformed, .certificateRefused, .notConfigured:
       false
-    // Registrations have a lane of their own, off the event loops.
+    // Registrations have their own concurrency limiter, off the event loops.
     case .attestationRefused, .receiptNotFresh, .keyExists, .tooManyRegistrations: false
-    // The fault is the gate's own: new connections would not help.
+    // The failure is the gate's own: new connections from all clients would make it worse.
     case .storeUnavailable: false
     }
   }

@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import Transport
 
-/// Why the gate does not do what a client asks.
+/// Why the gate refuses a client's request.
 enum RequestRefusal: Error, Sendable, Hashable {
   case denied(Denial)
   case malformedRegistration(RegistrationBody.Fault)
@@ -11,20 +11,20 @@ enum RequestRefusal: Error, Sendable, Hashable {
   case upgradeRequired
   case malformedRequest(RequestFault)
   case upstreamUnavailable(UpstreamFault)
-  /// Asked too often; `wait` until the next time.
+  /// The client sent too many requests; `wait` is the time until the next one is allowed.
   case rateLimited(RateLimit, wait: Duration)
-  /// As many sessions are open as may be.
+  /// The maximum number of sessions is open.
   case tooManySessions(limit: Int)
 }
 
-/// What a client is told: the one public face of a refusal.
+/// The answer to a client for a refusal. No other type makes refusals public.
 struct PublicAnswer: Sendable, Hashable {
   let status: Int
-  /// A stable word, for `X-Attest-Error`.
+  /// A stable code, for `X-Attest-Error`.
   let code: String
-  /// A sentence for people.
+  /// A text for people.
   let text: String
-  /// Fields that the status asks for.
+  /// The fields that the status requires.
   var headers = HeaderFields()
 
   fileprivate init(_ status: Int, _ code: RequestRefusal.Code, _ text: String, _ fields: HeaderFields.Field...) {
@@ -41,8 +41,9 @@ struct PublicAnswer: Sendable, Hashable {
     headers = HeaderFields(fields + Self.challenge(for: status))
   }
 
-  /// What a 401 has to say: how to prove one's right (RFC 9110 sections 11.6.1 and 15.5.2). The scheme is the gate's
-  /// own; clients and browsers that do not know it do nothing about it. `challenge` is where nonces come from.
+  /// Returns the `WWW-Authenticate` field that a 401 requires (RFC 9110 sections 11.6.1 and 15.5.2). The scheme is
+  /// specific to the gate; clients and browsers that do not know it ignore it. `challenge` is the path that issues
+  /// nonces.
   static func challenge(for status: Int) -> [HeaderFields.Field] {
     guard status == 401 else { return [] }
     return [.init(name: "WWW-Authenticate", value: #"AppAttest realm="sallyport", challenge="/attest/challenge""#)]
@@ -70,7 +71,7 @@ extension RequestRefusal {
       PublicAnswer(
         502, RequestRefusal.Code.upstreamUnavailable, "The service behind this gate cannot be reached: try again later")
     case .rateLimited(_, let wait): .rateLimited(seconds: wait.wholeSeconds)
-    // The same to a client as any other overload.
+    // To a client, this is like any other overload.
     case .tooManySessions:
       PublicAnswer(
         503, Denial.Code.overloaded, "Too many sessions are open: try again later",
@@ -89,14 +90,16 @@ extension PublicAnswer {
 }
 
 extension Duration {
-  /// Rounded up, at least 1: who waits so long has waited long enough (RFC 9110 section 10.2.3).
+  /// The duration rounded up to whole seconds, at least 1, so that a retry after it is allowed (RFC 9110 section
+  /// 10.2.3).
   fileprivate var wholeSeconds: Int64 {
     max(1, components.seconds + (components.attoseconds > 0 ? 1 : 0))
   }
 }
 
 extension Denial {
-  // The three texts of the iOS guide are contract, letter by letter, and stand here alone: apps show them to people.
+  // The three texts of the iOS guide are part of the contract, since apps show them to people. They must not change
+  // and are written only here.
   fileprivate var answer: PublicAnswer {
     switch code {
     case .nonceInvalid, .nonceExpired, .nonceUsed: PublicAnswer(401, code, "Invalid or expired nonce")
@@ -110,12 +113,12 @@ extension Denial {
     case .malformedAssertion:
       PublicAnswer(400, code, "The assertion is malformed: send what generateAssertion returned, in base64")
     case .chainUntrusted:
-      PublicAnswer(401, code, "The attestation's certificates lead to no trusted root")
+      PublicAnswer(401, code, "The attestation's certificates do not chain to a trusted root")
     case .certExpired:
       PublicAnswer(401, code, "A certificate of the attestation is not valid now: attest a new key")
     case .nonceMismatch:
       PublicAnswer(401, code, "The attestation was made for another challenge: sign SHA-256 of the nonce's 32 bytes")
-    case .keyIDMismatch: PublicAnswer(401, code, "The attestation is for another key than keyId names")
+    case .keyIDMismatch: PublicAnswer(401, code, "The attestation is for a different key than keyId")
     case .counterReplayed: PublicAnswer(401, code, counterText)
     case .receiptRefused: PublicAnswer(401, code, "The attestation's receipt is not valid now: attest a new key")
     case .keyRefused:
@@ -126,23 +129,23 @@ extension Denial {
     case .keyRevoked: PublicAnswer(403, code, "The key has been revoked: ask the operator of this service")
     case .keyExists: PublicAnswer(409, code, "The key is registered already: register a new key")
     case .storeUnavailable:
-      PublicAnswer(503, code, "Keys cannot be looked up now: try again later", .init(name: "Retry-After", value: "5"))
+      PublicAnswer(503, code, "The key store is unavailable: try again later", .init(name: "Retry-After", value: "5"))
     case .overloaded:
-      PublicAnswer(503, code, "Too much to do now: try again later", .init(name: "Retry-After", value: "1"))
+      PublicAnswer(503, code, "The gate is overloaded: try again later", .init(name: "Retry-After", value: "1"))
     }
   }
 
-  /// Of a key that is being registered the counter is 0, or it never will be.
+  /// A registration requires counter 0. A key with a higher counter can never be registered.
   private var counterText: String {
     if case .attestationRefused = self { return "The key has signed already: attest a new key" }
     return "The key's counter was seen before: make a new assertion for each connection"
   }
 
-  /// Which value is wrong, and why. The denials of other codes say nothing here.
+  /// Names the malformed value and the rule that it violates. Denials with other codes do not use this text.
   private var malformedText: String {
     switch self {
     case .partMissing(let name): "\(name.rawValue) is missing"
-    case .partRepeated(let name): "\(name.rawValue) came more than once"
+    case .partRepeated(let name): "\(name.rawValue) was sent more than once"
     case .partMalformed(let name, let rule): "\(name.rawValue) \(rule)"
     case .valueMalformed(let name, let rule): "\(name.rawValue) \(rule)"
     case .noCredentials, .nonceMalformed, .nonceRefused, .nonceUsed, .attestationRefused, .receiptNotFresh, .keyExists,
@@ -178,7 +181,7 @@ extension RequestFault {
       PublicAnswer(400, RequestRefusal.Code.malformedUpgrade, "Malformed opening handshake: \(rule)")
     case .unsupportedWebSocketVersion:
       PublicAnswer(
-        426, RequestRefusal.Code.webSocketVersion, "Only version 13 of WebSocket is spoken here",
+        426, RequestRefusal.Code.webSocketVersion, "Only WebSocket version 13 is supported",
         .init(name: "Connection", value: "Upgrade"), .init(name: "Upgrade", value: "websocket"),
         .init(name: "Sec-WebSocket-Version", value: "13"))
     case .tooSlow: PublicAnswer(408, RequestRefusal.Code.requestTimeout, "The request did not arrive in time")

@@ -1,26 +1,28 @@
 public import Transport
 
-/// Where upgrades under a path go.
+/// A path and the upstream for requests under it.
 public struct Route: Sendable, Hashable {
-  /// What goes to the upstream.
+  /// The kinds of requests that reach the upstream.
   public enum Forwarding: String, Sendable, Hashable, CaseIterable {
-    /// WebSockets alone.
+    /// Only WebSocket upgrades.
     case upgrades
-    /// Ordinary requests too, each with an assertion of its own.
+    /// Ordinary requests too, each with its own assertion.
     case all
   }
 
-  /// `/`, or segments with a slash before each and none behind: `/game/eu`.
+  /// The path: `/`, or segments that each begin with a slash, without a slash at the end: `/game/eu`.
   public let path: String
   public let upstream: Upstream
   public let forwarding: Forwarding
-  /// `aud` of the assertions that the upstream gets; `nil` for the audience of all routes (`IdentityIssuer`).
+  /// The `aud` claim of assertions for this upstream; `nil` for the common audience (`IdentityIssuer`).
   public let audience: String?
-  /// The upstream as a configuration writes it, for the log.
+  /// The upstream in the notation of the configuration, for the log.
   let upstreamText: String
 
-  /// A route for `path` and whatever is below it. `nil` unless the path begins with a slash and is in normal form: a
-  /// slash at its end is dropped, an empty or dot segment has no meaning.
+  /// Creates a route for `path` and all paths below it.
+  ///
+  /// - Returns: `nil` unless the path begins with a slash and has no empty segment and no dot segment. A slash at the
+  ///   end is dropped.
   public init?(path: String, upstream: Upstream, forwarding: Forwarding = .upgrades, audience: String? = nil) {
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     let named = segments.last == "" ? segments.dropLast() : segments
@@ -32,7 +34,7 @@ public struct Route: Sendable, Hashable {
     upstreamText = upstream.text
   }
 
-  /// Whether `path` is this route's or below it, segment by segment.
+  /// Returns `true` if `path` equals this route's path or is below it, segment by segment.
   func covers(_ path: String) -> Bool {
     self.path == "/" || path == self.path || path.hasPrefix(self.path + "/")
   }
@@ -40,16 +42,16 @@ public struct Route: Sendable, Hashable {
 
 /// The routes of a configuration.
 public struct RouteTable: Sendable, Hashable {
-  /// The longest path first.
+  /// Sorted by the length of the path, the longest first.
   private let routes: [Route]
 
-  /// `nil` if two routes have the same path.
+  /// Returns `nil` if two routes have the same path.
   public init?(_ routes: [Route]) {
     guard Set(routes.map(\.path)).count == routes.count else { return nil }
     self.routes = routes.sorted { $0.path.utf8.count > $1.path.utf8.count }
   }
 
-  /// The route with the longest path that covers `path`, which is in the engine's normal form.
+  /// Returns the route with the longest path that covers `path`, which must be in the engine's normal form.
   func route(for path: String) -> Route? { routes.first { $0.covers(path) } }
 }
 

@@ -1,7 +1,7 @@
 internal import AttestGate
 internal import Transport
 
-/// The head that an upstream gets: an opening handshake, or an ordinary request.
+/// The head of a request to an upstream: an opening handshake or an ordinary request.
 struct UpstreamHead {
   let request: Request
   let peer: Peer
@@ -9,11 +9,13 @@ struct UpstreamHead {
   let identity: UpstreamIdentity
   let sanitizer: HeaderSanitizer
 
-  /// An opening handshake, from request line to empty line.
+  /// An opening handshake, from the request line to the empty line.
   var openingHandshake: [UInt8] { lines + "\r\n".utf8 }
 
-  /// From request line to the last field; nothing frames a body. Target, query, `Host` and the handshake's own fields
-  /// are the client's, and so is what `HeaderSanitizer` lets through; the rest is the gate's word.
+  /// The lines from the request line to the last field, without fields that frame a body.
+  ///
+  /// Target, query, `Host` and the fields of the handshake are the client's, and so are the fields that
+  /// `HeaderSanitizer` keeps. The gate sets all others.
   var lines: [UInt8] {
     var head = HeadBytes()
     head.line(request.method, " ", request.target, " HTTP/1.1")
@@ -29,7 +31,7 @@ struct UpstreamHead {
       fields.append("Upgrade", "websocket")
     }
     identity.append(to: &fields)
-    // Only where it is what let the client in: beside an assertion it says nothing about the device.
+    // Sent only if the certificate admitted the client: next to an assertion it would say nothing about the device.
     if case .certificate = admission.principal, let certificate = peer.verifiedCertificate {
       fields.append("Client-Cert", certificate.fieldValue)
     }
@@ -41,11 +43,11 @@ struct UpstreamHead {
     return fields
   }
 
-  // The trace begins here and is called as the request is, so that logs and traces find one another. Sampled, or
-  // upstreams that follow their parents would never record anything.
+  // The trace begins here and uses the request id, so that logs and traces can be matched. The sampled flag is set,
+  // since upstreams that follow the parent's flag would otherwise record no traces.
   private var traceparent: String { "00-\(request.id)-\(request.id.suffix(16))-01" }
 
-  // A Unix socket has no address that the field could hold; RFC 7239 section 6.2 has a word for that.
+  // A Unix socket has no address for this field. RFC 7239 section 6.2 defines `unknown` for that case.
   private var forwardedFor: String {
     switch peer.address {
     case .ipv4, .ipv6: peer.address.host
@@ -54,7 +56,7 @@ struct UpstreamHead {
   }
 }
 
-/// Lines of a head in the making.
+/// Collects the lines of a head.
 private struct HeadBytes {
   private(set) var bytes: [UInt8] = []
 

@@ -3,15 +3,15 @@ internal import AttestGate
 internal import ByteCoding
 internal import Transport
 
-/// The header fields by which a gate says who was let in.
+/// The header fields that identify the admitted client.
 struct UpstreamIdentity: Sendable {
-  /// Every name that the gate speaks by about an admission. Who copies these fields from one message into another has
-  /// to overwrite each.
+  /// The names of all identity fields. Code that copies these fields from one message to another must overwrite every
+  /// one.
   static let names = ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method"]
 
   private let values: [String?]
 
-  /// - Parameter assertion: see `IdentityIssuer`; `nil` where there is no identity to sign.
+  /// - Parameter assertion: The assertion of `IdentityIssuer`; `nil` for a client without a proved identity.
   init(of principal: Principal, assertion: String?) {
     if case .device(let device) = principal {
       values = [assertion, KeyHash(of: device.keyID).text, device.appID.text, principal.method]
@@ -20,14 +20,14 @@ struct UpstreamIdentity: Sendable {
     }
   }
 
-  /// Those fields that have something to say.
+  /// Appends the fields that have a value.
   func append(to fields: inout HeaderFields) {
     for (name, value) in zip(Self.names, values) {
       if let value { fields.append(name, value) }
     }
   }
 
-  /// All fields, those that have nothing to say empty. `nil` is an identity of which nothing is known.
+  /// Appends all fields, with empty values where there is none. `nil` means no known identity.
   static func appendAll(of identity: UpstreamIdentity?, to fields: inout HeaderFields) {
     for (index, name) in names.enumerated() { fields.append(name, identity?.values[index] ?? "") }
   }

@@ -1,5 +1,7 @@
-/// What a limit counts as one client: an IPv4 address, or the /64 of an IPv6 address, since a client with one of its
-/// addresses has all of them. Clients of Unix sockets count as one.
+/// The group of addresses that limits count as one client: an IPv4 address, the /64 of an IPv6 address, or all Unix
+/// sockets.
+///
+/// An IPv6 host usually has a whole /64, so a limit for each IPv6 address would not bound one client.
 public struct AddressBlock: Sendable, Hashable {
   private enum Family: UInt8 { case unix, ipv4, ipv6 }
 

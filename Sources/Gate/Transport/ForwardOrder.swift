@@ -1,41 +1,45 @@
-/// An admitted ordinary request, as the engine is to carry it to an upstream, and the answer back.
+/// An admitted ordinary request: says how the engine forwards it to an upstream and returns the answer.
 ///
-/// The methods are called on the event loop that owns the connection: they must not block.
+/// The engine calls the methods on the event loop that owns the connection. They must not block.
 public protocol ForwardOrder: Sendable {
-  /// Not `.tcp`, which speaks no HTTP.
+  /// The upstream of the request; never `.tcp`, which does not speak HTTP.
   var upstream: Upstream { get }
   var limits: ForwardLimits { get }
 
-  /// The answer for the client if the request may not be sent after all; `nil` if it may. Asked before the upstream
-  /// gets the head: much may have happened since the decision.
+  /// Returns the answer for the client if the request may no longer be sent; `nil` if it may.
+  ///
+  /// The engine calls this right before it sends the head to the upstream, since the right to send may have ended
+  /// after the decision.
   func refusal() -> Response?
 
-  /// The request has been sent. `control` outlives it: closing ends both connections at once, whatever is under way.
+  /// Reports that the request was sent. `control` may be kept longer than the request. Closing it closes both
+  /// connections at once, whatever is in progress.
   func opened(_ control: SessionControl)
 
-  /// What of `upstream`, the end-to-end fields of the upstream's answer, the client's answer carries, and what else.
-  /// The engine itself frames the body.
+  /// Returns the fields of the client's answer, made from `upstream`, the end-to-end fields of the upstream's answer.
+  /// The engine adds the fields that frame the body.
   func answerFields(from upstream: HeaderFields) -> HeaderFields
 
-  /// The answer for the client when there is none from the upstream. Nothing was sent to the client before.
+  /// Returns the answer for the client when the upstream gave none. Nothing was sent to the client before.
   func response(to fault: UpstreamFault) -> Response
 
-  /// It is over. Called exactly once, whatever became of it.
+  /// Reports that the request is finished. Called exactly once, whatever the result.
   func finished(_ summary: ForwardSummary)
 }
 
 extension ForwardOrder {
-  /// What was decided stands.
+  /// The default: the request may always be sent.
   public func refusal() -> Response? { nil }
 }
 
-/// Bounds of one forwarded request.
+/// The bounds of one forwarded request.
 public struct ForwardLimits: Sendable, Hashable {
-  /// From the decision to the connection with the upstream, name resolution and TLS included.
+  /// The time from the decision to the established connection with the upstream, including name resolution and TLS.
   public var connectTimeout: Duration
-  /// How long nothing may move in either direction, the wait for the upstream's answer included.
+  /// The time without data in either direction, including the wait for the upstream's answer, after which the request
+  /// fails.
   public var idleTimeout: Duration
-  /// Bytes of the client's body, without its coding.
+  /// The maximum size of the client's body in bytes, without its transfer coding.
   public var maxBody: Int
 
   public init(
@@ -47,14 +51,15 @@ public struct ForwardLimits: Sendable, Hashable {
   }
 }
 
-/// What a forwarded request came to.
+/// The result of a forwarded request.
 public struct ForwardSummary: Sendable, Hashable {
-  /// Of the upstream's answer; `nil` if there was none.
+  /// The status of the upstream's answer; `nil` if there was none.
   public let status: Int?
-  /// Whether the whole answer has been handed on.
+  /// Whether the client was sent the whole answer.
   public let isComplete: Bool
-  /// Bytes of the bodies, without their codings.
+  /// The bytes of the client's body, without its transfer coding.
   public let bytesFromClient: UInt64
+  /// The bytes of the upstream's body, without its transfer coding.
   public let bytesFromUpstream: UInt64
   public let duration: Duration
 

@@ -1,8 +1,8 @@
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 public struct Peer: Sendable {
-  /// Where the connection comes from, as the socket says.
+  /// The address that the connection comes from. After a PROXY header, the address that the header names.
   public let address: SocketAddress
-  /// The client certificate, and only if the TLS handshake verified it against the configured authority.
+  /// The client certificate, if the TLS handshake verified it against the configured authority; otherwise `nil`.
   public let verifiedCertificate: PeerCertificate?
 
   public init(address: SocketAddress, verifiedCertificate: PeerCertificate? = nil) {
@@ -13,11 +13,11 @@ public struct Peer: Sendable {
 
 /// A client certificate that the TLS handshake verified.
 public struct PeerCertificate: Sendable, Hashable {
-  /// The certificate, DER.
+  /// The certificate in DER.
   public let der: [UInt8]
-  /// SHA-256 of `der`, 32 bytes.
+  /// The SHA-256 of `der`, 32 bytes.
   public let fingerprint: [UInt8]
-  /// The subject as RFC 2253 writes it.
+  /// The subject in the notation of RFC 2253.
   public let subject: String
 
   public init(der: [UInt8], fingerprint: [UInt8], subject: String) {
@@ -27,11 +27,11 @@ public struct PeerCertificate: Sendable, Hashable {
   }
 }
 
-/// The address of a socket, without DNS.
+/// The address of a socket, without DNS names.
 public enum SocketAddress: Sendable, Hashable {
   /// Four bytes in network order, and a port.
   case ipv4([UInt8], port: UInt16)
-  /// Sixteen bytes in network order, and a port. An IPv4 address that came through an IPv6 socket is an `ipv4`.
+  /// Sixteen bytes in network order, and a port. An IPv4 address that arrived through an IPv6 socket is an `ipv4`.
   case ipv6([UInt8], port: UInt16)
   /// The path of a Unix socket; empty for an unnamed client.
   case unix(String)
@@ -47,7 +47,7 @@ extension SocketAddress: CustomStringConvertible {
     }
   }
 
-  /// 0 for a Unix socket.
+  /// The port; 0 for a Unix socket.
   public var port: UInt16 {
     switch self {
     case .ipv4(_, let port), .ipv6(_, let port): port
@@ -64,7 +64,7 @@ extension SocketAddress: CustomStringConvertible {
     }
   }
 
-  /// Four numbers and three dots; nothing is allocated for so short a text.
+  /// Writes four numbers and three dots in place, without an allocation.
   private static func dotted(_ bytes: [UInt8]) -> String {
     String(unsafeUninitializedCapacity: 16) { text in
       var count = 0

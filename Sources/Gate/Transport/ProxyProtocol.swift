@@ -1,9 +1,10 @@
-/// Which proxies are believed about the clients whose connections they hand on (HAProxy's PROXY protocol).
+/// The proxies that the gate trusts to name their clients in a PROXY header (HAProxy's PROXY protocol).
 public struct ProxyProtocol: Sendable, Hashable {
+  /// The versions of the PROXY protocol that a listener accepts.
   public enum Version: String, Sendable, Hashable, CaseIterable { case v1, v2, any }
 
   public let version: Version
-  /// A peer from any other address is refused: by default no peer is trusted.
+  /// The addresses of the trusted proxies. The gate closes connections from other addresses.
   public let trusted: [AddressRange]
 
   public init(_ version: Version, trusting trusted: [AddressRange]) {
@@ -11,5 +12,6 @@ public struct ProxyProtocol: Sendable, Hashable {
     self.trusted = trusted
   }
 
+  /// Returns `true` if `address` is that of a trusted proxy.
   public func trusts(_ address: SocketAddress) -> Bool { trusted.contains { $0.contains(address) } }
 }

@@ -1,50 +1,51 @@
-/// An admitted session, as the engine is to carry it.
+/// An admitted session: says how the engine relays it to an upstream.
 ///
-/// The methods are called on the event loop that owns the connection: they must not block.
+/// The engine calls the methods on the event loop that owns the connection. They must not block.
 public protocol RelayPlan: Sendable {
   var upstream: Upstream { get }
   var limits: SessionLimits { get }
 
-  /// What of `upstream`, the end-to-end fields of the upstream's 101 (none for `.tcp`), the client's 101 carries, and
-  /// what else. The engine itself writes the fields of the handshake.
+  /// Returns the fields of the client's 101, made from `upstream`, the end-to-end fields of the upstream's 101 (none
+  /// for `.tcp`). The engine adds the fields of the handshake.
   func answerFields(from upstream: HeaderFields) -> HeaderFields
 
-  /// The answer for the client when the upstream could not be had. Nothing was sent to the client before.
+  /// Returns the answer for the client when the upstream gave no 101. Nothing was sent to the client before.
   func response(to fault: UpstreamFault) -> Response
 
-  /// The answer for the client if the session may not begin after all; `nil` if it may.
+  /// Returns the answer for the client if the session may no longer begin; `nil` if it may.
   ///
-  /// Asked before the upstream hears of the client, and again before the client's 101: much may have happened since the
-  /// decision. An order that gives an answer is asked nothing more.
+  /// The engine calls this before it sends anything to the upstream, and again before the client's 101, since the
+  /// right to a session may have ended after the decision. After an answer, the engine makes no further calls.
   func refusal() -> Response?
 
-  /// Both sides have had their 101. `control` outlives the session: using it later does nothing.
+  /// Reports that both sides have a 101. `control` may be kept longer than the session: then it does nothing.
   func opened(_ control: SessionControl)
 
-  /// The session is over, both sockets are closed or closing. Called exactly once after `opened`, never without it.
+  /// Reports that the session is over and both sockets are closed or closing. Called exactly once after `opened`,
+  /// never without it.
   func closed(_ summary: SessionSummary)
 }
 
 extension RelayPlan {
-  /// What was decided stands.
+  /// The default: the session may always begin.
   public func refusal() -> Response? { nil }
 }
 
-/// Where admitted sessions go.
+/// The destination of admitted sessions.
 public enum Upstream: Sendable, Hashable {
-  /// `ws://host:port`; an IPv6 address without brackets.
+  /// `ws://host:port`. An IPv6 address has no brackets.
   case webSocket(host: String, port: UInt16)
   /// `wss://host:port`.
   case secureWebSocket(host: String, port: UInt16, tls: UpstreamTLS)
   /// WebSocket over a Unix socket.
   case unix(path: String)
-  /// A TCP service: the engine ends the WebSocket and carries payloads as bytes.
+  /// A TCP service. The engine terminates the WebSocket and relays payloads as bytes.
   case tcp(host: String, port: UInt16)
 }
 
-/// How an upstream's certificate is verified. There is no way not to verify it.
+/// The verification of an upstream's certificate. Verification cannot be turned off.
 public struct UpstreamTLS: Sendable, Hashable {
-  /// A PEM file of authorities; `nil` for the system's.
+  /// The path of a PEM file of trusted authorities; `nil` for those of the system.
   public let caFile: String?
   /// The name to verify and to send as SNI; `nil` for the upstream's host.
   public let serverName: String?
@@ -55,19 +56,21 @@ public struct UpstreamTLS: Sendable, Hashable {
   }
 }
 
-/// Bounds of one session. `nil` means no bound.
+/// The bounds of one session. `nil` means no bound.
 public struct SessionLimits: Sendable, Hashable {
-  /// From the decision to the upstream's 101, name resolution and TLS included.
+  /// The time from the decision to the upstream's 101, including name resolution and TLS.
   public var connectTimeout: Duration
-  /// After which a session is closed with 3008, however busy.
+  /// The age at which a session is closed with 3008, even if it is active.
   public var maxAge: Duration?
-  /// How long a side may be silent before the session is closed with 3008. Pongs count as sound, and so does taking
-  /// what had to wait; a side that is not read, because the other one takes nothing, may be silent for as long as
-  /// anything moves.
+  /// The time after which a silent side causes a close with 3008.
+  ///
+  /// Received Pongs count as activity, and so does progress in sending queued bytes to the side. A side that the
+  /// engine does not read, because the other side accepts no data, may stay silent as long as any data moves.
   public var idleTimeout: Duration?
-  /// How long a side may be silent before it is sent a Ping.
+  /// The time of silence after which a side is sent a Ping.
   public var pingInterval: Duration?
-  /// Payload bytes of one message, summed over its fragments and as sent (compressed, if so); more closes with 1009.
+  /// The maximum payload of one message in bytes, summed over its fragments and counted as sent (compressed, if so).
+  /// A longer message causes a close with 1009.
   public var maxMessage: Int
 
   public init(
@@ -82,64 +85,71 @@ public struct SessionLimits: Sendable, Hashable {
   }
 }
 
-/// Why there is no 101 from the upstream.
+/// Why the upstream gave no 101.
 public enum UpstreamFault: Sendable, Hashable {
-  /// Name resolution, connection or TLS failed; the text is for the log.
+  /// Name resolution, connection or TLS failed. The text is for the log.
   case unreachable(String)
-  /// No answer within `SessionLimits.connectTimeout`.
+  /// No answer arrived within `SessionLimits.connectTimeout`.
   case timedOut
-  /// The answer broke HTTP, or a 101 did not prove that it understood (`Sec-WebSocket-Accept`, RFC 6455 section 4.1).
+  /// The answer violates HTTP, or a 101 lacks the correct `Sec-WebSocket-Accept` (RFC 6455 section 4.1).
   case misbehaved(String)
-  /// A whole, well-formed answer other than 101: the upstream's own refusal, at most 64 KiB of body.
+  /// A complete, well-formed answer other than 101, with at most 64 KiB of body.
   case refused(Response)
 }
 
-/// A handle on an open session, for any thread.
+/// A handle on an open session, usable from any thread.
 public struct SessionControl: Sendable {
   private let closer: @Sendable (CloseCode, String) -> Void
 
   public init(close: @escaping @Sendable (CloseCode, String) -> Void) { closer = close }
 
-  /// Asks for a Close frame with `code` to both sides, between two frames, and then for the end of the session.
+  /// Sends a Close frame with `code` to both sides, between two frames, and then closes the session.
   public func close(_ code: CloseCode, reason: String) { closer(code, reason) }
 }
 
-/// A status of a Close frame (RFC 6455 section 7.4).
+/// The status code of a Close frame (RFC 6455 section 7.4).
 public struct CloseCode: Sendable, Hashable {
   public let rawValue: UInt16
   public init(_ rawValue: UInt16) { self.rawValue = rawValue }
 
+  /// Normal closure.
   public static let normal = CloseCode(1000)
-  /// The gate drains.
+  /// The gate is draining.
   public static let goingAway = CloseCode(1001)
   public static let protocolError = CloseCode(1002)
   public static let invalidPayload = CloseCode(1007)
+  /// A message is longer than `SessionLimits.maxMessage`.
   public static let tooBig = CloseCode(1009)
   public static let internalError = CloseCode(1011)
   public static let serviceRestart = CloseCode(1012)
   public static let tryAgainLater = CloseCode(1013)
   public static let badGateway = CloseCode(1014)
+  /// The client must authenticate again.
   public static let reauthenticate = CloseCode(3000)
+  /// The client's key was revoked.
   public static let revoked = CloseCode(3003)
-  /// Idle, or too old.
+  /// The session was idle or has reached its maximum age.
   public static let timeout = CloseCode(3008)
 }
 
-/// What a session came to.
+/// The result of a session.
 public struct SessionSummary: Sendable, Hashable {
+  /// Why the session is over.
   public enum End: Sendable, Hashable {
-    /// A side sent a Close frame; its code, or `nil` if it had none.
+    /// A side sent a Close frame with this code; `nil` if the frame had no code.
     case closed(by: Side, code: UInt16?)
     /// The gate sent a Close frame.
     case closedByGate(UInt16, reason: String)
-    /// A side's connection ended without a Close frame.
+    /// A side's connection was closed or failed without a Close frame.
     case lost(Side, String)
   }
+  /// A side of a relayed session.
   public enum Side: String, Sendable, Hashable { case client, upstream }
 
   public let end: End
-  /// WebSocket bytes, frame headers included, from the client to the upstream.
+  /// The WebSocket bytes from the client to the upstream, including frame headers.
   public let bytesFromClient: UInt64
+  /// The WebSocket bytes from the upstream to the client, including frame headers.
   public let bytesFromUpstream: UInt64
   public let duration: Duration
 

@@ -1,19 +1,19 @@
-/// A request whose head obeyed the grammar and whose body is complete.
+/// A request with a well-formed head.
 public struct Request: Sendable {
-  /// The name that this request has in logs and in `X-Request-Id`: 32 hex digits, unique, made by the engine.
+  /// The id of this request in logs and in `X-Request-Id`: 32 hex digits, unique, made by the engine.
   public let id: String
-  /// The method as sent, case kept (RFC 9110 section 9.1).
+  /// The method as sent; upper and lower case are kept (RFC 9110 section 9.1).
   public let method: String
-  /// The request target as sent: origin form, path and query.
+  /// The request target as sent, in origin form: path and query.
   public let target: String
-  /// The path in its one normal form, to be matched with routes: percent-encoded unreserved characters decoded, other
-  /// escapes in capitals, no dot segments, no empty segments.
+  /// The path in its normal form, for matching with routes: percent-encoded unreserved characters are decoded, other
+  /// escapes are in capitals, and there are no dot segments and no empty segments.
   public let path: String
-  /// What the client sent behind the method line, in order.
+  /// The header fields in the order in which they were sent.
   public let headers: HeaderFields
-  /// At most the engine's limit for bodies.
+  /// The body, at most as long as the engine's limit. Empty if the responder streams it.
   public let body: [UInt8]
-  /// Present if the request is a well-formed opening handshake (RFC 6455 section 4.1).
+  /// The parsed opening handshake, if the request is a well-formed one (RFC 6455 section 4.1); otherwise `nil`.
   public let upgrade: UpgradeIntent?
 
   public init(
@@ -30,9 +30,9 @@ public struct Request: Sendable {
   }
 }
 
-/// What a WebSocket opening handshake asks for.
+/// The contents of a WebSocket opening handshake.
 public struct UpgradeIntent: Sendable, Hashable {
-  /// `Sec-WebSocket-Key`: the base64 of 16 bytes.
+  /// The value of `Sec-WebSocket-Key`: the base64 of 16 bytes.
   public let key: String
   /// The offered subprotocols, in the client's order.
   public let subprotocols: [String]
@@ -43,15 +43,16 @@ public struct UpgradeIntent: Sendable, Hashable {
   }
 }
 
-/// Header fields in the order in which they came. Names compare without case.
+/// Header fields in the order of arrival. Names are compared without regard to case.
 public struct HeaderFields: Sendable, Hashable {
+  /// A name and its value.
   public struct Field: Sendable, Hashable {
     public let name: String
-    /// Of a value that is not UTF-8, what can be read of it, with U+FFFD for the rest: equal to nothing that means
-    /// anything to the gate.
+    /// The value as text. In a value that is not UTF-8, U+FFFD replaces each invalid part, so it equals no value that
+    /// the gate knows.
     public let value: String
-    /// The value as it came, where it is not UTF-8 (`obs-text`, RFC 9110 section 5.5): to be handed on in the place of
-    /// `value`. Only an upstream's fields have it.
+    /// The original bytes of a value that is not UTF-8 (`obs-text`, RFC 9110 section 5.5), to be forwarded instead of
+    /// `value`. Only fields of an upstream have them; otherwise `nil`.
     public let octets: [UInt8]?
 
     public init(name: String, value: String) {
@@ -60,7 +61,7 @@ public struct HeaderFields: Sendable, Hashable {
       octets = nil
     }
 
-    /// A field whose value is not UTF-8.
+    /// Creates a field whose value is not UTF-8.
     public init(name: String, octets: [UInt8]) {
       self.name = name
       value = String(decoding: octets, as: UTF8.self)
@@ -74,7 +75,7 @@ public struct HeaderFields: Sendable, Hashable {
 
   public mutating func append(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
 
-  /// Every value of the fields called `name`, in order.
+  /// Returns the values of all fields called `name`, in order.
   public func values(of name: String) -> [String] {
     var values: [String] = []
     var next = index(of: name, from: 0)
@@ -85,19 +86,22 @@ public struct HeaderFields: Sendable, Hashable {
     return values
   }
 
-  /// The value of the first field called `name`.
+  /// Returns the value of the first field called `name`; `nil` if there is none.
   public func first(_ name: String) -> String? {
     index(of: name, from: 0).map { fields[$0].value }
   }
 
-  /// The value of the only field called `name`; a field that came twice is `.repeated`, never a choice among them.
+  /// Returns the value of the only field called `name`. A field that occurs twice is `.repeated`, so that no caller
+  /// chooses between the values.
   public func only(_ name: String) -> Occurrence {
     guard let index = index(of: name, from: 0) else { return .absent }
     return self.index(of: name, from: index + 1) == nil ? .once(fields[index].value) : .repeated
   }
 
-  /// Where the next field called `name` is. Every request is asked for a dozen of names, so this looks at the fields
-  /// in place: to copy them out would count references for each.
+  /// Returns the index of the next field called `name`.
+  ///
+  /// Each request is searched for about a dozen names, so the search runs in place: copying the fields would retain
+  /// each one.
   private func index(of name: String, from start: Int) -> Int? {
     let length = name.utf8.count
     return fields.withUnsafeBufferPointer { fields in
@@ -105,13 +109,14 @@ public struct HeaderFields: Sendable, Hashable {
     }
   }
 
+  /// How often a field occurs, with its value if it occurs once.
   public enum Occurrence: Sendable, Hashable {
     case absent
     case once(String)
     case repeated
   }
 
-  /// Whether two field names are the same: ASCII, without regard to case (RFC 9110 section 5.1).
+  /// Returns `true` if two field names are equal: ASCII, without regard to case (RFC 9110 section 5.1).
   public static func isSame(_ first: String, _ second: String) -> Bool {
     guard first.utf8.count == second.utf8.count else { return false }
     let isSame = first.utf8.withContiguousStorageIfAvailable { first in
@@ -119,7 +124,7 @@ public struct HeaderFields: Sendable, Hashable {
         first.indices.allSatisfy { lowercase(first[$0]) == lowercase(second[$0]) }
       }
     }
-    // Only a text that another language holds is not contiguous.
+    // Only a string bridged from another language has no contiguous storage.
     return isSame.flatMap(\.self) ?? zip(first.utf8, second.utf8).allSatisfy { lowercase($0) == lowercase($1) }
   }
 

@@ -1,57 +1,62 @@
-/// What decides about requests. The engine parses, asks once for each request, and does the rest by itself.
+/// Decides about requests. The engine parses each request, asks for one decision, and carries it out.
 public protocol RequestResponder: Sendable {
-  /// The decision. Total: whatever goes wrong becomes an answer.
+  /// Returns the decision about `request`. There is always one: every failure becomes an answer.
   ///
-  /// It begins on the event loop, and goes on there after each wait, so it must not block the loop, nor compute for
-  /// longer than some hundred microseconds: more is to be done on another executor.
+  /// The call begins on the event loop and returns to it after each suspension. It must not block the loop or compute
+  /// for more than a few hundred microseconds; longer work belongs on another executor.
   func respond(to request: Request, from peer: Peer) async -> Disposition
 
-  /// Whether the body of `request`, which is empty so far, is to be handed on as it comes instead of being read
-  /// before the decision. Asked on the event loop, only where there is a body: must not block. A decision other than
-  /// `.forward` then closes the connection behind its answer.
+  /// Returns `true` if the body of `request` is to be streamed to an upstream as it arrives, instead of being read
+  /// before the decision.
+  ///
+  /// Called on the event loop, only for requests with a body, whose `body` is still empty: must not block. After a
+  /// decision other than `.forward`, the engine closes the connection after its answer.
   func streamsBody(of request: Request) -> Bool
 
-  /// The answer to what never became a request. Called on the event loop: must not block.
+  /// Returns the answer to bytes that did not become a request. Called on the event loop: must not block.
   ///
-  /// The engine closes the connection behind it.
+  /// The engine closes the connection after the answer.
   func response(to fault: RequestFault, id: String, from peer: Peer) -> Response
 }
 
 extension RequestResponder {
+  /// The default: bodies are read before the decision.
   public func streamsBody(of request: Request) -> Bool { false }
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 public enum Disposition: Sendable {
   case respond(Response)
-  /// Only for a request with an `upgrade`; for another one the engine answers 500 and closes.
+  /// Relays a WebSocket session to an upstream. Only for a request with an `upgrade`; for any other, the engine
+  /// answers 500 and closes the connection.
   ///
-  /// `upgradeHead` is the opening handshake for the upstream, from request line to empty line; unused for `.tcp`. It
-  /// carries the client's own `Sec-WebSocket-Key`, so that frames can be relayed without touching them; the engine
-  /// verifies the upstream's `Sec-WebSocket-Accept` against it. It is kept until it is sent, unlike the order.
+  /// `upgradeHead` is the opening handshake for the upstream, from the request line to the empty line; unused for
+  /// `.tcp`. It carries the client's own `Sec-WebSocket-Key`, so that frames can be relayed unchanged. The engine
+  /// verifies the upstream's `Sec-WebSocket-Accept` against that key. The engine keeps `upgradeHead` only until it is
+  /// sent.
   case relay(any RelayPlan, upgradeHead: [UInt8])
-  /// Only for a request without an `upgrade`.
+  /// Forwards an ordinary request to an upstream. Only for a request without an `upgrade`.
   ///
-  /// `head` is what the upstream gets, from request line to the last field line with its CRLF; the engine adds the
-  /// fields that frame the body, which must not be among these.
+  /// `head` is the head for the upstream, from the request line to the last field line with its CRLF. It must not
+  /// contain fields that frame the body: the engine adds them.
   case forward(any ForwardOrder, head: [UInt8])
-  /// Ends the WebSocket here. Only for a request with an `upgrade`.
+  /// Terminates the WebSocket in this process. Only for a request with an `upgrade`.
   case converse(any WebSocketSession)
 }
 
 /// Why bytes did not become a request.
 public enum RequestFault: Sendable, Hashable {
-  /// The head breaks a rule of the grammar; `rule` says which, for people, without echoing what was sent.
+  /// The head violates the grammar. `rule` names the violated rule for people, without quoting the input.
   case malformedHead(rule: String)
-  /// The head has more bytes or fields than are allowed.
+  /// The head has more bytes or fields than allowed.
   case headTooLarge(rule: String)
-  /// The body is longer than `limit` bytes, or says so.
+  /// The body is longer than `limit` bytes, or is declared to be longer.
   case bodyTooLarge(limit: Int)
-  /// The body's framing is broken or of a kind that is not taken.
+  /// The framing of the body is malformed or not supported.
   case malformedBody(rule: String)
-  /// An opening handshake that RFC 6455 section 4.2.1 does not allow.
+  /// The opening handshake violates RFC 6455 section 4.2.1.
   case malformedUpgrade(rule: String)
-  /// A version of WebSocket other than 13: answered with 426 and the version that is spoken.
+  /// The version of WebSocket is not 13. The answer is 426 with the supported version.
   case unsupportedWebSocketVersion
   /// The head or the body did not arrive in time.
   case tooSlow

@@ -1,11 +1,14 @@
-/// An answer that the engine writes by itself: it adds `Content-Length`, `Date` and, where it closes, `Connection`.
+/// An answer that the engine writes. The engine adds `Content-Length`, `Date` and, if it closes the connection,
+/// `Connection`.
 public struct Response: Sendable, Hashable {
   /// A final status, 200 to 599.
   public let status: Int
   public let headers: HeaderFields
   public let body: [UInt8]
-  /// Whether the connection ends behind this answer. The engine also closes where the protocol asks for it: after
-  /// a refused upgrade and after a malformed head nothing that follows is parsed.
+  /// Whether the engine closes the connection after this answer.
+  ///
+  /// The engine also closes it where the protocol requires that: nothing is parsed after a refused upgrade or a
+  /// malformed head.
   public let closes: Bool
 
   public init(status: Int, headers: HeaderFields = HeaderFields(), body: [UInt8] = [], closes: Bool = false) {

@@ -1,25 +1,26 @@
-/// The near end of a WebSocket that the engine terminates: messages in, messages out.
+/// The local end of a WebSocket that the engine terminates.
 ///
-/// The methods are called on the event loop that owns the connection, one at a time: they must not block.
+/// The engine calls the methods on the event loop that owns the connection, one at a time. They must not block.
 public protocol WebSocketSession: AnyObject, Sendable {
-  /// The chosen subprotocol, one of those that the client offered, or `nil`.
+  /// The chosen subprotocol, one of those that the client offered; `nil` for none.
   var subprotocol: String? { get }
-  /// Payload bytes of one message; a longer one ends the connection with 1009.
+  /// The maximum payload of one message in bytes. A longer message causes a close with 1009.
   var maxMessage: Int { get }
 
+  /// Reports that the handshake is complete. `socket` sends messages to the client.
   func opened(_ socket: WebSocketChannel)
   func received(_ message: WebSocketMessage)
-  /// The peer has closed, or is gone. Called exactly once after `opened`.
+  /// Reports that the client closed the socket or that the connection was lost. Called exactly once after `opened`.
   func closed(code: UInt16?, reason: String)
 }
 
-/// A whole message (RFC 6455 section 5.6). Text is valid UTF-8.
+/// A complete message (RFC 6455 section 5.6). Text is valid UTF-8.
 public enum WebSocketMessage: Sendable, Hashable {
   case text(String)
   case binary([UInt8])
 }
 
-/// What a session may do with its socket, from any thread. After the end it does nothing.
+/// A handle for sending on a WebSocket, usable from any thread. After the socket is closed it does nothing.
 public struct WebSocketChannel: Sendable {
   private let sender: @Sendable (WebSocketMessage) -> Void
   private let closer: @Sendable (CloseCode, String) -> Void
@@ -32,11 +33,11 @@ public struct WebSocketChannel: Sendable {
     closer = close
   }
 
-  /// Queues `message`. While more than the engine's bound is queued, the peer is not read: echoing cannot grow without
-  /// end.
+  /// Queues `message`. While the queue is longer than the engine's limit, the engine does not read from the client,
+  /// so that an echo cannot grow the queue without limit.
   public func send(_ message: WebSocketMessage) { sender(message) }
 
-  /// Sends a Close frame behind what is queued and ends the connection when the peer has answered, or a few seconds
-  /// later.
+  /// Sends a Close frame after the queued messages. The connection is closed when the client has answered, or after a
+  /// few seconds.
   public func close(_ code: CloseCode, reason: String = "") { closer(code, reason) }
 }

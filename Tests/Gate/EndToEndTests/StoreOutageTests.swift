@@ -47,7 +47,7 @@ struct StoreOutageTests {
       #expect((1...6).contains(refusals.count))
       for refused in refusals {
         #expect(refused.status == 503)
-        #expect(String(decoding: refused.body, as: UTF8.self) == "Too much to do now: try again later")
+        #expect(String(decoding: refused.body, as: UTF8.self) == "The gate is overloaded: try again later")
         #expect(refused.headers.first("X-Attest-Error") == "overloaded")
         #expect(refused.headers.first("Retry-After") == "1")
         let entry = try await gate.log.refusal(of: refused.headers.first("X-Request-Id") ?? "")

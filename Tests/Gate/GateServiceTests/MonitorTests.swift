@@ -29,7 +29,7 @@ struct MonitorTests {
     let lines = try service.log.lines
     #expect(lines.count == 1)
     let line = try #require(lines.first)
-    #expect(line["message"] == "would be refused" && line["level"] == "notice")
+    #expect(line["message"] == "refusal not enforced" && line["level"] == "notice")
     #expect(line["code"] == "no_credentials" && line["step"] == "no_credentials" && line["request_id"] == Request.id)
     #expect(
       await admissions() == [
@@ -47,7 +47,7 @@ struct MonitorTests {
 
     let (_, replayed) = try await service.relay(for: .upgrade(proof))
     #expect(String(decoding: replayed, as: UTF8.self).contains("\r\nX-Attest-Method: none\r\n"))
-    #expect(try service.log.lines.contains { $0["message"] == "would be refused" && $0["step"] == "nonce_spent" })
+    #expect(try service.log.lines.contains { $0["message"] == "refusal not enforced" && $0["step"] == "nonce_spent" })
   }
 
   @Test("Another proxy is told yes, and nothing about who it is")

@@ -21,7 +21,7 @@ extension RefusalCase {
       registering { device, _ in device.attestations.alterations.statement = { $0.trailer = [0] } }),
     RefusalCase(
       "an attestation under another root", 401, "chain_untrusted",
-      "The attestation's certificates lead to no trusted root", step: "attestation_certificate_chain",
+      "The attestation's certificates do not chain to a trusted root", step: "attestation_certificate_chain",
       registering { device, bench in
         let stranger = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
         device.attestations.alterations.leafIssuer = stranger.attestationIntermediate
@@ -39,7 +39,7 @@ extension RefusalCase {
       registering { device, _ in device.attestations.alterations.statement = { $0.authenticatorData[36] ^= 1 } }),
     RefusalCase(
       "an attestation with another credential id", 401, "key_id_mismatch",
-      "The attestation is for another key than keyId names", step: "attestation_credential_id",
+      "The attestation is for a different key than keyId", step: "attestation_credential_id",
       registering { device, _ in
         device.attestations.alterations.authenticatorData = { $0.credential?.credentialID[0] ^= 1 }
       }),
@@ -103,7 +103,7 @@ extension RefusalCase {
       "an upgrade without the assertion", 400, "malformed_header", "X-App-Assert-Data is missing",
       step: "assertion_part_missing", upgrading { _, _, headers in headers.without(.data) }),
     RefusalCase(
-      "an upgrade with two key ids", 400, "malformed_header", "X-App-Assert-KeyId came more than once",
+      "an upgrade with two key ids", 400, "malformed_header", "X-App-Assert-KeyId was sent more than once",
       step: "assertion_part_repeated",
       upgrading { device, _, headers in headers + [("x-app-assert-keyid", device.keyID.base64)] }),
     RefusalCase(

@@ -142,7 +142,7 @@ extension RefusalCase {
 
   static let stores = [
     RefusalCase(
-      "a registration without a store", 503, "store_unavailable", "Keys cannot be looked up now: try again later",
+      "a registration without a store", 503, "store_unavailable", "The key store is unavailable: try again later",
       step: "store_unreachable"
     ) {
       let bench = try GateBench(registry: SQLiteStore(path: "/nonexistent/state.db"))
@@ -150,7 +150,7 @@ extension RefusalCase {
       return (try ServiceBench(bench), try .registration(claim))
     },
     RefusalCase(
-      "an upgrade while too many wait", 503, "overloaded", "Too much to do now: try again later",
+      "an upgrade while too many wait", 503, "overloaded", "The gate is overloaded: try again later",
       step: "store_overloaded"
     ) {
       let folder = try TemporaryFolder()
@@ -159,7 +159,7 @@ extension RefusalCase {
       return (try ServiceBench(bench), .upgrade(headers))
     },
     RefusalCase(
-      "a registration while too many are on their way", 503, "overloaded", "Too much to do now: try again later",
+      "a registration while too many are on their way", 503, "overloaded", "The gate is overloaded: try again later",
       step: "registrations_overloaded"
     ) {
       let bench = try GateBench(limiter: VerificationLimiter(width: 1, capacity: 0))

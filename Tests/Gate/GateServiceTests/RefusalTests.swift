@@ -44,7 +44,7 @@ struct RefusalTests {
     let lines = try service.log.lines
     let line = try #require(lines.first)
     #expect(lines.count == 1)
-    #expect(line["message"] == "refused")
+    #expect(line["message"] == "request refused")
     #expect(line["request_id"] == Request.id && line["client"] == "192.0.2.7" && line["path"] == request.path)
     #expect(line["code"] == refusal.code && line["step"] == refusal.step)
     #expect(line["status"] == String(refusal.status))

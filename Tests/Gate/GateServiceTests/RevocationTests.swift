@@ -189,7 +189,7 @@ struct RevocationTests {
     try await response.respond(to: .key(device.keyID))
     #expect(ears.map(\.heard) == [[.internalError], []])
     let line = try #require(try service.log.lines.last)
-    #expect(line["message"] == "what is stored of a key is damaged")
+    #expect(line["message"] == "key record damaged")
     #expect(line["key"] == KeyHash(of: device.keyID).short && line["detail"] == "attested_keys.counter is malformed")
     // What may be better when it is asked again is asked again.
     keys.recordFault.withLock { $0 = .locked }
@@ -213,7 +213,7 @@ struct RevocationTests {
     let line = try #require(try service.log.lines.first)
     #expect(
       line["message"]
-        == (isCommitted ? "an operator revoked a key" : "an operator may have changed a key: the store did not say"))
+        == (isCommitted ? "key revoked by operator" : "key change by operator not confirmed by store"))
     #expect(line["key"] == KeyHash(of: device.keyID).short && line["request_id"] == "id")
     #expect(try service.log.lines.count == 1)
   }

@@ -68,7 +68,8 @@ struct KeysTests {
       let store = ["--store", bench.url]
       let refused = try await sallyport(["keys", "revoke", String(hashes[0].prefix(6))] + store)
       #expect(refused.status == 64)
-      #expect(refused.errors == ["error: Several keys begin like this", "hint: give more characters of the hash"])
+      #expect(
+        refused.errors == ["error: Several keys begin with these characters", "hint: give more characters of the hash"])
       // The first is good, the second is not: neither is revoked.
       let half = try await sallyport(["keys", "revoke", hashes[0], String(hashes[0].prefix(6))] + store)
       #expect(half.status == 64)

@@ -312,7 +312,7 @@ struct ReloadTests {
       #expect(!refused.isFileServed)
       let status = try await sallyport(["status"] + bench.config)
       #expect(status.output.contains { $0.hasPrefix("  NOT SERVED") && $0.contains("server") }, "\(status.output)")
-      #expect(try await bench.ask("GET", "/status").text.contains("its file holds another one"))
+      #expect(try await bench.ask("GET", "/status").text.contains("its file contains another certificate"))
 
       try renewedKey.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
       _ = try await bench.gate.process.errors.first("the new certificate") { $0.contains("certificate reloaded") }

@@ -1,11 +1,11 @@
 internal import Transport
 internal import ByteCoding
 
-/// Who may use the admin server.
+/// The authentication of the admin server.
 public enum AdminAccess: Sendable {
-  /// Any client that can connect: the socket's mode has already decided.
+  /// No token: every client that can connect has access. The mode of a Unix socket limits these clients.
   case anyone
-  /// Who shows this token (RFC 6750 section 2.1).
+  /// Requests must carry this token (RFC 6750 section 2.1).
   case bearer(BearerToken)
 
   func check(_ headers: HeaderFields) throws(AdminFault) {
@@ -14,15 +14,15 @@ public enum AdminAccess: Sendable {
   }
 }
 
-/// The names under which a server may be asked for.
+/// The host names that requests may use for a server.
 ///
-/// A web page can have its own host's name lead to 127.0.0.1, and then read what is answered there as if it were its
-/// own (DNS rebinding). Its requests name that host; those of who means this machine name this machine.
+/// A web page can make its own host name resolve to 127.0.0.1 and then read the answers of a local server (DNS
+/// rebinding). Its requests still carry that host name, while requests of a local user name the local machine.
 public enum AdminHosts: Sendable {
-  /// For content that is not confidential, or where no browser comes.
+  /// Any name: the server has nothing to hide, or no browser can reach it.
   case any
-  /// `localhost`, what ends with `.localhost`, and addresses of loopback, with whatever port. A request without
-  /// `Host` is no browser's.
+  /// `localhost`, names that end in `.localhost`, and loopback addresses, with any port. A request without `Host` is
+  /// accepted, since browsers always send one.
   case thisMachine
 
   func check(_ headers: HeaderFields) throws(AdminFault) {
@@ -31,7 +31,7 @@ public enum AdminHosts: Sendable {
   }
 
   private static func isThisMachine(_ host: String) -> Bool {
-    // RFC 9110 section 7.2: a name or an address, an IPv6 one in brackets, and perhaps a port.
+    // RFC 9110 section 7.2: a name or an address, with brackets around an IPv6 address, and an optional port.
     if host.hasPrefix("[") { return host.prefix { $0 != "]" } == "[::1" }
     let name = host.prefix { $0 != ":" }.lowercased()
     if name == "localhost" || name.hasSuffix(".localhost") { return true }
@@ -40,18 +40,19 @@ public enum AdminHosts: Sendable {
   }
 }
 
-/// A secret that opens the admin server.
+/// The secret token of the admin server.
 public struct BearerToken: Sendable {
+  /// The minimum length in characters.
   public static let leastLength = 16
   private let bytes: [UInt8]
 
-  /// `nil` unless `text` has at least 16 characters, all of them visible ASCII.
+  /// Returns `nil` unless `text` has at least 16 characters, all of them visible ASCII.
   public init?(_ text: String) {
     guard text.utf8.count >= Self.leastLength, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { return nil }
     bytes = Array(text.utf8)
   }
 
-  /// The field value that shows the token.
+  /// The value of `Authorization` with this token.
   public var field: String { "Bearer " + String(decoding: bytes, as: UTF8.self) }
 
   fileprivate func isShown(in field: String) -> Bool {

@@ -2,34 +2,34 @@ public import AttestGate
 internal import ByteCoding
 public import Transport
 
-/// Why the admin server does not do what it was asked for.
+/// Why the admin server refuses a request.
 public enum AdminFault: Error, Sendable, Hashable {
-  /// The token is absent or another one.
+  /// The token is missing or wrong.
   case unauthorized
-  /// A web page asks for a change.
+  /// A web page requests a change.
   case foreignOrigin
-  /// The request is for a host that is not this machine.
+  /// The `Host` of the request is not this machine.
   case foreignHost
   case notFound
   case methodNotAllowed(allowed: [String])
   case unknownParameter(known: [String])
   case malformedParameter(String, rule: String)
   case bodyNotExpected
-  /// What stands for a key is neither a hash nor the beginning of one.
+  /// The key name is neither a hash nor the beginning of one.
   case malformedKey
   case unknownKey
-  /// At least two keys begin so.
+  /// At least two keys begin with the given characters.
   case ambiguousKey
   case unknownSession
   case storeUnavailable(StoreError)
-  /// The old configuration stays.
+  /// The old configuration stays active.
   case configurationRefused(reason: String)
-  /// No other process has taken over.
+  /// No new process took over.
   case upgradeRefused(reason: String)
   case malformedRequest(RequestFault)
 }
 
-/// The one public face of a fault: `{"error", "code", "hint"}`.
+/// The answer for a fault, as `{"error", "code", "hint"}`.
 struct AdminRefusal {
   let status: Int
   let code: String
@@ -51,59 +51,64 @@ struct AdminRefusal {
     switch fault {
     case .unauthorized:
       self.init(
-        401, "unauthorized", "The admin server asks for its token",
-        hint: "send Authorization: Bearer and the first line of admin.token_file, as it was when the gate started",
+        401, "unauthorized", "The admin server requires its token",
+        hint: "send Authorization: Bearer with the first line that admin.token_file had when the gate started",
         .init(name: "WWW-Authenticate", value: "Bearer"))
-    case .foreignOrigin: self.init(403, "foreign_origin", "Web pages may not change anything here")
+    case .foreignOrigin: self.init(403, "foreign_origin", "Web pages must not change anything here")
     case .foreignHost:
       self.init(
-        421, "foreign_host", "This server is asked for as localhost or 127.0.0.1",
-        hint: "name it so in the URL, as in http://localhost/readyz")
-    case .notFound: self.init(404, "not_found", "There is nothing at this path", hint: "see the paths under /v1/")
+        421, "foreign_host", "The Host of the request is not localhost or a loopback address",
+        hint: "use localhost or 127.0.0.1 in the URL, as in http://localhost/readyz")
+    case .notFound:
+      self.init(
+        404, "not_found", "There is nothing at this path",
+        hint: "the admin server lists its paths at /v1/openapi.json")
     case .methodNotAllowed(let allowed):
       self.init(
         405, "method_not_allowed", "Use \(allowed.joined(separator: " or ")) here",
         .init(name: "Allow", value: allowed.joined(separator: ", ")))
     case .unknownParameter(let known):
       self.init(
-        400, "unknown_parameter", "A parameter of the query is unknown",
-        hint: known.isEmpty ? "there are none here" : "there are \(known.joined(separator: ", "))")
+        400, "unknown_parameter", "The query has an unknown parameter",
+        hint: known.isEmpty ? "this path accepts no parameters" : "this path accepts \(known.joined(separator: ", "))")
     case .malformedParameter(let name, let rule): self.init(400, "malformed_parameter", "\(name) \(rule)")
-    case .bodyNotExpected: self.init(400, "body_not_expected", "This request has no body")
+    case .bodyNotExpected: self.init(400, "body_not_expected", "This method accepts no body")
     case .malformedKey:
       self.init(
-        400, "malformed_key", "A key is named by its hash, 43 characters of base64url, or by the first 6 or more",
-        hint: "log lines have the first 16; sallyport keys list shows all")
-    case .unknownKey: self.init(404, "unknown_key", "No such key is registered", hint: "sallyport keys list shows all")
+        400, "malformed_key", "The key must be a hash of 43 base64url characters, or the first 6 or more of them",
+        hint: "log lines show the first 16 characters; sallyport keys list shows complete hashes")
+    case .unknownKey:
+      self.init(404, "unknown_key", "No such key is registered", hint: "sallyport keys list shows all keys")
     case .ambiguousKey:
-      self.init(409, "ambiguous_key", "Several keys begin like this", hint: "give more characters of the hash")
+      self.init(
+        409, "ambiguous_key", "Several keys begin with these characters", hint: "give more characters of the hash")
     case .unknownSession:
       self.init(
         404, "unknown_session", "No such session is open at this gate",
-        hint: "sallyport sessions list shows all; each gate knows its own")
+        hint: "sallyport sessions list shows all sessions of this gate; other gates have their own")
     case .storeUnavailable(let error):
       self.init(
-        503, "store_unavailable", "The store does not do it now: \(error.step)",
+        503, "store_unavailable", "The store is unavailable: \(error.step)",
         hint: "see /readyz?verbose and the gate's log", .init(name: "Retry-After", value: "5"))
     case .configurationRefused(let reason):
       let (faults, advice) = Self.parts(of: reason)
       self.init(
         409, "configuration_refused", "The configuration was not reloaded: \(faults)",
-        hint: advice + "the old one is served on; sallyport check tells what is wrong with the new one")
+        hint: advice + "the old configuration stays active; sallyport check shows what is wrong with the new one")
     case .upgradeRefused(let reason):
       let (faults, advice) = Self.parts(of: reason)
       self.init(
         409, "upgrade_refused", "The gate was not upgraded: \(faults)",
         hint: advice
-          + "the process that ran before serves on; its log, and that of the program that was started, say more")
+          + "the old process continues to serve; see its log and the log of the new process")
     case .malformedRequest(let fault):
       let answer = RequestRefusal.malformedRequest(fault).answer
       self.init(answer.status, answer.code, answer.text)
     }
   }
 
-  /// The faults of a reason that was told as lines, each on its own, and the first hint among them: empty, or with what
-  /// parts it from a further one.
+  /// Splits the lines of `reason` into the faults and the first hint. The hint is empty, or ends with a separator for
+  /// a second hint.
   private static func parts(of reason: String) -> (faults: String, advice: String) {
     let lines = reason.split(whereSeparator: \.isNewline)
     let mark = "hint: "

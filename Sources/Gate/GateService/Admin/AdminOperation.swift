@@ -1,25 +1,25 @@
 public import Transport
 
-/// A part of the admin server: the operations on one kind of thing.
+/// A part of the admin server: the operations on one kind of resource.
 public protocol AdminResource: Sendable {
   var operations: [AdminOperation] { get }
 }
 
-/// One thing that an operator can ask for.
+/// An operation of the admin server.
 public struct AdminOperation: Sendable {
   public typealias Answer = @Sendable (AdminRequest) async throws(AdminFault) -> Response
 
   public let method: String
-  /// `/v1/keys/{key}/revoke`: a segment in braces stands for any one segment.
+  /// The path, such as `/v1/keys/{key}/revoke`. A segment in braces matches any one segment.
   public let path: String
-  /// What it does, in a sentence.
+  /// A sentence about what the operation does.
   public let summary: String
-  /// The query parameters that it knows. Others are refused.
+  /// The accepted query parameters. Others are refused.
   public let parameters: [String]
   public let answers: AdminAnswers
   let answer: Answer
 
-  /// - Parameter answer: runs on no event loop, and may wait.
+  /// - Parameter answer: Runs outside the event loops and may block.
   public init(
     _ method: String, _ path: String, _ summary: String, parameters: [String] = [],
     answers: AdminAnswers, answer: @escaping Answer
@@ -32,7 +32,7 @@ public struct AdminOperation: Sendable {
     self.answer = answer
   }
 
-  /// What stands in the place of the segments in braces, if `path` is this operation's.
+  /// Returns the segments that match those in braces; `nil` if `path` does not match.
   func values(in path: String) -> [String: String]? {
     let pattern = self.path.split(separator: "/", omittingEmptySubsequences: false)
     let segments = path.split(separator: "/", omittingEmptySubsequences: false)

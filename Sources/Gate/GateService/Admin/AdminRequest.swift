@@ -1,11 +1,11 @@
 public import Transport
 
-/// A request to the admin server whose path and parameters are ones that the operation knows.
+/// A request to the admin server, with a path and parameters that the operation accepts.
 public struct AdminRequest: Sendable {
-  /// As in `X-Request-Id` and the log.
+  /// The request id, as in `X-Request-Id` and the log.
   public let id: String
   public let headers: HeaderFields
-  /// Never longer than the engine lets it be; empty for operations that are not POST or PUT.
+  /// The body, at most as long as the engine's limit. Empty for methods other than POST and PUT.
   public let body: [UInt8]
   private let values: [String: String]
   private let parameters: [String: String]
@@ -20,31 +20,35 @@ public struct AdminRequest: Sendable {
     parameters = try Self.parameters(in: request.target, known: known)
   }
 
-  /// What the path has in the place of `{name}`; empty if the operation's path has no such place.
+  /// Returns the path segment that matches `{name}`; empty if the operation's path has no such segment.
   public func value(_ name: String) -> String { values[name] ?? "" }
 
-  /// The parameter `name`; `nil` if it is absent.
+  /// Returns the value of the parameter `name`; `nil` if it is absent.
   public func parameter(_ name: String) -> String? { parameters[name] }
 
-  /// Whether the parameter `name` stands there, as `?name` or `?name=true`.
+  /// Returns `true` if the parameter `name` is set, as `?name` or `?name=true`.
+  ///
+  /// - Throws: `.malformedParameter` for a value other than `true` and `false`.
   public func flag(_ name: String) throws(AdminFault) -> Bool {
     switch parameters[name] {
     case nil, "false": false
     case "", "true": true
-    default: throw .malformedParameter(name, rule: "is true, false, or has no value")
+    default: throw .malformedParameter(name, rule: "must be true, false or without a value")
     }
   }
 
-  /// The most elements of a page: 100 unless `limit` says something from 1 to 1000.
+  /// Returns the maximum number of elements of a page: the parameter `limit`, or 100 if it is absent.
+  ///
+  /// - Throws: `.malformedParameter` unless `limit` is a number from 1 to 1000.
   public func limit() throws(AdminFault) -> Int {
     guard let text = parameters["limit"] else { return 100 }
     guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let limit = Int(text),
       (1...1000).contains(limit)
-    else { throw .malformedParameter("limit", rule: "is a number from 1 to 1000") }
+    else { throw .malformedParameter("limit", rule: "must be a number from 1 to 1000") }
     return limit
   }
 
-  /// Whether the client wants JSON where there is text as well.
+  /// Whether the client prefers JSON to text.
   public var wantsJSON: Bool { Accept.namesJSON(in: headers) }
 
   private static func parameters(in target: String, known: [String]) throws(AdminFault) -> [String: String] {
@@ -56,19 +60,19 @@ public struct AdminRequest: Sendable {
         throw .unknownParameter(known: known)
       }
       guard let value = PercentEncoding.decode(halves.count == 2 ? halves[1] : "") else {
-        throw .malformedParameter(name, rule: "is percent-encoded UTF-8")
+        throw .malformedParameter(name, rule: "must be percent-encoded UTF-8")
       }
       guard parameters.updateValue(value, forKey: name) == nil else {
-        throw .malformedParameter(name, rule: "may come once")
+        throw .malformedParameter(name, rule: "must not be repeated")
       }
     }
     return parameters
   }
 }
 
-/// Texts in queries (RFC 3986 section 2.1).
+/// The percent-encoding of queries (RFC 3986 section 2.1).
 enum PercentEncoding {
-  /// What `text` stands for; `nil` for a broken escape, or if it is not UTF-8.
+  /// Returns the decoded `text`; `nil` for a malformed escape or if the result is not UTF-8.
   static func decode(_ text: Substring) -> String? {
     var bytes: [UInt8] = []
     var rest = text.utf8[...]

@@ -1,10 +1,10 @@
 public import Transport
 
-/// The admin server as the engine sees it: finds the operation that a request asks for.
+/// Routes each request of the admin server to its operation.
 ///
-/// It knows nothing of what the operations do. Whatever goes wrong is an `AdminFault`, and is told in one form.
+/// Every failure becomes an `AdminFault` with the same form of answer.
 public struct AdminRouter: RequestResponder {
-  /// Every operation, in the order of the resources.
+  /// All operations, in the order of the resources.
   public let operations: [AdminOperation]
   private let access: AdminAccess
   private let hosts: AdminHosts
@@ -15,7 +15,7 @@ public struct AdminRouter: RequestResponder {
     self.hosts = hosts
   }
 
-  /// Begins on the admin server's own event loop, and leaves it at once: no operation can hold up another connection.
+  /// Leaves the admin server's event loop at once, so that no operation can delay another connection.
   public func respond(to request: Request, from peer: Peer) async -> Disposition {
     .respond(await withTaskExecutorPreference(globalConcurrentExecutor) { await response(to: request) })
   }
@@ -24,12 +24,12 @@ public struct AdminRouter: RequestResponder {
     AdminRefusal(.malformedRequest(fault)).response(id: id)
   }
 
-  /// The answer to `request`, without a socket.
+  /// Returns the answer to `request`, without a socket.
   public func response(to request: Request) async -> Response {
     do throws(AdminFault) {
       try hosts.check(request.headers)
       try access.check(request.headers)
-      // A browser sends this when a page of another site makes the request.
+      // A browser sends `Origin` with requests that a foreign page makes.
       guard request.method == "GET" || request.headers.first("Origin") == nil else { throw .foreignOrigin }
       let (operation, values) = try operation(for: request)
       guard request.body.isEmpty || ["POST", "PUT"].contains(request.method) else { throw .bodyNotExpected }

@@ -1,6 +1,6 @@
-/// The forms of the answers of the admin server, as JSON Schema says them: what an operation's document promises.
+/// The JSON Schema of each answer of the admin server, for the OpenAPI document.
 ///
-/// They name every member and allow no other, so that a test which compares them with answers finds what was forgotten.
+/// A schema names every member and allows no other, so that a test that compares it with answers finds omissions.
 public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
   case key = "Key"
   case keyListing = "KeyListing"
@@ -16,7 +16,7 @@ public enum AnswerSchema: String, Sendable, Hashable, CaseIterable {
   case check = "Check"
   case status = "Status"
   case counts = "Counts"
-  /// OpenAPI 3.1 itself, whose own schema is elsewhere.
+  /// An OpenAPI 3.1 document. OpenAPI publishes its schema.
   case document = "Document"
 
   var reference: JSONContent { ["$ref": .text("#/components/schemas/\(rawValue)")] }
@@ -84,14 +84,14 @@ extension JSONContent {
   fileprivate static let integer: JSONContent = ["type": "integer"]
   fileprivate static let count: JSONContent = ["type": "integer", "minimum": 0]
   fileprivate static let truth: JSONContent = ["type": "boolean"]
-  /// RFC 3339.
+  /// An RFC 3339 timestamp.
   fileprivate static let instant: JSONContent = ["type": "string", "format": "date-time"]
 
   fileprivate static func list(_ element: JSONContent) -> JSONContent { ["type": "array", "items": element] }
 
   fileprivate static func list(of schema: AnswerSchema) -> JSONContent { list(schema.reference) }
 
-  /// An object with all of `required`, perhaps some of `optional`, and nothing else.
+  /// An object with all members of `required`, any of `optional`, and no others.
   fileprivate static func members(
     _ required: [String: JSONContent], _ optional: [String: JSONContent] = [:]
   ) -> JSONContent {

@@ -2,8 +2,9 @@ public import AttestGate
 internal import ByteCoding
 internal import Transport
 
-/// Whether one thing that the gate needs is there.
+/// The state of one dependency of the gate.
 public struct ReadinessCheck: Sendable {
+  /// The last known state, with a text for people.
   public enum Outcome: Sendable, Hashable {
     case ready(String)
     case unready(String)
@@ -12,14 +13,14 @@ public struct ReadinessCheck: Sendable {
   public let name: String
   let outcome: @Sendable () -> Outcome
 
-  /// - Parameter outcome: what is known, with a text for people. It must not ask a store or a peer, since monitoring
-  ///   calls it often.
+  /// - Parameter outcome: Returns the last known state with a text for people. It must not query the dependency,
+  ///   since monitoring calls it often.
   public init(_ name: String, outcome: @escaping @Sendable () -> Outcome) {
     self.name = name
     self.outcome = outcome
   }
 
-  /// What is known now.
+  /// The last known state.
   public var state: GateStatus.Check {
     switch outcome() {
     case .ready(let detail): GateStatus.Check(name: name, ready: true, detail: detail)
@@ -27,7 +28,7 @@ public struct ReadinessCheck: Sendable {
     }
   }
 
-  /// Whether the store's last calls succeeded. The gate makes one at least every few seconds.
+  /// Checks whether the last store calls succeeded. The gate calls the store at least every few seconds.
   public static func store(_ store: any GateStore) -> ReadinessCheck {
     ReadinessCheck("store") {
       switch store.health {
@@ -39,7 +40,7 @@ public struct ReadinessCheck: Sendable {
   }
 }
 
-/// `/livez` and `/readyz`, for systems that start, restart and balance gates.
+/// `/livez` and `/readyz`, for service managers and load balancers.
 public struct HealthResource: AdminResource {
   private let checks: [ReadinessCheck]
 
@@ -48,13 +49,14 @@ public struct HealthResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/livez", "Says that the process works.",
+        "GET", "/livez", "Reports that the process is alive.",
         answers: AdminAnswers(200, schema: .liveness, types: ["text/plain", "application/json"])
       ) { request throws(AdminFault) in
         request.wantsJSON ? .json(["live": true]) : .text("ok\n")
       },
       AdminOperation(
-        "GET", "/readyz", "Says whether new sessions can be let in; upstreams are not asked.", parameters: ["verbose"],
+        "GET", "/readyz", "Reports whether new sessions can be admitted; upstreams are not checked.",
+        parameters: ["verbose"],
         answers: AdminAnswers(200, 503, schema: .readiness, types: ["text/plain", "application/json"])
       ) { request throws(AdminFault) in readiness(isVerbose: try request.flag("verbose"), inJSON: request.wantsJSON) },
     ]

@@ -2,27 +2,27 @@ public import AttestGate
 internal import AppAttest
 internal import ByteCoding
 
-/// A key in a list. Instants are RFC 3339; what is not known is absent.
+/// A key in a list. Timestamps are RFC 3339. Unknown values are absent.
 public struct KeyDescription: Codable, Sendable, Hashable {
-  /// `KeyHash`, the name that logs and upstreams know it by.
+  /// The `KeyHash`, which names the key in logs and to upstreams.
   public let key: String
   public let app: String
   public let environment: String
   /// `active` or `revoked`.
   public let state: String
-  /// The greatest counter that was admitted.
+  /// The highest admitted counter.
   public let counter: UInt32
   public let registeredAt: String
   public let lastUsedAt: String?
   public let revokedAt: String?
-  /// How the app was installed, as iOS 27 and later tell it.
+  /// The source of the app's installation, as iOS 27 and later report it.
   public let category: String?
   public let bundleVersion: String?
-  /// The base64 by which the device knows the key; only of a key that was asked for by itself.
+  /// The base64 key id that the device uses. Present only if one key was requested.
   public var keyID: String?
-  /// X9.62, base64; only of a key that was asked for by itself.
+  /// The public key in X9.62 form, base64. Present only if one key was requested.
   public var publicKey: String?
-  /// Open sessions at this gate; absent where no gate was asked.
+  /// The number of open sessions at this gate; absent if the store was read without a gate.
   public var sessions: Int?
 
   enum CodingKeys: String, CodingKey {
@@ -48,7 +48,7 @@ public struct KeyDescription: Codable, Sendable, Hashable {
     bundleVersion = record.key.bundleVersion
   }
 
-  /// All that is known.
+  /// Creates a description with all details.
   public init(whole record: KeyRecord, sessions: Int?) {
     self.init(record)
     keyID = record.key.keyID.base64
@@ -60,11 +60,11 @@ public struct KeyDescription: Codable, Sendable, Hashable {
 /// A page of keys.
 public struct KeyListing: Codable, Sendable, Hashable {
   public let keys: [KeyDescription]
-  /// The `after` of the next page; absent at the end.
+  /// The `after` parameter of the next page; absent on the last page.
   public let next: String?
 }
 
-/// A key that is gone.
+/// A removed key.
 public struct KeyRemoval: Codable, Sendable, Hashable {
   public let key: String
   public let removed: Bool

@@ -1,10 +1,12 @@
-/// What an operator calls a key: its hash (`KeyHash`), or the beginning of it.
+/// An operator's name for a key: its hash (`KeyHash`) or the beginning of it.
 public struct KeyName: Sendable, Hashable {
+  /// The minimum length in characters.
   public static let leastLength = 6
+  /// The length of a complete hash in characters.
   public static let length = 43
   public let text: String
 
-  /// `nil` unless `text` has 6 to 43 characters of base64url.
+  /// Returns `nil` unless `text` has 6 to 43 characters of base64url.
   public init?(_ text: some StringProtocol) {
     guard (Self.leastLength...Self.length).contains(text.utf8.count),
       text.utf8.allSatisfy({ byte in

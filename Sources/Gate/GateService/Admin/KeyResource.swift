@@ -4,7 +4,7 @@ public import ByteCoding
 public import Logging
 internal import Transport
 
-/// `/v1/keys`: what operators do with the keys that are registered.
+/// `/v1/keys`: the operations on registered keys.
 public struct KeyResource: AdminResource {
   private let store: any KeyRegistry & KeyCatalog
   private let sessions: LiveSessions?
@@ -12,8 +12,8 @@ public struct KeyResource: AdminResource {
   private let clock: WallClock
 
   /// - Parameters:
-  ///   - sessions: those of this gate; `nil` where there is only a store.
-  ///   - logger: gets a line for each change, and for each change whose outcome is unknown.
+  ///   - sessions: The sessions of this gate; `nil` if the resource works on a store alone.
+  ///   - logger: Gets a line for each change, and for each change that the store did not confirm.
   public init(
     store: any KeyRegistry & KeyCatalog, sessions: LiveSessions?, logger: Logger, clock: WallClock = .system
   ) {
@@ -30,14 +30,16 @@ public struct KeyResource: AdminResource {
         parameters: ["after", "limit", "app", "state", "prefix"],
         answers: AdminAnswers(200, schema: .keyListing, refusals: [503])
       ) { request throws(AdminFault) in .json(try await list(request)) },
-      AdminOperation("GET", "/v1/keys/{key}", "Tells all about a key.", answers: Self.ofOne(.key)) {
+      AdminOperation("GET", "/v1/keys/{key}", "Returns all details of a key.", answers: Self.ofOne(.key)) {
         request throws(AdminFault) in
         .json(description(of: try await record(named: request.value("key"))))
       },
-      AdminOperation("POST", "/v1/keys/{key}/revoke", "Ends a key and its sessions.", answers: Self.ofOne(.key)) {
+      AdminOperation(
+        "POST", "/v1/keys/{key}/revoke", "Revokes a key and closes its sessions.", answers: Self.ofOne(.key)
+      ) {
         request throws(AdminFault) in .json(try await revoke(request))
       },
-      AdminOperation("POST", "/v1/keys/{key}/restore", "Takes a revocation back.", answers: Self.ofOne(.key)) {
+      AdminOperation("POST", "/v1/keys/{key}/restore", "Restores a revoked key.", answers: Self.ofOne(.key)) {
         request throws(AdminFault) in .json(try await restore(request))
       },
       AdminOperation(
@@ -49,12 +51,12 @@ public struct KeyResource: AdminResource {
     ]
   }
 
-  /// What an operation on a key that is named by a part of its hash may say.
+  /// The possible answers of an operation on a key named by the beginning of its hash.
   private static func ofOne(_ schema: AnswerSchema) -> AdminAnswers {
     AdminAnswers(200, schema: schema, refusals: [404, 409, 503])
   }
 
-  // MARK: Looking
+  // MARK: Reading
 
   private func list(_ request: AdminRequest) async throws(AdminFault) -> KeyListing {
     let limit = try request.limit()
@@ -68,10 +70,10 @@ public struct KeyResource: AdminResource {
         keys: page.records.map(KeyDescription.init), next: page.next.map { Base64URL.encode($0.bytes) })
     }
     guard let name = KeyName(prefix) else {
-      throw .malformedParameter("prefix", rule: "has 6 to 43 characters of base64url")
+      throw .malformedParameter("prefix", rule: "must have 6 to 43 characters of base64url")
     }
     guard request.parameter("after") == nil else {
-      throw .malformedParameter("after", rule: "says nothing beside prefix, which has one page")
+      throw .malformedParameter("after", rule: "cannot be combined with prefix, which returns one page")
     }
     let records = try await asking { () throws(StoreError) in
       try await store.keys(hashPrefix: name.text, limit: limit)
@@ -82,14 +84,14 @@ public struct KeyResource: AdminResource {
   private static func selection(_ request: AdminRequest) throws(AdminFault) -> KeySelection {
     var selection = KeySelection()
     if let text = request.parameter("app") {
-      guard let app = AppID(text) else { throw .malformedParameter("app", rule: "is TEAMID.bundle.id") }
+      guard let app = AppID(text) else { throw .malformedParameter("app", rule: "must be TEAMID.bundle.id") }
       selection.appID = app
     }
     switch request.parameter("state") {
     case nil: break
     case "active": selection.isRevoked = false
     case "revoked": selection.isRevoked = true
-    default: throw .malformedParameter("state", rule: "is active or revoked")
+    default: throw .malformedParameter("state", rule: "must be active or revoked")
     }
     return selection
   }
@@ -97,7 +99,7 @@ public struct KeyResource: AdminResource {
   private static func cursor(_ request: AdminRequest) throws(AdminFault) -> KeyID? {
     guard let text = request.parameter("after") else { return nil }
     guard let cursor = Base64URL.decode(text).flatMap(KeyID.init(bytes:)) else {
-      throw .malformedParameter("after", rule: "is what the page before gave as next")
+      throw .malformedParameter("after", rule: "must be the next value of the previous page")
     }
     return cursor
   }
@@ -106,7 +108,9 @@ public struct KeyResource: AdminResource {
     KeyDescription(whole: record, sessions: sessions?.count(of: record.key.keyID))
   }
 
-  /// The one key that is called `text`.
+  /// Returns the one key that `text` names.
+  ///
+  /// - Throws: `.malformedKey`, `.unknownKey`, `.ambiguousKey` or `.storeUnavailable`.
   private func record(named text: String) async throws(AdminFault) -> KeyRecord {
     guard let name = KeyName(text) else { throw .malformedKey }
     let records = try await asking { () throws(StoreError) in try await store.keys(hashPrefix: name.text, limit: 2) }
@@ -119,13 +123,13 @@ public struct KeyResource: AdminResource {
 
   private func revoke(_ request: AdminRequest) async throws(AdminFault) -> KeyDescription {
     let now = clock.now()
-    return try await change(request, "an operator revoked a key") { keyID throws(StoreError) in
+    return try await change(request, "key revoked by operator") { keyID throws(StoreError) in
       try await store.revoke(keyID, at: now)
     }
   }
 
   private func restore(_ request: AdminRequest) async throws(AdminFault) -> KeyDescription {
-    try await change(request, "an operator restored a key") { keyID throws(StoreError) in
+    try await change(request, "key restored by operator") { keyID throws(StoreError) in
       try await store.restore(keyID)
     }
   }
@@ -134,11 +138,11 @@ public struct KeyResource: AdminResource {
     _ request: AdminRequest, _ event: Logger.Message, _ body: (KeyID) async throws(StoreError) -> Bool
   ) async throws(AdminFault) -> KeyDescription {
     let keyID = try await record(named: request.value("key")).key.keyID
-    // The key may have been removed meanwhile.
+    // Another process may have removed the key meanwhile.
     guard try await changing(keyID, request, { () throws(StoreError) in try await body(keyID) }) else {
       throw .unknownKey
     }
-    // What has happened is said, whatever becomes of the answer.
+    // The change is logged even if the read after it fails.
     log(event, keyID, request)
     guard let record = try await asking({ () throws(StoreError) in try await store.record(of: keyID) }) else {
       throw .unknownKey
@@ -152,7 +156,7 @@ public struct KeyResource: AdminResource {
       try await store.remove([keyID], unusedSince: nil)
     }
     guard count == 1 else { throw .unknownKey }
-    log("an operator removed a key", keyID, request)
+    log("key removed by operator", keyID, request)
     return KeyRemoval(key: KeyHash(of: keyID).text, removed: true)
   }
 
@@ -160,13 +164,13 @@ public struct KeyResource: AdminResource {
     logger.notice(event, metadata: ["key": "\(KeyHash(of: keyID).short)", "request_id": "\(request.id)"])
   }
 
-  /// As `asking`, for what changes the key.
+  /// Runs a change of the key like `asking`. Logs a change that the store did not confirm.
   private func changing<Value>(
     _ keyID: KeyID, _ request: AdminRequest, _ body: () async throws(StoreError) -> Value
   ) async throws(AdminFault) -> Value {
     try await asking { () throws(StoreError) in
       do throws(StoreError) { return try await body() } catch {
-        if case .inDoubt = error { log("an operator may have changed a key: the store did not say", keyID, request) }
+        if case .inDoubt = error { log("key change by operator not confirmed by store", keyID, request) }
         throw error
       }
     }
@@ -178,7 +182,7 @@ public struct KeyResource: AdminResource {
 }
 
 extension KeySelection {
-  /// Whether `record` is among those that are to be listed by app and revocation.
+  /// Returns `true` if `record` matches the selection's app and revocation state.
   fileprivate func picks(_ record: KeyRecord) -> Bool {
     (appID == nil || appID == record.key.appID) && (isRevoked == nil || isRevoked == (record.revokedAt != nil))
   }

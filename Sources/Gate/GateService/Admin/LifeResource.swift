@@ -1,31 +1,31 @@
 internal import Transport
 
-/// The outcome of an attempt to reload the configuration.
+/// The result of an attempt to reload the configuration.
 public enum ReloadOutcome: Sendable, Hashable {
-  /// It is served; the sections named need a restart for what changed in them, and so do files for what they hold.
+  /// The new configuration is active. Changes in the named sections, and in the files that they name, need a restart.
   case done(needingRestart: [String])
-  /// The old one stays, for this reason: a line for each fault, and lines `hint: `.
+  /// The old configuration stays active. The reason has a line for each fault and lines that begin with `hint: `.
   case refused(String)
 }
 
-/// What came of an attempt to have another process take over.
+/// The result of a graceful upgrade.
 public enum UpgradeOutcome: Sendable, Hashable {
-  /// That process serves; this one goes on until its sessions have ended.
+  /// The new process serves. This process continues until its sessions are closed.
   case done(process: Int32)
-  /// This one serves as before, for this reason.
+  /// This process continues to serve as before, for this reason.
   case refused(String)
 }
 
-/// `/v1/reload`, `/v1/upgrade` and `/v1/drain`: the life of the process.
+/// `/v1/reload`, `/v1/upgrade` and `/v1/drain`: the operations on the gate's process.
 public struct LifeResource: AdminResource {
   private let reload: @Sendable () async -> ReloadOutcome
   private let upgrade: @Sendable () async -> UpgradeOutcome
   private let drain: @Sendable () -> Void
 
   /// - Parameters:
-  ///   - reload: returns once the new configuration is served, or the old one stays.
-  ///   - upgrade: returns once another process serves, or this one has given up.
-  ///   - drain: asks for the end and returns at once.
+  ///   - reload: Returns when the new configuration is active or was refused.
+  ///   - upgrade: Returns when the new process serves or the upgrade was abandoned.
+  ///   - drain: Starts the shutdown and returns at once.
   public init(
     reload: @escaping @Sendable () async -> ReloadOutcome, upgrade: @escaping @Sendable () async -> UpgradeOutcome,
     drain: @escaping @Sendable () -> Void
@@ -48,7 +48,7 @@ public struct LifeResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "POST", "/v1/reload", "Reloads the configuration; open sessions do not notice.",
+        "POST", "/v1/reload", "Reloads the configuration; open sessions are not interrupted.",
         answers: AdminAnswers(200, schema: .reload, refusals: [409])
       ) {
         _ throws(AdminFault) in
@@ -58,7 +58,7 @@ public struct LifeResource: AdminResource {
         }
       },
       AdminOperation(
-        "POST", "/v1/upgrade", "Starts the program again and hands over to it; open sessions go on until they end.",
+        "POST", "/v1/upgrade", "Starts a new process and hands over to it; the old process keeps open sessions.",
         answers: AdminAnswers(200, schema: .upgrade, refusals: [409])
       ) {
         _ throws(AdminFault) in
@@ -68,7 +68,7 @@ public struct LifeResource: AdminResource {
         }
       },
       AdminOperation(
-        "POST", "/v1/drain", "Ends the gate: every session is closed with 1001.",
+        "POST", "/v1/drain", "Shuts down the gate: every session is closed with 1001.",
         answers: AdminAnswers(202, schema: .drain)
       ) {
         _ throws(AdminFault) in

@@ -10,7 +10,7 @@ public struct MetricsResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/metrics", "Everything that is counted, in Prometheus' text format.",
+        "GET", "/metrics", "Returns all metrics in the Prometheus text format.",
         answers: AdminAnswers(200, types: ["text/plain"])
       ) {
         _ throws(AdminFault) in

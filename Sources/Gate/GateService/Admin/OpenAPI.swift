@@ -1,15 +1,16 @@
 internal import Transport
 
-/// `/v1/openapi.json`: the admin server's own operations, described by OpenAPI 3.1. Made from the operations that are
-/// served, so that there is nothing to keep in step.
+/// `/v1/openapi.json`: the OpenAPI 3.1 document of the admin server. It is made from the operations themselves, so it
+/// cannot become outdated.
 public struct OpenAPIResource: AdminResource {
   private let described: [AdminOperation]
   private let version: String
   private let asksForToken: Bool
 
   /// - Parameters:
-  ///   - resources: all others of the same server.
-  ///   - version: of the gate.
+  ///   - resources: All other resources of the same server.
+  ///   - version: The version of the gate.
+  ///   - asksForToken: Whether the server requires a token.
   public init(describing resources: [any AdminResource], version: String, asksForToken: Bool) {
     described = resources.flatMap(\.operations)
     self.version = version
@@ -31,7 +32,7 @@ public struct OpenAPIResource: AdminResource {
   }
 }
 
-/// The description of some operations.
+/// The OpenAPI document for a list of operations.
 struct OpenAPIDocument {
   let operations: [AdminOperation]
   let version: String
@@ -59,9 +60,9 @@ struct OpenAPIDocument {
   private static let refusal: JSONContent = [
     "type": "object", "required": ["error", "code"], "additionalProperties": false,
     "properties": [
-      "error": ["type": "string", "description": "For people."],
-      "code": ["type": "string", "description": "For programs."],
-      "hint": ["type": "string", "description": "What to do about it."],
+      "error": ["type": "string", "description": "A message for people."],
+      "code": ["type": "string", "description": "A stable code for programs."],
+      "hint": ["type": "string", "description": "What to do."],
     ],
   ]
 
@@ -75,7 +76,7 @@ struct OpenAPIDocument {
     ]
   }
 
-  /// `getV1KeysKey`.
+  /// Returns an operation id such as `getV1KeysKey`.
   private static func identifier(of operation: AdminOperation) -> String {
     let words = operation.path.split { !$0.isLetter && !$0.isNumber }
     return operation.method.lowercased() + words.map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
@@ -118,17 +119,17 @@ struct OpenAPIDocument {
   }
 }
 
-/// What an operation may be answered with, beside what every one may be.
+/// The possible answers of an operation, in addition to those of all operations.
 public struct AdminAnswers: Sendable, Hashable {
-  /// Of answers that are no refusal.
+  /// The statuses of successful answers.
   public var statuses: [Int]
   public var types: [String]
-  /// Of the operation's own refusals.
+  /// The statuses of the operation's own refusals.
   public var refusals: [Int]
-  /// Of an answer in JSON; `nil` if there is none in JSON.
+  /// The schema of a JSON answer; `nil` if there is none.
   public var schema: AnswerSchema?
 
-  /// JSON of the form `schema`, unless other types are given.
+  /// Creates answers in JSON with `schema`, unless other types are given.
   public init(
     _ statuses: Int..., schema: AnswerSchema? = nil, types: [String] = ["application/json"], refusals: [Int] = []
   ) {
@@ -143,7 +144,7 @@ extension AdminAnswers {
   fileprivate var content: JSONContent { schema?.reference ?? ["type": "object"] }
 }
 
-/// JSON as it is written down in a program.
+/// JSON that can be written as Swift literals.
 enum JSONContent: Sendable, Encodable {
   case text(String)
   case number(Int)

@@ -5,18 +5,18 @@ internal import Transport
 
 /// A session in a list.
 public struct SessionDescription: Codable, Sendable, Hashable {
-  /// The id of the request that opened it, as in the log.
+  /// The id of the request that opened the session, as in the log.
   public let id: String
-  /// `KeyHash`; absent if no key opened it.
+  /// The `KeyHash`; absent if no key opened the session.
   public let key: String?
   public let app: String?
   public let route: String
-  /// How its right was proved: `app-attest`, `mtls` or `none`.
+  /// The method of admission: `app-attest`, `mtls` or `none`.
   public let method: String
   /// RFC 3339.
   public let openedAt: String
   public let ageSeconds: Int64
-  /// The client's, with its port.
+  /// The client's address with its port.
   public let address: String
 
   enum CodingKeys: String, CodingKey {
@@ -40,11 +40,11 @@ public struct SessionDescription: Codable, Sendable, Hashable {
 /// A page of sessions, the oldest first.
 public struct SessionListing: Codable, Sendable, Hashable {
   public let sessions: [SessionDescription]
-  /// The `after` of the next page; absent at the end.
+  /// The `after` parameter of the next page; absent on the last page.
   public let next: String?
 }
 
-/// A session that was asked to close.
+/// A session that is being closed.
 public struct SessionClosing: Codable, Sendable, Hashable {
   public let id: String
   public let closed: Bool

@@ -4,7 +4,7 @@ public import ByteCoding
 public import Logging
 internal import Transport
 
-/// `/v1/sessions`: the sessions that are open at this gate. It works without the store.
+/// `/v1/sessions`: the open sessions of this gate. Works without the store.
 public struct SessionResource: AdminResource {
   private let sessions: LiveSessions
   private let logger: Logger
@@ -35,7 +35,7 @@ public struct SessionResource: AdminResource {
     var start: UInt64 = 0
     if let text = request.parameter("after") {
       guard let place = UInt64(text) else {
-        throw .malformedParameter("after", rule: "is what the page before gave as next")
+        throw .malformedParameter("after", rule: "must be the next value of the previous page")
       }
       start = place
     }
@@ -50,11 +50,11 @@ public struct SessionResource: AdminResource {
       sessions: page.records.map { SessionDescription($0, at: now) }, next: page.next.map(String.init))
   }
 
-  // 1001 and not 3003: nothing was revoked, and a client that is told so would give its key up.
+  // 1001 instead of 3003: the key is not revoked, and a client that gets 3003 would discard its key.
   private func close(_ request: AdminRequest) throws(AdminFault) -> SessionClosing {
     let id = request.value("id")
     guard sessions.close(id: id, .goingAway, reason: "closed by an operator") else { throw .unknownSession }
-    logger.notice("an operator closed a session", metadata: ["session": "\(id)", "request_id": "\(request.id)"])
+    logger.notice("session closed by operator", metadata: ["session": "\(id)", "request_id": "\(request.id)"])
     return SessionClosing(id: id, closed: true)
   }
 }

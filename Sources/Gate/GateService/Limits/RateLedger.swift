@@ -1,8 +1,8 @@
 internal import Locking
 
-/// What each owner has used of each rate. It lives as long as the process, so a reload resets nothing.
+/// The usage of each rate limit by each owner. It lives as long as the process, so that a reload resets no limit.
 ///
-/// It takes 1 MiB for each limited rate, whatever the number of owners.
+/// Uses 1 MiB for each configured rate limit, however many owners there are.
 public final class RateLedger: Sendable {
   private static let capacity = 1 << 16
   private let start: ContinuousClock.Instant
@@ -15,9 +15,9 @@ public final class RateLedger: Sendable {
     accounts = Dictionary(uniqueKeysWithValues: RateLimit.allCases.map { ($0, LockedValue(nil)) })
   }
 
-  /// Takes one of `owner`'s turns; `nil`, or how long to wait for the next one.
+  /// Counts one event of `owner`. Returns `nil` if it is allowed, otherwise the time until the next one is.
   func take(_ limit: RateLimit, of owner: some Hashable, _ rate: Rate) -> Duration? {
-    // Swift's hashes are seeded for each process, so a client cannot find owners that share a place.
+    // Swift seeds its hashes for each process, so a client cannot choose an owner that collides with another.
     let owner = UInt64(truncatingIfNeeded: owner.hashValue)
     let instant = nanoseconds(of: now())
     return accounts[limit]?.withLock { buckets in

@@ -1,15 +1,15 @@
 public import AttestGate
 internal import Transport
 
-/// Refuses what is asked too often, or of too many at once.
+/// Refuses requests above the rate limits and limits the number of sessions.
 public struct RequestLimiter: Sendable {
   private let limits: RequestLimits
   private let ledger: RateLedger
   private let gates: NodeCount
 
   /// - Parameters:
-  ///   - ledger: the same for all limiters of a process.
-  ///   - gates: among how many the limits are divided.
+  ///   - ledger: The instance that all limiters of the process share.
+  ///   - gates: The number of gates that share the limits.
   public init(
     _ limits: RequestLimits = RequestLimits(), ledger: RateLedger = RateLedger(), gates: NodeCount = NodeCount()
   ) {
@@ -18,10 +18,12 @@ public struct RequestLimiter: Sendable {
     self.gates = gates
   }
 
-  /// This gate's part of the sessions.
+  /// This gate's share of the session limit.
   var sessions: Int { gates.share(of: limits.sessions) }
 
-  /// Takes one of the turns that `owner` has.
+  /// Counts one event of `owner`.
+  ///
+  /// - Throws: `.rateLimited` if `owner` exceeds the rate.
   func spend(_ limit: RateLimit, of owner: some Hashable) throws(RequestRefusal) {
     guard let rate = limits[limit] else { return }
     if let wait = ledger.take(limit, of: owner, rate.share(ofOneIn: gates.count)) {
@@ -30,7 +32,7 @@ public struct RequestLimiter: Sendable {
   }
 
   func spend(_ limit: RateLimit, of peer: Peer) throws(RequestRefusal) {
-    // Without a limit nothing is looked at.
+    // Skips the computation of the address block if there is no limit.
     if limits[limit] != nil { try spend(limit, of: AddressBlock(peer.address)) }
   }
 }

@@ -1,18 +1,18 @@
-/// What clients may do, for all gates that share a store together. `nil` is no limit.
+/// The limits for clients, shared by all gates with the same store. `nil` means no limit.
 public struct RequestLimits: Sendable, Hashable {
-  /// Sessions at a time.
+  /// The maximum number of concurrent sessions.
   public var sessions = Int.max
   public var challengesPerAddress: Rate?
   public var registrationsPerAddress: Rate?
-  /// Upgrades, and ordinary requests that are forwarded.
+  /// Upgrades, and forwarded ordinary requests.
   public var upgradesPerAddress: Rate?
-  /// Admissions of one attested key, wherever it comes from.
+  /// Admissions of one attested key from any address.
   public var upgradesPerKey: Rate?
 
   public init() {}
 }
 
-/// A rate that is limited.
+/// The kinds of rate limits.
 enum RateLimit: String, Sendable, Hashable, CaseIterable {
   case challengesPerAddress = "challenges_per_ip"
   case registrationsPerAddress = "registrations_per_ip"

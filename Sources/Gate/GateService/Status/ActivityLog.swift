@@ -1,8 +1,8 @@
 internal import Locking
 
-/// Keeps what a gate has counted within the last hour.
+/// Keeps the gate's counts of the last hour.
 public final class ActivityLog: Sendable {
-  /// How often `note` is meant to be called.
+  /// The interval at which `note` must be called.
   public static let interval = Duration.seconds(10)
 
   private let metrics: GateMetrics
@@ -11,13 +11,13 @@ public final class ActivityLog: Sendable {
 
   public init(of metrics: GateMetrics) { self.metrics = metrics }
 
-  /// Notes what is counted now.
+  /// Records the current counts.
   public func note() {
     let (counts, now) = (metrics.activityCounts, ContinuousClock.now - start)
     window.withLock { $0.note(counts, at: now) }
   }
 
-  /// What was decided lately, and why requests were refused.
+  /// Returns the recent activity and the reasons of refusals.
   public func report() -> (activity: GateStatus.Activity, refusals: [GateStatus.RefusalCount]) {
     let (counts, now) = (metrics.activityCounts, ContinuousClock.now - start)
     let window = window.withLock(\.self)

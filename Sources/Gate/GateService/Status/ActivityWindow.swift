@@ -1,6 +1,6 @@
-/// What a gate has counted since its start, at one moment.
+/// The totals that a gate has counted since its start, at one time.
 public struct ActivityCounts: Sendable, Hashable {
-  /// A reason to refuse, as clients are told it.
+  /// The code and status of a refusal, as clients get them.
   public struct Reason: Sendable, Hashable {
     public let code: String
     public let status: String
@@ -14,7 +14,7 @@ public struct ActivityCounts: Sendable, Hashable {
 
   var refused: UInt64 { refusals.values.reduce(0, &+) }
 
-  /// What has come since `earlier`.
+  /// Returns the difference to `earlier`.
   func since(_ earlier: ActivityCounts) -> GateStatus.Counts {
     GateStatus.Counts(
       admitted: admitted &- earlier.admitted, refused: refused &- earlier.refused,
@@ -22,26 +22,26 @@ public struct ActivityCounts: Sendable, Hashable {
   }
 }
 
-/// The counts of the last hour, noted every few seconds, so that rates can be told without a script and without
-/// Prometheus. A pure value; instants are what has passed since the start.
+/// The counts of the last hour, recorded every few seconds, so that the status page shows rates without a script and
+/// without Prometheus. Times are durations since the start.
 struct ActivityWindow: Sendable {
   static let length = Duration.seconds(3600)
   private static let minute = Duration.seconds(60)
 
-  /// In the order of time; the first one is the start, or at least an hour old.
+  /// Sorted by time. The first entry is the start, or at least an hour old.
   private var notes: [(at: Duration, counts: ActivityCounts)] = [(.zero, ActivityCounts())]
 
   var countOfNotes: Int { notes.count }
 
-  /// Notes `counts`. Instants rise.
+  /// Records `counts`. Times must not decrease.
   mutating func note(_ counts: ActivityCounts, at now: Duration) {
     notes.append((now, counts))
-    // One note older than the window stays: what has come since is counted from there.
+    // Keeps one entry that is older than the window, as the base of the hour's differences.
     let outside = notes.prefix { $0.at <= now - Self.length }.count
     if outside > 1 { notes.removeFirst(outside - 1) }
   }
 
-  /// What has come within the last `duration`, to the nearest note.
+  /// Returns the counts of `duration` before `now`, from the nearest entry before that.
   private func counts(_ duration: Duration, before now: Duration) -> ActivityCounts {
     notes.last { $0.at <= now - duration }?.counts ?? notes.first?.counts ?? ActivityCounts()
   }
@@ -57,7 +57,7 @@ struct ActivityWindow: Sendable {
       minutes: zip(edges, edges.dropFirst()).map { $1.since($0) })
   }
 
-  /// The reasons of all refusals, the most frequent of the last hour first.
+  /// Returns all reasons of refusals, sorted by their number in the last hour, the highest first.
   func refusals(_ counts: ActivityCounts, at now: Duration) -> [GateStatus.RefusalCount] {
     let earlier = self.counts(Self.length, before: now)
     return counts.refusals.map { reason, total in

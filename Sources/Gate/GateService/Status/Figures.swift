@@ -1,6 +1,6 @@
-/// Numbers as people read them.
+/// Formats numbers for people.
 public enum Figures {
-  /// `45 s`, `12 min`, `3 h 5 min`, `41 d 3 h`: the two greatest units.
+  /// Returns a duration in its two largest units: `45 s`, `12 min`, `3 h 5 min`, `41 d 3 h`.
   public static func span(seconds: Int64) -> String {
     let seconds = max(0, seconds)
     switch seconds {
@@ -11,7 +11,7 @@ public enum Figures {
     }
   }
 
-  /// `512 B`, `1.5 kB`, `20 MB`: powers of a thousand.
+  /// Returns a size in powers of 1000: `512 B`, `1.5 kB`, `20 MB`.
   public static func bytes(_ count: UInt64) -> String {
     var (value, unit) = (Double(count), 0)
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
@@ -21,7 +21,7 @@ public enum Figures {
     return "\(digits) \(units[unit])"
   }
 
-  /// With a narrow space between thousands.
+  /// Returns a number with a narrow space between thousands.
   public static func count(_ number: some BinaryInteger) -> String {
     let digits = Array("\(number)")
     return digits.enumerated().map { index, digit in

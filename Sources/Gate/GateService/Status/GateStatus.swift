@@ -1,24 +1,24 @@
-/// How a gate is, for people and programs: what `/status` shows and `/v1/status` tells.
+/// The state of a gate, as `/status` and `/v1/status` show it.
 ///
-/// Instants are RFC 3339.
+/// Timestamps are RFC 3339.
 public struct GateStatus: Codable, Sendable, Hashable {
   public var version: String
-  /// Whether new sessions can be let in.
+  /// Whether new sessions can be admitted.
   public var ready: Bool
   public var checks: [Check]
   /// `enforce`, `monitor` or `off`.
   public var enforcement: String
-  /// Of the public listener.
+  /// The address of the public listener.
   public var address: String
   public var startedAt: String
   public var uptimeSeconds: Int64
   public var sessions: Sessions
   public var traffic: Traffic
   public var activity: Activity
-  /// The most frequent of the last hour first.
+  /// Sorted by their number in the last hour, the highest first.
   public var refusals: [RefusalCount]
   public var certificates: [CertificateState]
-  /// Why the certificates that have changed cannot be served: a line for each fault; absent if there is none.
+  /// Why changed certificates cannot be used, with a line for each fault; absent if there is none.
   public var certificateFault: String?
   public var store: Store
   public var configuration: Configuration
@@ -43,17 +43,19 @@ public struct GateStatus: Codable, Sendable, Hashable {
     (self.store, self.configuration) = (store, configuration)
   }
 
+  /// The state of one dependency of the gate.
   public struct Check: Codable, Sendable, Hashable {
     public var name: String
     public var ready: Bool
     public var detail: String
   }
 
+  /// The open sessions and connections.
   public struct Sessions: Codable, Sendable, Hashable {
     public var open: Int
-    /// Open connections of clients, in whatever phase.
+    /// The number of open client connections, in any phase.
     public var connections: Int
-    /// The newest first; some of them, if there are many.
+    /// The newest sessions first, up to a maximum number.
     public var newest: [SessionDescription]
 
     public init(open: Int, connections: Int, newest: [SessionDescription]) {
@@ -61,7 +63,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
-  /// Relayed WebSocket bytes since the start, frame headers included.
+  /// The relayed WebSocket bytes since the start, including frame headers.
   public struct Traffic: Codable, Sendable, Hashable {
     public var bytesFromClients: UInt64
     public var bytesFromUpstreams: UInt64
@@ -76,7 +78,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
-  /// What was decided lately.
+  /// The recent decisions of the gate.
   public struct Activity: Codable, Sendable, Hashable {
     public var lastMinute: Counts
     public var lastHour: Counts
@@ -90,9 +92,10 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
+  /// The numbers of decisions in a period.
   public struct Counts: Codable, Sendable, Hashable {
     public var admitted: UInt64 = 0
-    /// Requests of any kind.
+    /// Refused requests of any kind.
     public var refused: UInt64 = 0
     public var registered: UInt64 = 0
 
@@ -101,6 +104,7 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
+  /// A reason for refusals, with its numbers in the last hour and since the start.
   public struct RefusalCount: Codable, Sendable, Hashable {
     public var code: String
     public var status: String
@@ -117,14 +121,17 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
+  /// A certificate of the gate or of a client authority.
   public struct CertificateState: Codable, Sendable, Hashable {
-    /// `server`, `server_2` and so on for further ones, or `client_ca`: of several authorities the one that ends first.
+    /// `server`, then `server_2` and so on for additional certificates, or `client_ca`. If there are several client
+    /// authorities, this describes the one that expires first.
     public var name: String
     public var subject: String
     public var endsAt: String
-    /// Negative when it is over.
+    /// Negative after expiry.
     public var secondsLeft: Int64
-    /// Whether its files hold what is served; `false` for those that were replaced and not taken, or not yet.
+    /// Whether the files contain the active certificate; `false` if they were replaced and the new certificate is not
+    /// active, or not yet.
     public var isFileServed: Bool
 
     enum CodingKeys: String, CodingKey {
@@ -145,13 +152,14 @@ public struct GateStatus: Codable, Sendable, Hashable {
       subject = try fields.decode(String.self, forKey: .subject)
       endsAt = try fields.decode(String.self, forKey: .endsAt)
       secondsLeft = try fields.decode(Int64.self, forKey: .secondsLeft)
-      // A gate that was not restarted after an upgrade may be too old to say it.
+      // A gate that still runs an older version does not send this member.
       isFileServed = try fields.decodeIfPresent(Bool.self, forKey: .isFileServed) ?? true
     }
   }
 
+  /// The store and the result of its last calls.
   public struct Store: Codable, Sendable, Hashable {
-    /// Without a password.
+    /// The URL or path of the store, without a password.
     public var place: String
     public var healthy: Bool
     public var detail: String
@@ -161,11 +169,12 @@ public struct GateStatus: Codable, Sendable, Hashable {
     }
   }
 
+  /// The active configuration and the result of its last reload.
   public struct Configuration: Codable, Sendable, Hashable {
-    /// Whether the last attempt to read it succeeded.
+    /// Whether the last reload of the configuration succeeded.
     public var current: Bool
     public var loadedAt: String
-    /// Why the last attempt failed; absent if it did not.
+    /// Why the last reload failed; absent if it succeeded.
     public var fault: String?
 
     enum CodingKeys: String, CodingKey {

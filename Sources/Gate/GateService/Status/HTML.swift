@@ -1,4 +1,4 @@
-/// Markup. What is put into it as text is escaped; only other markup and numbers go in as they are.
+/// Markup. Interpolated text is escaped; only numbers and other `HTML` values are inserted unchanged.
 struct HTML: Sendable, ExpressibleByStringInterpolation {
   private(set) var text: String
 
@@ -7,7 +7,7 @@ struct HTML: Sendable, ExpressibleByStringInterpolation {
 
   static let nothing: HTML = ""
 
-  /// `text` as it may stand in an element and in an attribute in quotation marks.
+  /// Returns `text` escaped for elements and for quoted attributes.
   static func escaped(_ text: String) -> String {
     var escaped = ""
     for scalar in text.unicodeScalars {

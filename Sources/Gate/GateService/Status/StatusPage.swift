@@ -1,8 +1,8 @@
-/// The page of `/status`: one document that loads nothing, runs nothing and is readable without its style.
+/// The page of `/status`: one document without scripts and external resources, readable without its style.
 struct StatusPage {
   let status: GateStatus
 
-  /// How often a browser asks again, in seconds.
+  /// The refresh interval of the browser in seconds.
   private static let refresh = 10
 
   var document: HTML {
@@ -27,7 +27,7 @@ struct StatusPage {
     \(health)
     </div>
     \(sessions)
-    <footer><span>Asks again every \(Self.refresh) seconds</span><a href="/v1/status">as JSON</a>
+    <footer><span>Refreshes every \(Self.refresh) seconds</span><a href="/v1/status">as JSON</a>
     <a href="/metrics">metrics</a></footer>
     </main>
     </body>
@@ -36,7 +36,7 @@ struct StatusPage {
     """
   }
 
-  // The style sheet is a constant of this program; the policy of the page has its hash.
+  // The style sheet is a constant, and the page's Content-Security-Policy contains its hash.
   private static let style = HTML(stringLiteral: "<style>\(StatusStyle.text)</style>")
 
   private var header: HTML {
@@ -44,7 +44,7 @@ struct StatusPage {
     <header>
     <h1>sallyport</h1>
     <span class="pill\(status.ready ? "" : " bad")">\(status.ready ? "ready" : "not ready")</span>
-    <p>\(status.version) · up \(Figures.span(seconds: status.uptimeSeconds)) · listens at \(status.address)</p>
+    <p>\(status.version) · up \(Figures.span(seconds: status.uptimeSeconds)) · listening on \(status.address)</p>
     </header>
     """
   }
@@ -53,9 +53,12 @@ struct StatusPage {
     let open: HTML =
       switch status.enforcement {
       case "off":
-        #"<section class="notice">Enforcement is off<p>Every client is admitted, nothing is verified.</p></section>"#
+        #"<section class="notice">Enforcement off<p>All clients are admitted without verification.</p></section>"#
       case "monitor":
-        #"<section class="notice warn">Monitor mode<p>A client that would be refused is admitted anonymously.</p></section>"#
+        """
+        <section class="notice warn">Monitor mode\
+        <p>Clients that fail verification are admitted anonymously.</p></section>
+        """
       default: .nothing
       }
     return """
@@ -107,7 +110,8 @@ struct StatusPage {
     <tr><td><code>\(refusal.code)</code> <span class="quiet">\(refusal.status)</span>
     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" \
     height="4"/><rect class="refused" width="\(refusal.lastHour * 100 / most)" height="4"/></svg></td>
-    <td class="number">\(Figures.count(refusal.lastHour))</td><td class="number">\(Figures.count(refusal.total))</td></tr>
+    <td class="number">\(Figures.count(refusal.lastHour))</td>\
+    <td class="number">\(Figures.count(refusal.total))</td></tr>
     """
   }
 
@@ -137,10 +141,10 @@ struct StatusPage {
   private func certificate(_ certificate: GateStatus.CertificateState) -> HTML {
     let left = certificate.secondsLeft
     let tone = left < 7 * 86_400 ? "bad" : left < 21 * 86_400 ? "warn" : "good"
-    let text = left > 0 ? "ends in \(Figures.span(seconds: left))" : "has ended"
+    let text = left > 0 ? "expires in \(Figures.span(seconds: left))" : "has expired"
     let replaced: HTML =
       certificate.isFileServed
-      ? .nothing : #"<span class="warn">its file holds another one, which is not served</span>"#
+      ? .nothing : #"<span class="warn">its file contains another certificate, which is not active</span>"#
     return """
       <dt>\(certificate.name == "client_ca" ? "client authority" : "certificate")</dt>
       <dd><span class="\(tone)">\(text)</span><small>\(certificate.subject), until \(certificate.endsAt)</small>\
@@ -175,7 +179,7 @@ struct StatusPage {
   }
 }
 
-/// Bars of the last hour, a minute each: those admitted, and on top of them those refused.
+/// A bar chart of the last hour with a bar for each minute: admitted requests below, refused requests on top.
 struct ActivityChart {
   let activity: GateStatus.Activity
 
@@ -191,19 +195,19 @@ struct ActivityChart {
       <i class="key"></i>\(admitted)<i class="key refused"></i>\(refused)</span></div>
       <svg class="chart" viewBox="0 0 \(Self.width) \(Self.height)" preserveAspectRatio="none" role="img" \
       aria-label="\(admitted), \(refused) in the last hour">\(bars)</svg>
-      <div class="axis quiet"><span>60 min ago</span><span>at most \(Figures.count(most)) a minute</span><span>now</span>\
-      </div></section>
+      <div class="axis quiet"><span>60 min ago</span><span>at most \(Figures.count(most)) a minute</span>\
+      <span>now</span></div></section>
       """
   }
 
-  /// Of one minute.
+  /// The highest number of decisions in one minute.
   private var most: UInt64 { activity.minutes.map { $0.admitted + $0.refused }.max() ?? 0 }
 
   private var bars: [HTML] {
     let scale = max(1, most)
     return activity.minutes.suffix(60).reversed().enumerated().map { age, counts in
       let x = Self.width - Self.step * (UInt64(age) + 1) + 1
-      // Even a single client shows in the chart.
+      // Any number above zero is at least two units high, so that it is visible.
       let admitted = counts.admitted == 0 ? 0 : max(2, counts.admitted * (Self.height - 4) / scale)
       let refused = counts.refused == 0 ? 0 : max(2, counts.refused * (Self.height - 4) / scale)
       let top = Self.height - admitted - refused

@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import Cryptography
 internal import Transport
 
-/// `/status`, a page for people, and `/v1/status`, the same for programs.
+/// `/status`, a page for people, and `/v1/status`, the same data for programs.
 public struct StatusResource: AdminResource {
   private let status: @Sendable () async -> GateStatus
 
@@ -11,20 +11,22 @@ public struct StatusResource: AdminResource {
   public var operations: [AdminOperation] {
     [
       AdminOperation(
-        "GET", "/status", "Shows how the gate is, as a page that needs no script.",
+        "GET", "/status", "Shows the state of the gate as a page without scripts.",
         answers: AdminAnswers(200, schema: .status, types: ["text/html", "application/json"])
       ) {
         request throws(AdminFault) in
         let status = await status()
         return request.wantsJSON ? .json(status) : Self.page(status)
       },
-      AdminOperation("GET", "/v1/status", "Tells how the gate is.", answers: AdminAnswers(200, schema: .status)) {
+      AdminOperation(
+        "GET", "/v1/status", "Returns the state of the gate.", answers: AdminAnswers(200, schema: .status)
+      ) {
         _ throws(AdminFault) in .json(await status())
       },
     ]
   }
 
-  /// Nothing may be loaded, run, framed or sent; the one style sheet is named by its hash.
+  /// Forbids scripts, external resources, framing and forms. The hash allows only the one style sheet.
   private static let policy: String = {
     let hash = Base64.encode(SHA256.hash(Array(StatusStyle.text.utf8)))
     return "default-src 'none'; style-src 'sha256-\(hash)'; base-uri 'none'; form-action 'none'; "

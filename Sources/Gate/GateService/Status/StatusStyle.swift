@@ -1,4 +1,4 @@
-/// The style of the status page. Colors follow the system's choice of light or dark.
+/// The style sheet of the status page. Colors follow the light or dark mode of the system.
 enum StatusStyle {
   static let text = """
     :root { color-scheme: light dark; --ground: #f6f6f3; --card: #ffffff; --ink: #20252a; --dim: #656d75;
@@ -18,8 +18,8 @@ enum StatusStyle {
     .pill { border-radius: 1rem; padding: .15rem .75rem; font-size: .85rem; font-weight: 600; background: var(--soft);
       color: var(--good); }
     .pill.bad { background: var(--softbad); color: var(--bad); }
-    .card, .notice { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1.1rem 1.25rem;
-      min-width: 0; }
+    .card, .notice { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
+      padding: 1.1rem 1.25rem; min-width: 0; }
     .notice { background: var(--softbad); border-color: transparent; color: var(--bad); font-weight: 600; }
     .notice.warn { background: var(--softwarn); color: var(--warn); }
     .notice p { font-weight: 400; overflow-wrap: anywhere; }

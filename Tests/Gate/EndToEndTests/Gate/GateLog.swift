@@ -38,7 +38,7 @@ struct GateLog: Sendable {
 
   /// The refusal of the request called `id`.
   func refusal(of id: String) async throws -> LogEntry {
-    try await first("the line about request \(id)") { $0.requestId == id && $0.message == "refused" }
+    try await first("the line about request \(id)") { $0.requestId == id && $0.message == "request refused" }
   }
 
   func listeningPort() async throws -> UInt16 {

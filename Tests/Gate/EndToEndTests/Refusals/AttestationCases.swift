@@ -37,7 +37,7 @@ extension RefusalCase {
   ) -> RefusalCase {
     attestation(
       description, 401, "chain_untrusted", "attestation_certificate_chain",
-      "The attestation's certificates lead to no trusted root", alter: alter)
+      "The attestation's certificates do not chain to a trusted root", alter: alter)
   }
 
   private static let chains: [RefusalCase] = [
@@ -61,7 +61,7 @@ extension RefusalCase {
     ) { $1.statement = { $0.authenticatorData[33] ^= 0x01 } },
     attestation(
       "a credential of another name", 401, "key_id_mismatch", "attestation_credential_id",
-      "The attestation is for another key than keyId names"
+      "The attestation is for a different key than keyId"
     ) { $1.authenticatorData = { $0.credential?.credentialID = [UInt8](repeating: 0, count: 32) } },
     attestation(
       "another team's app of the same name", 403, "rp_id_mismatch", "attestation_rp_id",

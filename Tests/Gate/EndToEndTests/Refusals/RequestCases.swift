@@ -80,7 +80,7 @@ extension RefusalCase {
       "Malformed opening handshake: Sec-WebSocket-Key is not one base64 text of 16 bytes",
       handshake("Upgrade: websocket\r\nSec-WebSocket-Version: 13")),
     raw(
-      "version 8", 426, "websocket_version", "websocket_version", "Only version 13 of WebSocket is spoken here",
+      "version 8", 426, "websocket_version", "websocket_version", "Only WebSocket version 13 is supported",
       fields: ["Sec-WebSocket-Version": "13"],
       handshake("Upgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")),
   ]
@@ -103,12 +103,12 @@ extension RefusalCase {
     ) { try await $0.refusal(of: TestDevice().headers(over: $0.challenge())) },
     RefusalCase(
       "a store in a folder that is not there", 503, "store_unavailable", "store_unreachable",
-      "Keys cannot be looked up now: try again later", configuration: GateConfiguration(store: "nowhere/state.db"),
+      "The key store is unavailable: try again later", configuration: GateConfiguration(store: "nowhere/state.db"),
       fields: ["Retry-After": "5"]
     ) { try await $0.send("GET", "/attest/challenge") },
     RefusalCase(
       "an upgrade while as many wait for the store as may", 503, "overloaded", "store_overloaded",
-      "Too much to do now: try again later", configuration: GateConfiguration(mostWaiting: 1),
+      "The gate is overloaded: try again later", configuration: GateConfiguration(mostWaiting: 1),
       fields: ["Retry-After": "1"]
     ) {
       let crowd = try await Crowd(of: 4, at: $0)

@@ -23,10 +23,10 @@ extension RefusalCase {
     malformed("a key id alone", "assertion_part_missing", "X-App-Assert-Data is missing") {
       $0.without(HeaderFields.nonceName).without(HeaderFields.dataName)
     },
-    malformed("two nonces", "assertion_part_repeated", "X-App-Assert-Nonce came more than once") {
+    malformed("two nonces", "assertion_part_repeated", "X-App-Assert-Nonce was sent more than once") {
       $0.with(HeaderFields.nonceName, String(repeating: "0", count: 64))
     },
-    malformed("the same key id twice", "assertion_part_repeated", "X-App-Assert-KeyId came more than once") {
+    malformed("the same key id twice", "assertion_part_repeated", "X-App-Assert-KeyId was sent more than once") {
       $0.with(HeaderFields.keyIDName.lowercased(), $0.first(HeaderFields.keyIDName) ?? "")
     },
     malformed(
