@@ -77,12 +77,14 @@ let fuzzing = Context.environment["SALLYPORT_FUZZING"] == "1"
 let package = Package(
   name: "sallyport",
   platforms: [.macOS(.v14), .iOS(.v16)],
-  // `AttestClient`, `ByteCoding` and `MFAWire` are for Apple's platforms, too; the others need OpenSSL and Linux.
+  // `AttestClient`, `ByteCoding`, `GateWire` and `MFAWire` are for Apple's platforms, too; the others need OpenSSL and
+  // Linux.
   products: [
     .library(name: "AppAttest", targets: ["AppAttest"]),
     .library(name: "ByteCoding", targets: ["ByteCoding"]),
     .library(name: "CBOR", targets: ["CBOR"]),
     .library(name: "Cryptography", targets: ["Cryptography"]),
+    .library(name: "GateWire", targets: ["GateWire"]),
     .library(name: "AttestClient", targets: ["AttestClient"]),
     .library(name: "SimulatedDevice", targets: ["SimulatedDevice"]),
   ],
@@ -99,19 +101,20 @@ let package = Package(
     library("CLibCBOR", pkgConfig: "libcbor", package: "libcbor-dev"),
 
     target(.common, "ByteCoding"),
+    target(.common, "GateWire"),
     target(.common, "CBOR", ["CLibCBOR"]),
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target(.common, "Locking"),
-    target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "Locking"]),
+    target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
     target(.gate, "Transport"),
     cTarget(.gate, "CRecordBuffers", ["COpenSSL"]),
     target(.gate, "TransportEngine", ["Transport", "ByteCoding", "COpenSSL", "CLinux", "CRecordBuffers", "Locking"]),
     target(
       .gate, "GateService",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "JSONLog", "Locking", "Prometheus", "Transport",
-        .product(name: "Logging", package: "swift-log"),
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GateWire", "JSONLog", "Locking", "Prometheus",
+        "Transport", .product(name: "Logging", package: "swift-log"),
       ]),
     target(.common, "Prometheus", ["Locking"]),
     target(.common, "JSONLog", ["ByteCoding", "Locking", .product(name: "Logging", package: "swift-log")]),
@@ -136,7 +139,8 @@ let package = Package(
     cTarget(.gate, "CUpgradeChild"),
     target(.gate, "GracefulUpgrade", ["CUpgradeChild", "Locking"]),
     target(
-      .device, "AttestClient", ["ByteCoding", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
+      .device, "AttestClient",
+      ["ByteCoding", "GateWire", .target(name: "Cryptography", condition: .when(platforms: [.linux]))]),
     target(.device, "SimulatedDevice", ["AttestClient", "ByteCoding", "CBOR", "Cryptography", "Locking"]),
     target(
       .gate, "GateRuntime",
@@ -157,8 +161,8 @@ let package = Package(
     target(
       .device, "AttestTool",
       [
-        "AttestClient", "ByteCoding", "Cryptography", "Locking", "ProcessSignals", "SimulatedDevice", "Transport",
-        "TransportEngine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "ProcessSignals", "SimulatedDevice",
+        "Transport", "TransportEngine", .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     support(.common, "TestSupport", ["Locking"]),
     support(
@@ -173,8 +177,8 @@ let package = Package(
     program(
       .gate, "gate-bench", in: "GateBenchmark",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
+        "Locking", "Postgres", "PostgresStore", "SQLiteStore", "SimulatedDevice",
         "Transport", .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ]),
@@ -188,20 +192,20 @@ let package = Package(
     tests(
       .device, "AttestClientTests",
       [
-        "AttestClient", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
-        "TransportEngine",
+        "AttestClient", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine",
       ]),
     tests(
       .gate, "AttestGateTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateFixtures", "Locking", "SimulatedDevice",
-        "SQLiteStore", "StoreConformance",
+        "AppAttest", "AttestGate", "ByteCoding", "CBOR", "Cryptography", "GateFixtures", "GateWire", "Locking",
+        "SimulatedDevice", "SQLiteStore", "StoreConformance",
       ]),
     tests(
       .device, "AttestToolTests",
       [
-        "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "SimulatedDevice", "Transport", "TransportEngine",
-        "attest", "sallyport", "Locking", "TestSupport",
+        "AttestTool", "AttestClient", "ByteCoding", "Cryptography", "GateWire", "SimulatedDevice", "Transport",
+        "TransportEngine", "attest", "sallyport", "Locking", "TestSupport",
       ]),
     tests(.common, "ByteCodingTests", ["ByteCoding"]),
     tests(
@@ -219,14 +223,14 @@ let package = Package(
     tests(
       .gate, "EndToEndTests",
       [
-        "AttestGate", "ByteCoding", "Cryptography", "Locking", "SimulatedDevice", "TestSupport", "Transport",
-        "TransportEngine", "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
+        "AttestGate", "ByteCoding", "Cryptography", "GateWire", "Locking", "SimulatedDevice", "TestSupport",
+        "Transport", "TransportEngine", "attest", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
       .gate, "GateServiceTests",
       [
-        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "JSONLog", "Locking",
-        "Prometheus", "SimulatedDevice", "SQLiteStore", "TestSupport", "Transport",
+        "AppAttest", "AttestGate", "ByteCoding", "Cryptography", "GateFixtures", "GateService", "GateWire", "JSONLog",
+        "Locking", "Prometheus", "SimulatedDevice", "SQLiteStore", "TestSupport", "Transport",
         .product(name: "Logging", package: "swift-log"),
       ]),
     tests(

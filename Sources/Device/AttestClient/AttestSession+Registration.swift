@@ -1,5 +1,6 @@
 internal import ByteCoding
 internal import Foundation
+internal import GateWire
 
 /// How far a registration has come.
 enum UnfinishedRegistration: Sendable, Hashable {
@@ -48,7 +49,7 @@ extension AttestSession {
       let message = try await attestedMessage()
       do throws(AttestError) {
         return try await submit(message)
-      } catch .registrationFailed(let refusal) where refusal.code?.asksForFreshChallenge == true && mayRetry {
+      } catch .registrationFailed(let refusal) where refusal.code?.definition.advice == .freshChallenge && mayRetry {
         mayRetry = false
       }
     }

@@ -1,5 +1,6 @@
 public import ByteCoding
 public import struct Foundation.URL
+internal import GateWire
 
 /// One installation's standing with one gate: registers its key once, and opens connections with assertions of it.
 ///
@@ -93,7 +94,8 @@ public actor AttestSession {
     case .transport(let error): throw .transport(error)
     case .refused(let refusal) where refusal.code == .keyRevoked: throw .keyRevoked(refusal)
     case .refused(let refusal) where refusal.code == .keyRefused && allowance.takeRenewal(): try await renewKey()
-    case .refused(let refusal) where refusal.code?.asksForFreshChallenge == true && allowance.takeChallenge(): return
+    case .refused(let refusal) where refusal.code?.definition.advice == .freshChallenge && allowance.takeChallenge():
+      return
     case .refused(let refusal): throw .assertionFailed(refusal)
     }
   }

@@ -1,4 +1,5 @@
 internal import ByteCoding
+public import GateWire
 
 /// The gate's answer to a request that it did not grant.
 public struct GateRefusal: Error, Sendable, Hashable {
@@ -6,17 +7,20 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public static let codeHeader = "X-Attest-Error"
 
   public let status: Int
-  /// `nil` if what answered is not a gate, or did not say.
-  public let code: RefusalCode?
+  /// The gate's code; `nil` if the sender is not a gate, or a gate with a code that this library does not know.
+  public let code: GateRefusalCode?
+  /// The code as the sender wrote it, or `nil` if it sent none.
+  public let codeText: String?
   /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control or format
   /// character.
   public let text: String
   /// The gate's name for the request, to be found in its log.
   public let requestID: String?
 
-  public init(status: Int, code: RefusalCode?, text: String = "", requestID: String? = nil) {
+  public init(status: Int, code: GateRefusalCode?, text: String = "", requestID: String? = nil) {
     self.status = status
     self.code = code
+    codeText = code?.rawValue
     self.text = text
     self.requestID = requestID
   }
@@ -27,38 +31,31 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public init(_ response: HTTPResponse) {
     let text = String(decoding: response.body, as: UTF8.self)
     status = response.status
-    code = response.value(of: Self.codeHeader).map { RefusalCode(TerminalText.printable($0)) }
+    codeText = response.value(of: Self.codeHeader).map(TerminalText.printable)
+    code = codeText.flatMap(GateRefusalCode.init)
     self.text = TerminalText.printable(
       String(text.prefix(500).drop(while: \.isWhitespace).trimmingSuffix(while: \.isWhitespace)))
     requestID = response.value(of: "X-Request-Id").map(TerminalText.printable)
   }
 }
 
-extension GateRefusal: CustomStringConvertible {
-  public var description: String {
-    let reason = text.isEmpty ? "no reason given" : text
-    return "\(status)" + (code.map { " \($0.rawValue)" } ?? "") + ": \(reason)"
+extension GateRefusal {
+  /// What the app can do now. It follows from the code, and without a known code from the status: a client may retry
+  /// later after 408, 429 and 5xx.
+  public var advice: GateRefusalCode.Advice {
+    if let code { return code.definition.advice }
+    return switch status {
+    case 408, 429, 500...599: .retryLater
+    case 400...499: .fixRequest
+    default: .stop
+    }
   }
 }
 
-/// A refusal code of the gate. Gates may know more codes than this library does.
-public struct RefusalCode: RawRepresentable, Sendable, Hashable {
-  public let rawValue: String
-  public init(rawValue: String) { self.rawValue = rawValue }
-  init(_ text: String) { rawValue = text }
-
-  public static let nonceInvalid = RefusalCode("nonce_invalid")
-  public static let nonceExpired = RefusalCode("nonce_expired")
-  public static let nonceUsed = RefusalCode("nonce_used")
-  public static let counterReplayed = RefusalCode("counter_replayed")
-  /// The gate does not know the key, or the signature is not the key's; it does not say which.
-  public static let keyRefused = RefusalCode("key_refused")
-  public static let keyRevoked = RefusalCode("key_revoked")
-  public static let keyExists = RefusalCode("key_exists")
-
-  /// Whether a fresh challenge may be all that was missing.
-  public var asksForFreshChallenge: Bool {
-    [.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed].contains(self)
+extension GateRefusal: CustomStringConvertible {
+  public var description: String {
+    let reason = text.isEmpty ? "no reason given" : text
+    return "\(status)" + (codeText.map { " \($0)" } ?? "") + ": \(reason)"
   }
 }
 

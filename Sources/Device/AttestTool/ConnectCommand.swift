@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestClient
 internal import ByteCoding
+internal import GateWire
 internal import Transport
 internal import TransportEngine
 
@@ -110,7 +111,7 @@ extension Failure {
     case .transport(let error): self.init(error)
     case .refused(let refusal):
       let failure = Failure(.assertionFailed(refusal))
-      let isUnasked = refusal.code?.rawValue == "no_credentials"
+      let isUnasked = refusal.code == .noCredentials
       self.init(
         failure.status, failure.message,
         hint: isUnasked ? "the gate did not ask for a certificate: see `debug_mtls.client_ca_file`" : failure.hint)

@@ -1,4 +1,5 @@
 internal import AttestClient
+internal import GateWire
 internal import SimulatedDevice
 
 extension Failure {
@@ -89,22 +90,23 @@ extension Failure {
   }
 
   private static func status(of refusal: GateRefusal) -> Status {
-    switch refusal.code?.rawValue {
-    case "upstream_unavailable", "store_unavailable": .unavailable
-    case "overloaded", "rate_limited": .retryLater
+    switch refusal.code {
+    case .upstreamUnavailable, .storeUnavailable: .unavailable
+    case .overloaded, .rateLimited: .retryLater
     default: .refused
     }
   }
 
   private static func hint(for refusal: GateRefusal) -> String? {
-    switch refusal.code?.rawValue {
-    case "not_configured": "the gate has no app configured: see `app_attest.apps`"
-    case "rp_id_mismatch": "the authority's app is not one of the gate's"
-    case "chain_untrusted": "the gate does not trust this authority: see `app_attest.trust`"
-    case "environment_mismatch": "simulated devices are of the environment `development`"
-    case "upstream_unavailable": "is the backend behind the gate running?"
-    case nil where refusal.status == 404: "is it a gate that answers at this address, and does it have this path?"
-    case nil: "is it a gate that answers at this address?"
+    switch refusal.code {
+    case .notConfigured: "the gate has no app configured: see `app_attest.apps`"
+    case .rpIDMismatch: "the authority's app is not one of the gate's"
+    case .chainUntrusted: "the gate does not trust this authority: see `app_attest.trust`"
+    case .environmentMismatch: "simulated devices are of the environment `development`"
+    case .upstreamUnavailable: "is the backend behind the gate running?"
+    case nil where refusal.codeText == nil && refusal.status == 404:
+      "is it a gate that answers at this address, and does it have this path?"
+    case nil where refusal.codeText == nil: "is it a gate that answers at this address?"
     default: refusal.status == 404 ? "the gate has no such path: see `routes`" : nil
     }
   }

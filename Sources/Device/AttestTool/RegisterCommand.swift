@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import AttestClient
 internal import Foundation
+internal import GateWire
 
 struct RegisterCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -28,7 +29,7 @@ struct RegisterCommand: AsyncParsableCommand {
       keyID = try await work.session.registerIfNeeded()
       if isRemembered { try await work.session.confirmKey(at: work.address, over: work.transport) }
     } catch {
-      if case .assertionFailed(let refusal) = error, refusal.code?.rawValue == "key_refused" {
+      if case .assertionFailed(let refusal) = error, refusal.code == .keyRefused {
         throw Failure(lostKeyOf: work.device.name, at: url)
       }
       throw work.failure(error)

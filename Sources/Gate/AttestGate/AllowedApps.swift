@@ -57,5 +57,17 @@ public struct AllowedApps: Sendable {
   /// The accepted environments of each app, for the attestation verifier.
   public var environments: [AppID: Set<AttestEnvironment>] { policies.mapValues(\.environments) }
 
+  /// The policy of an app, or `nil` if the app is not configured.
   public subscript(appID: AppID) -> AppPolicy? { policies[appID] }
+
+  /// Checks a key against the current configuration. Registration, its repetition and admission all call this; the
+  /// configuration may have changed between them.
+  ///
+  /// - Parameter category: The source from which the app was installed, or `nil` if the device reported none.
+  /// - Throws: `.appNotServed`, `.environmentRefused` or `.categoryRefused`.
+  func check(_ key: AttestedKey, category: ValidationCategory?) throws(Denial) {
+    guard let policy = policies[key.appID] else { throw .appNotServed(key.appID) }
+    guard policy.environments.contains(key.environment) else { throw .environmentRefused(key.environment, key.appID) }
+    guard policy.categories.admits(category) else { throw .categoryRefused(category, key.appID) }
+  }
 }

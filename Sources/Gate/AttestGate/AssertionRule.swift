@@ -94,11 +94,9 @@ public struct AssertionRule: AdmissionRule {
 
   /// Checks the key against the current configuration, which may have changed since the registration.
   private func permitted(_ key: AttestedKey, by assertion: Assertion) throws(Denial) -> DevicePrincipal {
-    guard let policy = apps[key.appID] else { throw .appNotServed(key.appID) }
-    guard policy.environments.contains(key.environment) else { throw .environmentRefused(key.environment, key.appID) }
     // The app may have been reinstalled from another source since. From iOS 27 on, the assertion reports the source.
     let category = assertion.extensions?.validationCategory ?? key.validationCategory
-    guard policy.categories.admits(category) else { throw .categoryRefused(category, key.appID) }
+    try apps.check(key, category: category)
     return DevicePrincipal(
       keyID: key.keyID, appID: key.appID, environment: key.environment, counter: assertion.counter, category: category)
   }

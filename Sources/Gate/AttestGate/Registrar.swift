@@ -57,8 +57,9 @@ public struct Registrar: Sendable {
 
   /// Verifies the claim, then spends its nonce and stores its key in one transaction. A refused claim spends nothing.
   ///
-  /// Repeating the same request succeeds again at any time and changes nothing. A device can attest a key only once,
-  /// so a lost answer must not make the key unusable.
+  /// Repeating the same request changes nothing and succeeds again at any time, as long as the key is not revoked and
+  /// the configuration accepts it. A device can attest a key only once, so a lost answer must not make the key
+  /// unusable.
   public func register(_ claim: RegistrationClaim) async throws(Denial) -> RegisteredKey {
     guard !apps.isEmpty else { throw .notConfigured }
     let (keyID, attestation, nonce) = try Self.read(claim)
@@ -107,6 +108,7 @@ public struct Registrar: Sendable {
     let record = try await Denial.onStoreError { () throws(StoreError) in try await registry.record(of: keyID) }
     guard let record, record.request == request else { return nil }
     guard record.revokedAt == nil else { throw .keyRevoked(record.key.appID) }
+    try apps.check(record.key, category: record.key.validationCategory)
     return RegisteredKey(keyID: keyID, appID: record.key.appID, isRepetition: true)
   }
 
@@ -126,10 +128,7 @@ public struct Registrar: Sendable {
     guard (.zero - Self.receiptFreshness...Self.receiptFreshness).contains(now.since(created)) else {
       throw .receiptNotFresh(created: created, now: now)
     }
-    guard let policy = apps[key.appID] else { throw .appNotServed(key.appID) }
-    guard policy.categories.admits(key.validationCategory) else {
-      throw .categoryRefused(key.validationCategory, key.appID)
-    }
+    try apps.check(key, category: key.validationCategory)
     return Registration(key: key, receipt: proof.receipt.bytes, request: request, registeredAt: now)
   }
 }

@@ -1,4 +1,5 @@
 internal import AttestGate
+internal import GateWire
 internal import JSONLog
 internal import Logging
 internal import Transport
@@ -30,8 +31,8 @@ enum ForwardAuth {
     var fields = refusal.headers
     UpstreamIdentity.appendAll(of: nil, to: &fields)
     let status = (400..<500).contains(refusal.status) && refusal.status != 403 ? 401 : refusal.status
-    if refusal.status != 401 {
-      for field in PublicAnswer.challenge(for: status) { fields.append(field.name, field.value) }
+    if refusal.status != 401, status == 401 {
+      fields.append(RequestRefusal.challenge.name, RequestRefusal.challenge.value)
     }
     return Response(status: status, headers: fields, body: refusal.body, closes: refusal.closes)
   }
@@ -58,12 +59,12 @@ extension GateResponder {
       // Envoy appends the path of the original request and accepts only 200 as permission.
       return ForwardAuth.allowed(
         identity, status: request.path == "/attest/verify" ? 204 : 200, id: context.id,
-        closes: !isTrustedProxy(peer) && admission.overruled?.followsVerification == true)
+        closes: !isTrustedProxy(peer) && admission.overruled?.report.followsVerification == true)
     } catch {
-      metrics.refusedAdmission(error.answer.code)
+      metrics.refusedAdmission(error.code.rawValue)
       return ForwardAuth.denied(
         context.refuse(
-          error, key: claim.assertion.claimedKey, closes: !isTrustedProxy(peer) && error.followsVerification))
+          error, key: claim.assertion.claimedKey, closes: !isTrustedProxy(peer) && error.report.followsVerification))
     }
   }
 }

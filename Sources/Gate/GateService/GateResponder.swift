@@ -1,6 +1,7 @@
 internal import AppAttest
 public import AttestGate
 public import ByteCoding
+internal import GateWire
 internal import JSONLog
 public import Logging
 public import Transport
@@ -163,7 +164,7 @@ public struct GateResponder: RequestResponder {
   private func refuseRegistration(_ refusal: RequestRefusal, in context: RequestContext, key: KeyHash? = nil)
     -> Response
   {
-    metrics.refusedRegistration(refusal.answer.code)
+    metrics.refusedRegistration(refusal.code.rawValue)
     return context.refuse(refusal, key: key)
   }
 
@@ -194,9 +195,9 @@ public struct GateResponder: RequestResponder {
         GateSession(admission, to: route, context: context, limits: limits, session: session),
         upgradeHead: head.openingHandshake)
     } catch {
-      metrics.refusedAdmission(error.answer.code)
+      metrics.refusedAdmission(error.code.rawValue)
       return .respond(
-        context.refuse(error, key: claim.assertion.claimedKey, closes: error.followsVerification))
+        context.refuse(error, key: claim.assertion.claimedKey, closes: error.report.followsVerification))
     }
   }
 

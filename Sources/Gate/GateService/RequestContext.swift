@@ -1,6 +1,7 @@
 internal import AppAttest
 internal import AttestGate
 internal import ByteCoding
+internal import GateWire
 internal import JSONLog
 internal import Logging
 internal import Transport
@@ -65,7 +66,8 @@ struct RequestContext: Sendable {
   ///   - key: The key that the client claimed, if any.
   ///   - closes: Whether the connection is closed after the answer, regardless of the request.
   func refuse(_ refusal: RequestRefusal, key: KeyHash? = nil, closes: Bool = false) -> Response {
-    refuse(refusal, logging: fields(app: refusal.appID, key: key), closes: closes)
+    let report = refusal.report
+    return refuse(refusal, report, logging: fields(app: report.appID, key: key), closes: closes)
   }
 
   /// Logs and answers a failed upstream for a client that was admitted. `fields` are those of its session's log
@@ -74,40 +76,47 @@ struct RequestContext: Sendable {
   /// - Parameter route: The path of the route whose upstream failed.
   func refuse(_ fault: UpstreamFault, on route: String, logging fields: LogFields) -> Response {
     metrics.upstreamFailed(on: route)
-    return refuse(.upstreamUnavailable(fault), logging: fields, closes: false)
+    let refusal = RequestRefusal.upstreamUnavailable(fault)
+    return refuse(refusal, refusal.report, logging: fields, closes: false)
   }
 
-  private func refuse(_ refusal: RequestRefusal, logging known: LogFields, closes: Bool) -> Response {
-    let answer = refusal.answer
+  private func refuse(
+    _ refusal: RequestRefusal, _ report: RefusalReport, logging known: LogFields, closes: Bool
+  ) -> Response {
+    let status = report.code.definition.status
     var fields = known
-    fields.append("status", answer.status)
-    fields.append("code", answer.code)
-    fields.append("step", refusal.step)
-    fields.append("detail", refusal.detail)
-    logger.log(level: refusal.level, "request refused", fields)
-    metrics.refused(answer.code, status: answer.status)
-    return response(answer, closes: closes)
+    fields.append("status", status)
+    fields.append("code", report.code.rawValue)
+    fields.append("step", report.step)
+    fields.append("detail", report.detail)
+    logger.log(level: Self.level(of: report.code), "request refused", fields)
+    metrics.refused(report.code.rawValue, status: status)
+    return response(report, status: status, fields: refusal.fields, closes: closes)
+  }
+
+  /// `.error` if the operator has to act, `.notice` if only the client can.
+  private static func level(of code: GateRefusalCode) -> Logger.Level {
+    [.storeUnavailable, .overloaded, .upstreamUnavailable].contains(code) ? .error : .notice
   }
 
   /// Logs and counts a denial that monitor mode does not enforce: the client is admitted anonymously.
   func wouldRefuse(_ denial: Denial, key: KeyHash?) {
-    var fields = fields(app: denial.appID, key: key)
-    fields.append("code", denial.code.rawValue)
-    fields.append("step", denial.step)
-    fields.append("detail", denial.detail)
+    let report = denial.report
+    var fields = fields(app: report.appID, key: key)
+    fields.append("code", report.code.rawValue)
+    fields.append("step", report.step)
+    fields.append("detail", report.detail)
     logger.log(level: .notice, "refusal not enforced", fields)
-    metrics.wouldRefuse(denial.code.rawValue)
+    metrics.wouldRefuse(report.code.rawValue)
   }
 
-  private func response(_ answer: PublicAnswer, closes: Bool) -> Response {
-    let body =
-      wantsJSON
-      ? JSONText.object(["error": answer.text, "code": answer.code, "request_id": id])
-      : answer.text
+  private func response(_ report: RefusalReport, status: Int, fields: HeaderFields, closes: Bool) -> Response {
+    let code = report.code.rawValue
+    let body = wantsJSON ? JSONText.object(["error": report.text, "code": code, "request_id": id]) : report.text
     var headers = headers(type: wantsJSON ? "application/json" : "text/plain; charset=utf-8")
-    headers.append("X-Attest-Error", answer.code)
-    for field in answer.headers.fields { headers.append(field.name, field.value) }
-    return Response(status: answer.status, headers: headers, body: Array(body.utf8), closes: closes)
+    headers.append("X-Attest-Error", code)
+    for field in fields.fields { headers.append(field.name, field.value) }
+    return Response(status: status, headers: headers, body: Array(body.utf8), closes: closes)
   }
 
   private func headers(type: String, caching: String = "no-store") -> HeaderFields {

@@ -123,13 +123,18 @@ public struct CloseCode: Sendable, Hashable {
   public static let internalError = CloseCode(1011)
   public static let serviceRestart = CloseCode(1012)
   public static let tryAgainLater = CloseCode(1013)
+  /// The upstream closed the connection without a Close frame.
   public static let badGateway = CloseCode(1014)
-  /// The client must authenticate again.
-  public static let reauthenticate = CloseCode(3000)
   /// The client's key was revoked.
   public static let revoked = CloseCode(3003)
   /// The session was idle or has reached its maximum age.
   public static let timeout = CloseCode(3008)
+
+  /// The codes of the gate's own Close frames. Other codes reach a peer only from the other peer.
+  public static let sentByGate: [CloseCode] = [
+    .normal, .goingAway, .protocolError, .invalidPayload, .tooBig, .internalError, .serviceRestart, .badGateway,
+    .revoked, .timeout,
+  ]
 }
 
 /// The result of a session.
@@ -147,9 +152,10 @@ public struct SessionSummary: Sendable, Hashable {
   public enum Side: String, Sendable, Hashable { case client, upstream }
 
   public let end: End
-  /// The WebSocket bytes from the client to the upstream, including frame headers.
+  /// The bytes from the client to the upstream: of a WebSocket with its frame headers, of a `tcp:` upstream the
+  /// payload of the messages.
   public let bytesFromClient: UInt64
-  /// The WebSocket bytes from the upstream to the client, including frame headers.
+  /// The bytes from the upstream to the client, counted in the same way.
   public let bytesFromUpstream: UInt64
   public let duration: Duration
 

@@ -2,6 +2,7 @@ import AttestClient
 import ByteCoding
 import Cryptography
 import Foundation
+import GateWire
 import Testing
 
 @Suite("Opening a connection")
@@ -33,8 +34,8 @@ struct ConnectionTests {
 
   @Test(
     "is tried once more with a fresh challenge after a refused nonce or counter",
-    arguments: [RefusalCode.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed])
-  func freshChallenge(code: RefusalCode) async throws {
+    arguments: [GateRefusalCode.nonceInvalid, .nonceExpired, .nonceUsed, .counterReplayed])
+  func freshChallenge(code: GateRefusalCode) async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades(refusedWith: [code])
     _ = try await fixture.session.open { headers throws(UpgradeError) in try upgrades.open(headers) }
@@ -57,7 +58,8 @@ struct ConnectionTests {
     "is not tried again after a refusal of another kind", arguments: ["rate_limited", "rp_id_mismatch", "new_code"])
   func otherRefusal(code: String) async throws {
     let fixture = try Fixture()
-    let upgrades = ScriptedUpgrades(refusedWith: [RefusalCode(rawValue: code)])
+    let answer = HTTPResponse(status: 401, headers: [HTTPField(GateRefusal.codeHeader, code)])
+    let upgrades = ScriptedUpgrades([.refused(GateRefusal(answer))])
     await #expect(throws: AttestError.self) {
       try await fixture.session.open { headers throws(UpgradeError) in try upgrades.open(headers) }
     }

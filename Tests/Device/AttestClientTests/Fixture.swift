@@ -1,5 +1,6 @@
 import AttestClient
 import Foundation
+import GateWire
 import Locking
 import Testing
 
@@ -41,7 +42,7 @@ final class ScriptedUpgrades: Sendable {
 
   init(_ outcomes: [UpgradeError] = []) { self.outcomes = LockedValue(outcomes) }
 
-  convenience init(refusedWith codes: [RefusalCode]) {
+  convenience init(refusedWith codes: [GateRefusalCode]) {
     self.init(codes.map { .refused(GateRefusal(status: 401, code: $0, text: "no")) })
   }
 

@@ -2,6 +2,7 @@ import AttestClient
 import ByteCoding
 import Cryptography
 import Foundation
+import GateWire
 import Testing
 
 @Suite("Registration of a key")
@@ -122,8 +123,8 @@ struct RegistrationTests {
 
   @Test(
     "takes one more key with a fresh challenge when its nonce is refused",
-    arguments: [RefusalCode.nonceInvalid, .nonceExpired, .nonceUsed])
-  func refusedNonce(code: RefusalCode) async throws {
+    arguments: [GateRefusalCode.nonceInvalid, .nonceExpired, .nonceUsed])
+  func refusedNonce(code: GateRefusalCode) async throws {
     let fixture = try Fixture(registrations: [.status(401, code)])
     try await fixture.session.registerIfNeeded()
     #expect(fixture.keys.generatedKeys == 2)
@@ -144,7 +145,7 @@ struct RegistrationTests {
 
   @Test("does not try again after a refusal that a fresh challenge cannot mend")
   func otherRefusal() async throws {
-    let fixture = try Fixture(registrations: [.status(401, RefusalCode(rawValue: "chain_untrusted"))])
+    let fixture = try Fixture(registrations: [.status(401, .chainUntrusted)])
     await #expect(throws: AttestError.self) { try await fixture.session.registerIfNeeded() }
     #expect(fixture.gate.registrations.count == 1)
   }

@@ -1,12 +1,13 @@
 import AttestClient
 import ByteCoding
 import Foundation
+import GateWire
 import Locking
 
 /// A gate as its client sees it: challenges that never repeat, and answers to registrations as a test scripts them.
 final class ScriptedGate: HTTPTransport {
   enum Answer: Sendable {
-    case status(Int, RefusalCode? = nil)
+    case status(Int, GateRefusalCode? = nil)
     case failure(TransportError)
 
     static let accepted = Answer.status(200)

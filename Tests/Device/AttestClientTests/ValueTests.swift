@@ -1,6 +1,7 @@
 import AttestClient
 import ByteCoding
 import Foundation
+import GateWire
 import Testing
 
 @Suite("What the gate sends")
@@ -46,7 +47,7 @@ struct GateMessageTests {
     let named = GateRefusal(
       HTTPResponse(
         status: 403, headers: [HTTPField("X-Attest-Error", "\u{9B}2J"), HTTPField("X-Request-Id", "\u{2066}")]))
-    #expect(named.code?.rawValue == "\u{FFFD}2J" && named.requestID == "\u{FFFD}")
+    #expect(named.codeText == "\u{FFFD}2J" && named.requestID == "\u{FFFD}")
   }
 
   @Test("a refusal of something that is no gate is read, too, and bounded")
@@ -55,6 +56,24 @@ struct GateMessageTests {
     #expect(refusal.code == nil)
     #expect(refusal.text.count <= 500)
     #expect("\(GateRefusal(HTTPResponse(status: 502)))" == "502: no reason given")
+  }
+
+  @Test("a code that this library does not know is kept as text, and its status gives the advice")
+  func unknownCode() {
+    let expected: [(Int, GateRefusalCode.Advice)] = [
+      (400, .fixRequest), (408, .retryLater), (418, .fixRequest), (429, .retryLater), (503, .retryLater), (302, .stop),
+    ]
+    for (status, advice) in expected {
+      let answer = HTTPResponse(status: status, headers: [HTTPField(GateRefusal.codeHeader, "newer_code")])
+      let refusal = GateRefusal(answer)
+      #expect(refusal.code == nil && refusal.codeText == "newer_code" && refusal.advice == advice)
+      #expect("\(refusal)" == "\(status) newer_code: no reason given")
+    }
+  }
+
+  @Test("the advice of a known code is that of its definition", arguments: GateRefusalCode.allCases)
+  func advice(of code: GateRefusalCode) {
+    #expect(GateRefusal(status: 500, code: code).advice == code.definition.advice)
   }
 }
 

@@ -1,3 +1,4 @@
+import GateWire
 import AttestClient
 import ByteCoding
 import Cryptography

@@ -4,6 +4,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import GateFixtures
+import GateWire
 import Locking
 import SQLiteStore
 import SimulatedDevice
@@ -98,7 +99,7 @@ struct AdmissionTests {
   @Test("A header that is not written as it must be is refused")
   func malformedHeaders() async throws {
     let good = try device.headers(over: try bench.nonce(), count: 1)
-    let faults: [(AssertionClaim.Name, [String], Denial.Code)] = [
+    let faults: [(AssertionClaim.Name, [String], GateRefusalCode)] = [
       (.keyID, ["", "x", "AAAA", device.keyID.base64 + " "], .malformedHeader),
       (.data, ["*", "AAA", "\u{0}"], .malformedHeader),
       (.data, ["", "AAAA", Base64.encode(SecureRandom.bytes(5000))], .malformedAssertion),
@@ -136,7 +137,7 @@ struct AdmissionTests {
     _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 5))
     for count: UInt32 in [5, 4, 1] {
       let found = await denial(try device.claim(over: nonce, count: count))
-      #expect(found?.code == .counterReplayed && found?.step == "assertion_counter")
+      #expect(found?.code == .counterReplayed && found?.report.step == "assertion_counter")
     }
     #expect(await denial(try device.claim(over: nonce, count: 0))?.code == .counterReplayed)
     #expect(await denial(try device.claim(over: nonce, count: 900)) == nil)
@@ -163,7 +164,7 @@ struct AdmissionTests {
     headers[.keyID] = device.keyID.base64
     let unsigned = try #require(await denial(AdmissionClaim(headers: headers)))
     #expect(unknown.code == .keyRefused && unsigned.code == .keyRefused)
-    #expect(unknown.step == "key_unknown" && unsigned.step == "assertion_signature")
+    #expect(unknown.report.step == "key_unknown" && unsigned.report.step == "assertion_signature")
   }
 
   @Test("Unknown, remembered and registered keys cost a refusal the same steps: one look-up, one verification")

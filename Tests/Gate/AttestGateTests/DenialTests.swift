@@ -1,4 +1,5 @@
 import AppAttest
+import GateWire
 import AttestGate
 import ByteCoding
 import CBOR
@@ -51,13 +52,13 @@ struct DenialTests {
 
   @Test("It says which part, and where, and quotes nothing", arguments: details)
   func detail(_ example: (denial: Denial, detail: String?)) {
-    #expect(example.denial.detail == example.detail)
+    #expect(example.denial.report.detail == example.detail)
   }
 
   @Test("What a stranger can make long is cut")
   func bounded() {
     let error = CryptographyError.malformedCertificate(String(repeating: "1.", count: 5000))
-    #expect(Denial.attestationRefused(.malformedCertificate(error)).detail?.count == 200)
+    #expect(Denial.attestationRefused(.malformedCertificate(error)).report.detail?.count == 200)
   }
 
   @Test("What the gate could not do is nobody else's fault")
@@ -65,6 +66,6 @@ struct DenialTests {
     let failure = ChainRejection.operationFailed("out of memory")
     #expect(Denial.attestationRefused(.untrustedChain(failure)).code == .overloaded)
     #expect(Denial.attestationRefused(.receipt(.untrustedChain(failure))).code == .overloaded)
-    #expect(Denial.attestationRefused(.untrustedChain(failure)).detail == "out of memory")
+    #expect(Denial.attestationRefused(.untrustedChain(failure)).report.detail == "out of memory")
   }
 }

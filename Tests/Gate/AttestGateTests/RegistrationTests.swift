@@ -3,6 +3,7 @@ import AttestGate
 import ByteCoding
 import Cryptography
 import GateFixtures
+import GateWire
 import SQLiteStore
 import SimulatedDevice
 import Testing
@@ -55,6 +56,27 @@ struct RegistrationTests {
     #expect(await denial(claim) == .keyRevoked(registered.appID))
   }
 
+  @Test("The same request is refused after the configuration stopped accepting the key")
+  func repetitionUnderAnotherPolicy() async throws {
+    let device = try bench.device()
+    let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
+    let appID = try await bench.registrar.register(claim).appID
+    let other = try #require(AppID("AAABBBCCC1.com.example.other"))
+    let refusingMissing = CategoryPolicy(allowed: nil, whenMissing: .refuse)
+    let policies: [(AppPolicy, Denial)] = [
+      (AppPolicy(appID: other, environments: [.development]), .appNotServed(appID)),
+      (AppPolicy(appID: appID, environments: [.production]), .environmentRefused(.development, appID)),
+      (
+        AppPolicy(appID: appID, environments: [.development], categories: refusingMissing),
+        .categoryRefused(nil, appID)
+      ),
+    ]
+    for (policy, expected) in policies {
+      #expect(await denial(claim, by: try bench.registrar(for: [policy])) == expected)
+    }
+    #expect(try await bench.registrar.register(claim).isRepetition)
+  }
+
   @Test("A second registration of a key never replaces it")
   func secondRegistration() async throws {
     let device = try await bench.registeredDevice()
@@ -99,7 +121,7 @@ struct RegistrationTests {
   @Test("A bad attestation is refused and spends nothing: its nonce is good for a better one")
   func badAttestation() async throws {
     let (nonce, honest) = (try bench.nonce(), try bench.device())
-    let crooks: [(Denial.Code, @Sendable (inout MintedDevice) throws -> Void)] = [
+    let crooks: [(GateRefusalCode, @Sendable (inout MintedDevice) throws -> Void)] = [
       (.malformedAttestation, { $0.attestations.alterations.statement = { $0.trailer = [0] } }),
       (.nonceMismatch, { $0.attestations.alterations.statement = { $0.authenticatorData[36] ^= 1 } }),
       (.counterReplayed, { $0.attestations.alterations.authenticatorData = { $0.signCount = 1 } }),
@@ -159,7 +181,7 @@ struct RegistrationTests {
       }
       let found = await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))
       #expect(found == .attestationRefused(.receipt(.unexpectedKind(.receipt))))
-      #expect(found?.step == "attestation_receipt_client_data_hash" && found?.code == .receiptRefused)
+      #expect(found?.report.step == "attestation_receipt_client_data_hash" && found?.code == .receiptRefused)
     }
   }
 

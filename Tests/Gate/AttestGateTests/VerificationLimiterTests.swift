@@ -1,4 +1,5 @@
 import GateFixtures
+import GateWire
 import Locking
 import Testing
 

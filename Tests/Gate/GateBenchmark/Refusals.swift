@@ -5,6 +5,7 @@ import ByteCoding
 import Cryptography
 import Foundation
 import GateFixtures
+import GateWire
 import SimulatedDevice
 
 /// Whether the time of a refusal reveals that a key is registered.

@@ -45,6 +45,14 @@ public struct GateBench: Sendable {
     gate = Gate(rules: rules.compactMap { $0 }, enforcement: enforcement, clock: clock.wallClock)
   }
 
+  /// A registrar with another configuration, on the same store and with the same challenge keys.
+  public func registrar(for apps: [AppPolicy]) throws -> Registrar {
+    let apps = try Self.served(apps)
+    return Registrar(
+      apps: apps, verifier: Self.verifier(for: apps, trusting: authority), challenges: challenges, registry: store,
+      clock: clock.wallClock)
+  }
+
   private static func served(_ apps: [AppPolicy]?) throws -> AllowedApps {
     guard let appID = AppID(appID),
       let served = AllowedApps(apps ?? [AppPolicy(appID: appID, environments: [.development])])

@@ -1,13 +1,12 @@
-import AttestGate
 import Foundation
+import GateWire
 import Testing
 import TestSupport
 import Transport
 
 @testable import GateService
 
-/// Every code that a client can be told.
-private let codes = Set(Denial.Code.allCases.map(\.rawValue) + RequestRefusal.Code.allCases.map(\.rawValue))
+private let article = "Sources/Gate/GateService/GateService.docc/Refusals.md"
 
 @Suite("The article about refusals")
 struct TroubleshootingTests {
@@ -19,7 +18,7 @@ struct TroubleshootingTests {
   }
 
   private static func rows() throws -> [Row] {
-    try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n")
+    try ProjectFile.text(article).split(separator: "\n")
       .filter { $0.hasPrefix("| `") }.map { line in
         let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst().dropLast()
           .map { $0.trimmingCharacters(in: .whitespaces) }
@@ -32,52 +31,41 @@ struct TroubleshootingTests {
   @Test("has one row for each code, and no row for anything else")
   func completeness() throws {
     let rows = try Self.rows()
-    #expect(rows.map(\.code).sorted() == codes.sorted())
+    #expect(rows.map(\.code).sorted() == GateRefusalCode.allCases.map(\.rawValue).sorted())
     for row in rows {
+      #expect(row.status == GateRefusalCode(rawValue: row.code)?.definition.status, "\(row.code)")
       #expect(row.advice.count == 3 && row.advice.allSatisfy { $0.hasSuffix(".") || $0.hasSuffix("`") }, "\(row.code)")
     }
   }
 
-  @Test("has the status of each", arguments: RefusalCase.all)
-  func statuses(_ refusal: RefusalCase) throws {
-    #expect(try Self.rows().first { $0.code == refusal.code }?.status == refusal.status)
+  /// The cells of each row of the table that begins with `head`.
+  private static func table(_ head: String) throws -> [[String]] {
+    try ProjectFile.text(article).split(separator: "\n").drop { $0 != head }.dropFirst(2)
+      .prefix { $0.hasPrefix("|") }
+      .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
   }
-}
 
-@Suite("The article's first table lists every refusal")
-struct ReadmeTests {
-  /// The codes in the article's first table, each with the statuses of its row.
-  private static func rows() throws -> [String: [Int]] {
-    let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n")
-      .drop { $0 != "| status | codes | |" }.dropFirst(2)
-    var rows: [String: [Int]] = [:]
-    for line in lines.prefix(while: { $0.hasPrefix("|") }) {
-      let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-      guard cells.count == 3 else { continue }
-      let statuses = cells[0].components(separatedBy: ", ").compactMap(Int.init)
-      for code in cells[1].components(separatedBy: ", ") { rows[code.replacing("`", with: "")] = statuses }
+  @Test("states the status of each code, and what the app does next")
+  func overview() throws {
+    var found: [GateRefusalCode] = []
+    for row in try Self.table("| status | codes | the app's next step | |") {
+      try #require(row.count == 4)
+      let statuses = row[0].components(separatedBy: ", ").compactMap(Int.init)
+      for name in row[1].components(separatedBy: ", ") {
+        let code = try #require(GateRefusalCode(rawValue: name.replacing("`", with: "")))
+        found.append(code)
+        #expect(statuses.contains(code.definition.status), "\(code)")
+        #expect(row[2] == code.definition.advice.rawValue, "\(code)")
+      }
     }
-    return rows
+    #expect(found.map(\.rawValue).sorted() == GateRefusalCode.allCases.map(\.rawValue).sorted())
   }
 
-  @Test("has each code, and nothing else")
-  func everyCode() throws {
-    #expect(Set(try Self.rows().keys) == codes)
-  }
-
-  @Test(
-    "has each other refusal with its status",
-    arguments: [
-      RequestRefusal.malformedRegistration(.notJSON), .foreignOrigin, .notFound, .methodNotAllowed(allowed: "GET"),
-      .upgradeRequired, .malformedRequest(.malformedHead(rule: "")), .malformedRequest(.headTooLarge(rule: "")),
-      .malformedRequest(.bodyTooLarge(limit: 1)), .malformedRequest(.malformedBody(rule: "")),
-      .malformedRequest(.malformedUpgrade(rule: "")), .malformedRequest(.unsupportedWebSocketVersion),
-      .malformedRequest(.tooSlow), .upstreamUnavailable(.timedOut),
-      .rateLimited(.challengesPerAddress, wait: .seconds(1)),
-      .tooManySessions(limit: 1),
-    ])
-  func refusals(_ refusal: RequestRefusal) throws {
-    let answer = refusal.answer
-    #expect(try Self.rows()[answer.code]?.contains(answer.status) == true)
+  @Test("lists each close code that the gate sends, and no other")
+  func closeCodes() throws {
+    let codes = try Self.table("| code | it means | the app |").flatMap { row in
+      row[0].components(separatedBy: ", ").compactMap(UInt16.init)
+    }
+    #expect(codes.sorted() == CloseCode.sentByGate.map(\.rawValue).sorted())
   }
 }

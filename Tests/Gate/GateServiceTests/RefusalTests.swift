@@ -4,6 +4,7 @@ import ByteCoding
 import Foundation
 import GateFixtures
 import GateService
+import GateWire
 import SimulatedDevice
 import Testing
 import Transport
@@ -74,9 +75,14 @@ struct RefusalTests {
 
   @Test("Each code that the gate's rules know is reached by one of these cases, or below")
   func everyCode() {
-    let elsewhere: Set<Denial.Code> = [.certificateRefused]
+    let elsewhere: Set<GateRefusalCode> = [
+      .certificateRefused, .rateLimited,
+      // The engine finds these, and opens the connection to the upstream.
+      .malformedHead, .malformedBody, .malformedUpgrade, .requestTimeout, .bodyTooLarge, .headTooLarge,
+      .webSocketVersion, .upstreamUnavailable,
+    ]
     let reached = Set(RefusalCase.all.map(\.code)).union(elsewhere.map(\.rawValue))
-    #expect(Denial.Code.allCases.filter { !reached.contains($0.rawValue) }.isEmpty)
+    #expect(GateRefusalCode.allCases.filter { !reached.contains($0.rawValue) } == [])
   }
 
   @Test("A certificate whose subject is not allowed is refused by name")

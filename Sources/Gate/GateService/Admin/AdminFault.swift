@@ -1,5 +1,6 @@
 public import AttestGate
 internal import ByteCoding
+internal import GateWire
 public import Transport
 
 /// Why the admin server refuses a request.
@@ -102,8 +103,8 @@ struct AdminRefusal {
         hint: advice
           + "the old process continues to serve; see its log and the log of the new process")
     case .malformedRequest(let fault):
-      let answer = RequestRefusal.malformedRequest(fault).answer
-      self.init(answer.status, answer.code, answer.text)
+      let report = RequestRefusal.malformedRequest(fault).report
+      self.init(report.code.definition.status, report.code.rawValue, report.text)
     }
   }
 

@@ -1,0 +1,225 @@
+internal import AppAttest
+internal import ByteCoding
+internal import Cryptography
+public import GateWire
+
+extension Denial {
+  /// The public code. An unknown key and a wrong signature have the same one.
+  public var code: GateRefusalCode { report.code }
+
+  /// The answer and the log line that follow from this denial: the one place to extend for a new case.
+  public var report: RefusalReport {
+    switch self {
+    case .noCredentials: RefusalReport(.noCredentials)
+    case .partMissing(let name):
+      RefusalReport(
+        .malformedHeader, "assertion_part_missing", text: "\(name.rawValue) is missing", detail: name.rawValue)
+    case .partRepeated(let name):
+      RefusalReport(
+        .malformedHeader, "assertion_part_repeated", text: "\(name.rawValue) was sent more than once",
+        detail: name.rawValue)
+    case .partMalformed(let name, let rule):
+      RefusalReport(
+        .malformedHeader, "assertion_part_malformed", text: "\(name.rawValue) \(rule)",
+        detail: "\(name.rawValue): \(rule)")
+    case .valueMalformed(let name, let rule):
+      RefusalReport(
+        .malformedValue, "registration_value_malformed", text: "\(name.rawValue) \(rule)",
+        detail: "\(name.rawValue): \(rule)")
+
+    case .nonceMalformed: RefusalReport(.nonceInvalid, "nonce_form")
+    case .nonceRefused(let fault): RefusalReport(fault.code, fault.step, detail: fault.detail)
+    case .nonceUsed: RefusalReport(.nonceUsed, "nonce_spent", followsVerification: true)
+
+    // Registrations have their own concurrency limiter, off the event loops.
+    case .attestationRefused(let rejection):
+      RefusalReport(
+        rejection.code, "attestation_" + rejection.step, text: rejection.text, detail: rejection.detail,
+        app: rejection.appID)
+    case .receiptNotFresh(let created, let now):
+      RefusalReport(.receiptRefused, "attestation_receipt_freshness", detail: "created \(created), now \(now)")
+    case .keyExists: RefusalReport(.keyExists)
+
+    // An unknown key costs as much as a wrong signature: the gate verifies with a decoy key.
+    case .unknownKey: RefusalReport(.keyRefused, "key_unknown", followsVerification: true)
+    case .assertionMalformed(let rejection):
+      RefusalReport(rejection.code, "assertion_" + rejection.step, detail: rejection.detail)
+    case .assertionRefused(let rejection, let app):
+      RefusalReport(
+        rejection.code, "assertion_" + rejection.step, detail: rejection.detail, app: app, followsVerification: true)
+    case .counterReplayed(let found, let stored, let app):
+      RefusalReport(
+        .counterReplayed, "assertion_counter", detail: "\(found.value) after \(stored.value)", app: app,
+        followsVerification: true)
+    case .keyRevoked(let app): RefusalReport(.keyRevoked, app: app, followsVerification: true)
+
+    case .appNotServed(let app): RefusalReport(.rpIDMismatch, "app_not_served", app: app, followsVerification: true)
+    case .environmentRefused(let environment, let app):
+      RefusalReport(
+        .environmentMismatch, "environment", detail: environment.rawValue, app: app, followsVerification: true)
+    case .categoryRefused(let category, let app):
+      RefusalReport(
+        .categoryRefused, "validation_category", detail: category?.name ?? "none reported", app: app,
+        followsVerification: true)
+    case .certificateRefused(let subject):
+      RefusalReport(.certificateRefused, "certificate_subject", detail: subject)
+
+    case .notConfigured: RefusalReport(.notConfigured)
+    // The failure is the gate's own: new connections from all clients would make it worse.
+    case .storeUnavailable(let error):
+      RefusalReport(
+        error == .overloaded ? .overloaded : .storeUnavailable, error.step, detail: error.detail)
+    case .tooManyRegistrations: RefusalReport(.overloaded, "registrations_overloaded")
+    }
+  }
+}
+
+extension NonceFault {
+  fileprivate var code: GateRefusalCode {
+    switch self {
+    case .unknownKey, .forged, .retiredKey, .fromTheFuture: .nonceInvalid
+    case .expired: .nonceExpired
+    }
+  }
+
+  fileprivate var step: String {
+    switch self {
+    case .unknownKey: "nonce_key_unknown"
+    case .forged: "nonce_code"
+    case .retiredKey: "nonce_key_retired"
+    case .fromTheFuture: "nonce_future"
+    case .expired: "nonce_age"
+    }
+  }
+
+  fileprivate var detail: String? {
+    switch self {
+    case .unknownKey(let number), .retiredKey(let number): "key \(number)"
+    case .forged: nil
+    case .fromTheFuture(let ahead): "ahead by \(ahead)"
+    case .expired(let age): "age \(age)"
+    }
+  }
+}
+
+extension AttestationRejection {
+  fileprivate var code: GateRefusalCode {
+    switch self {
+    case .notCBOR, .unexpectedMembers, .unexpectedFormat, .unexpectedCertificateCount, .malformedCertificate,
+      .malformedAuthenticatorData:
+      .malformedAttestation
+    case .untrustedChain(let rejection): rejection.code
+    case .unexpectedLeafKey: .chainUntrusted
+    case .nonceMissing, .malformedNonce, .nonceMismatch: .nonceMismatch
+    case .keyIDMismatch, .credentialIDMismatch, .credentialKeyMismatch: .keyIDMismatch
+    case .rpIDMismatch: .rpIDMismatch
+    case .counterNotZero: .counterReplayed
+    case .unknownEnvironment, .environmentNotAllowed: .environmentMismatch
+    case .receipt(.untrustedChain(.operationFailed)): .overloaded
+    case .receipt(let rejection): rejection.brokenStep == .format ? .malformedAttestation : .receiptRefused
+    }
+  }
+
+  // Unreadable input is described by rule and position and never quoted.
+  fileprivate var detail: String? {
+    switch self {
+    case .notCBOR(let error): "\(error)"
+    case .unexpectedMembers(let part): part
+    case .unexpectedCertificateCount(let count): "\(count) certificates"
+    case .malformedCertificate(let error): Denial.bounded("x5c: \(error)")
+    case .malformedAuthenticatorData(let fault): fault.description
+    case .untrustedChain(let rejection): rejection.detail
+    case .counterNotZero(let counter): "\(counter.value)"
+    case .unknownEnvironment(let aaguid): "aaguid \(Hex.encode(aaguid))"
+    case .environmentNotAllowed(let environment, _): environment.rawValue
+    case .receipt(let rejection): rejection.detail
+    case .unexpectedFormat, .unexpectedLeafKey, .nonceMissing, .malformedNonce, .nonceMismatch, .keyIDMismatch,
+      .rpIDMismatch, .credentialIDMismatch, .credentialKeyMismatch:
+      nil
+    }
+  }
+
+  /// A text other than that of the code.
+  fileprivate var text: String? {
+    // A registration requires counter 0. A key with a higher counter can never be registered.
+    if case .counterNotZero = self { "The key has signed already: attest a new key" } else { nil }
+  }
+
+  fileprivate var appID: AppID? {
+    if case .environmentNotAllowed(_, let app) = self { app } else { nil }
+  }
+}
+
+extension AssertionRejection {
+  fileprivate var code: GateRefusalCode {
+    switch self {
+    case .notCBOR, .unexpectedMembers, .malformedAuthenticatorData: .malformedAssertion
+    case .invalidSignature: .keyRefused
+    case .rpIDMismatch: .rpIDMismatch
+    case .counterNotGreater: .counterReplayed
+    }
+  }
+
+  fileprivate var detail: String? {
+    switch self {
+    case .notCBOR(let error): "\(error)"
+    case .malformedAuthenticatorData(let fault): fault.description
+    case .counterNotGreater(let found, let last): "\(found.value) after \(last.value)"
+    case .unexpectedMembers, .invalidSignature, .rpIDMismatch: nil
+    }
+  }
+}
+
+extension ChainRejection {
+  fileprivate var code: GateRefusalCode {
+    switch self {
+    case .expired, .notYetValid: .certExpired
+    case .untrusted, .issuerIsNoAuthority, .leafIsAuthority, .leafMustNotSign, .strayCertificate, .unexpectedLength:
+      .chainUntrusted
+    // The gate itself failed, mostly for lack of memory. This says nothing about the certificates.
+    case .operationFailed: .overloaded
+    }
+  }
+
+  // The subject is omitted: the subject of a leaf is its key id.
+  fileprivate var detail: String {
+    switch self {
+    case .notYetValid(_, let notBefore, _): "not valid before \(notBefore)"
+    case .expired(_, let notAfter, _): "not valid after \(notAfter)"
+    case .untrusted(_, let reason): reason
+    case .issuerIsNoAuthority: "issuer is not a certificate authority"
+    case .leafIsAuthority: "leaf is a certificate authority"
+    case .leafMustNotSign: "leaf key usage does not allow signatures"
+    case .strayCertificate: "certificate outside the chain"
+    case .unexpectedLength(let found, let expected): "\(found) certificates, expected \(expected)"
+    case .operationFailed(let reason): reason
+    }
+  }
+}
+
+extension ReceiptRejection {
+  fileprivate var detail: String? {
+    switch self {
+    case .untrustedChain(let rejection): rejection.detail
+    case .tooLong, .notSignedData, .malformedFields, .missingField, .repeatedField, .malformedField, .unexpectedKind,
+      .environmentMismatch:
+      Denial.bounded(description)
+    case .expired(let end, let instant): "expired \(end), now \(instant)"
+    case .markerMissing, .invalidSignature, .appIDMismatch, .publicKeyMismatch, .clientDataHashMismatch: nil
+    }
+  }
+}
+
+extension StoreError {
+  fileprivate var detail: String? {
+    switch self {
+    case .unreachable(let reason), .corrupt(let reason), .inDoubt(let reason), .failed(let reason): reason
+    case .readOnly, .full, .locked, .overloaded, .closed: nil
+    }
+  }
+}
+
+extension Denial {
+  /// Object identifiers come from the client, so the text can have any length.
+  fileprivate static func bounded(_ text: String) -> String { String(text.prefix(200)) }
+}
