@@ -16,6 +16,11 @@ struct ReferenceTests {
     #expect(try ProjectFile.text("Sources/Gate/Settings/Settings.docc/Configuration.md") == ConfigurationReference.text)
   }
 
+  @Test("The example that is shipped is the one that the program prints (sallyport check --example)")
+  func shippedExample() throws {
+    #expect(try ProjectFile.text("config/sallyport.yaml") == ConfigurationExample.text)
+  }
+
   @Test("The reference has a row for each key, and the schema its place")
   func completeness() throws {
     let schema = try #require(

@@ -56,6 +56,9 @@ public struct KeyDefinition: Sendable {
   /// The summary, and whether the key is required.
   public var meaning: String { isRequired ? "\(summary) Required." : summary }
 
+  /// The meaning, followed by the valid values.
+  var description: String { "\(meaning) \(form.prefix(1).uppercased())\(form.dropFirst())." }
+
   /// The last step of the path, without list brackets: `upstream`.
   var name: String { pattern.split(separator: ".").last.map { String($0.replacing("[]", with: "")) } ?? pattern }
 

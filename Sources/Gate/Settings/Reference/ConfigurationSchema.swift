@@ -48,7 +48,7 @@ public enum ConfigurationSchema {
 
   private static func value(_ key: KeyDefinition) -> [(String, JSONNode)] {
     var members = [
-      ("description", JSONNode.text("\(key.meaning) \(key.form.prefix(1).uppercased())\(key.form.dropFirst())."))
+      ("description", JSONNode.text(key.description))
     ]
     members += key.schema.members
     // An element's default is not the default of an empty list.

@@ -14,9 +14,8 @@ extension GateSettings {
   }
 }
 
-internal import ByteCoding
 /// Formats effective values as nested sections and lists.
-private enum EffectiveYAML {
+enum EffectiveYAML {
   /// A value and its remaining path steps: names, or indices such as `[0]`.
   struct Row {
     var steps: ArraySlice<String>

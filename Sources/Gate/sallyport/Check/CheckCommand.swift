@@ -19,10 +19,11 @@ struct CheckCommand: AsyncParsableCommand {
 
         sallyport check -c /etc/sallyport/sallyport.yaml
 
-      Two documents are generated from the settings definitions. The schema is for editors and validators, the \
-      reference is for people:
+      Three documents are generated from the settings definitions. The schema is for editors and validators, the \
+      reference and the example are for people:
 
         sallyport check --schema > sallyport.schema.json
+        sallyport check --example > sallyport.yaml
       """)
 
   @OptionGroup var options: ConfigurationOptions
@@ -42,13 +43,19 @@ struct CheckCommand: AsyncParsableCommand {
   @Flag(help: "Print the reference of all keys in Markdown and exit.")
   var reference = false
 
+  @Flag(help: "Print an example of the configuration file with all keys and exit.")
+  var example = false
+
   func validate() throws {
-    if schema && reference { throw ValidationError("--schema and --reference cannot be combined.") }
+    if [schema, reference, example].count(where: \.self) > 1 {
+      throw ValidationError("--schema, --reference and --example cannot be combined.")
+    }
   }
 
   func run() async throws {
     if schema { return Console.write(ConfigurationSchema.text) }
     if reference { return Console.write(ConfigurationReference.text) }
+    if example { return Console.write(ConfigurationExample.text) }
     let status: Int32
     do throws(SallyportError) {
       let examination = Self.judged(try options.loader().examine())
