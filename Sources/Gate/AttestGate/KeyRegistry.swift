@@ -146,18 +146,19 @@ public struct KeyRecord: Sendable, Hashable {
   public let registeredAt: Timestamp
   /// The greatest admitted counter; 0 before the first admission.
   public let counter: SignCount
-  public let lastSeenAt: Timestamp?
+  /// The time of the last admission. Columns and export lines call it `last_seen_at`, because older gates read them.
+  public let lastUsedAt: Timestamp?
   public let revokedAt: Timestamp?
 
   public init(
     key: AttestedKey, request: RegistrationRequest, registeredAt: Timestamp, counter: SignCount,
-    lastSeenAt: Timestamp?, revokedAt: Timestamp?
+    lastUsedAt: Timestamp?, revokedAt: Timestamp?
   ) {
     self.key = key
     self.request = request
     self.registeredAt = registeredAt
     self.counter = counter
-    self.lastSeenAt = lastSeenAt
+    self.lastUsedAt = lastUsedAt
     self.revokedAt = revokedAt
   }
 }

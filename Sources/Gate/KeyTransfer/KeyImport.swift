@@ -134,7 +134,7 @@ extension KeyEntry {
       record.counter > other.record.counter
       || record.counter == other.record.counter && usedCounters | other.usedCounters == usedCounters
     let isRevoked = other.record.revokedAt.map { instant in record.revokedAt.map { $0 <= instant } ?? false } ?? true
-    let isSeen = other.record.lastSeenAt.map { instant in record.lastSeenAt.map { $0 >= instant } ?? false } ?? true
+    let isSeen = other.record.lastUsedAt.map { instant in record.lastUsedAt.map { $0 >= instant } ?? false } ?? true
     return isCounted && isRevoked && isSeen
   }
 }

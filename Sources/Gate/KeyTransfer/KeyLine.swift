@@ -48,7 +48,7 @@ struct KeyLine: Codable {
   let registrationNonce: String
   let attestationDigest: String
   let registeredAt: String
-  let lastSeenAt: String?
+  let lastUsedAt: String?
   let revokedAt: String?
   let receipt: String
 
@@ -61,7 +61,7 @@ struct KeyLine: Codable {
     case registrationNonce = "registration_nonce"
     case attestationDigest = "attestation_digest"
     case registeredAt = "registered_at"
-    case lastSeenAt = "last_seen_at"
+    case lastUsedAt = "last_seen_at"
     case revokedAt = "revoked_at"
   }
 
@@ -78,7 +78,7 @@ struct KeyLine: Codable {
     registrationNonce = Hex.encode(record.request.nonce.bytes)
     attestationDigest = Hex.encode(record.request.attestationDigest.bytes)
     registeredAt = record.registeredAt.description
-    lastSeenAt = record.lastSeenAt?.description
+    lastUsedAt = record.lastUsedAt?.description
     revokedAt = record.revokedAt?.description
     receipt = Base64.encode(entry.receipt)
   }
@@ -95,7 +95,7 @@ struct KeyLine: Codable {
       })
     let record = KeyRecord(
       key: key, request: request, registeredAt: try read(registeredAt, "registered_at", Self.instant),
-      counter: SignCount(counter), lastSeenAt: try readIfPresent(lastSeenAt, "last_seen_at"),
+      counter: SignCount(counter), lastUsedAt: try readIfPresent(lastUsedAt, "last_seen_at"),
       revokedAt: try readIfPresent(revokedAt, "revoked_at"))
     return KeyEntry(
       record: record, usedCounters: try read(usedCounters, "used_counters") { UInt64($0, radix: 16) },

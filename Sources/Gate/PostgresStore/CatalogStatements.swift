@@ -133,7 +133,7 @@ enum CatalogStatements {
         Parameter(record.registeredAt.milliseconds)),
       Call(
         advance, Parameter(key.keyID.bytes), Parameter(Int64(record.counter.value)),
-        Parameter(Int64(bitPattern: entry.usedCounters)), Parameter(record.lastSeenAt?.milliseconds),
+        Parameter(Int64(bitPattern: entry.usedCounters)), Parameter(record.lastUsedAt?.milliseconds),
         Parameter(record.revokedAt?.milliseconds)),
       Call(
         Statement(

@@ -16,7 +16,7 @@ extension KeyRecord {
           attestationDigest: try row.read("attestation_digest", AttestationDigest.init(bytes:))),
         registeredAt: try row.read("registered_at", Timestamp.init(milliseconds:)),
         counter: try row.read("counter", SignCount.init(stored:)),
-        lastSeenAt: try row.readIfPresent("last_seen_at", Timestamp.init(milliseconds:)),
+        lastUsedAt: try row.readIfPresent("last_seen_at", Timestamp.init(milliseconds:)),
         revokedAt: try row.readIfPresent("revoked_at", Timestamp.init(milliseconds:)))
     } catch {
       throw .corrupt(reason: "attested_keys.\(error.name) is malformed")

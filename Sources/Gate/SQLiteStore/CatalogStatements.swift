@@ -147,7 +147,7 @@ struct CatalogStatements {
         """
     ).execute(arguments: [
       "key": Data(record.key.keyID.bytes), "counter": Int64(record.counter.value),
-      "used": Int64(bitPattern: entry.usedCounters), "seen": record.lastSeenAt?.milliseconds,
+      "used": Int64(bitPattern: entry.usedCounters), "seen": record.lastUsedAt?.milliseconds,
       "revoked": record.revokedAt?.milliseconds,
     ])
   }

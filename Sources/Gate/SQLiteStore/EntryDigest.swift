@@ -31,7 +31,7 @@ struct EntryDigest {
     add(record.request.attestationDigest.bytes)
     add(number(Int64(record.counter.value)))
     add(number(Int64(bitPattern: entry.usedCounters)))
-    for date in [record.registeredAt, record.lastSeenAt, record.revokedAt] { add(date.map { number($0.milliseconds) }) }
+    for date in [record.registeredAt, record.lastUsedAt, record.revokedAt] { add(date.map { number($0.milliseconds) }) }
     add(entry.receipt)
     return bytes
   }

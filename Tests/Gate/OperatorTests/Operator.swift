@@ -65,7 +65,7 @@ enum Specimen {
       request: RegistrationRequest(
         nonce: try #require(Nonce(bytes: bytes)), attestationDigest: AttestationDigest(of: bytes)),
       registeredAt: now.advanced(by: .milliseconds(number)), counter: SignCount(counter ?? UInt32(number % 7)),
-      lastSeenAt: number % 7 == 0 ? nil : now.advanced(by: .seconds(number)),
+      lastUsedAt: number % 7 == 0 ? nil : now.advanced(by: .seconds(number)),
       revokedAt: revoked ? now.advanced(by: .seconds(9)) : nil)
     return KeyEntry(record: record, usedCounters: UInt64(number) << 40, receipt: bytes + bytes)
   }

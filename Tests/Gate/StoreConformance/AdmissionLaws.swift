@@ -10,7 +10,7 @@ extension StoreInvariant {
       #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
       let record = try await store.record(of: key.keyID)
       #expect(record?.counter == SignCount(3))
-      #expect(record?.lastSeenAt == Specimen.now)
+      #expect(record?.lastUsedAt == Specimen.now)
     },
     StoreInvariant("A nonce that registered a key admits nobody") { store async throws in
       let registration = Specimen.registration()

@@ -11,7 +11,7 @@ extension StoreInvariant {
         #expect(try await store.register(registration) == .inserted)
         let record = KeyRecord(
           key: key, request: registration.request, registeredAt: registration.registeredAt, counter: .zero,
-          lastSeenAt: nil, revokedAt: nil)
+          lastUsedAt: nil, revokedAt: nil)
         #expect(try await store.record(of: key.keyID) == record)
         #expect(try await store.receipt(of: key.keyID) == registration.receipt)
       }

@@ -42,7 +42,7 @@ public struct KeyDescription: Codable, Sendable, Hashable {
     state = record.revokedAt == nil ? "active" : "revoked"
     counter = record.counter.value
     registeredAt = record.registeredAt.description
-    lastUsedAt = record.lastSeenAt?.description
+    lastUsedAt = record.lastUsedAt?.description
     revokedAt = record.revokedAt?.description
     category = record.key.validationCategory?.name
     bundleVersion = record.key.bundleVersion
