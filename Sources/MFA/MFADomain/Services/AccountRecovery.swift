@@ -84,7 +84,7 @@ public struct AccountRecovery: Sendable {
     let now = context.clock.now()
     let userID = try await context.store.write { records in
       let (_, user) = try records.session(of: caller, at: now)
-      guard try records.cancelRecovery(of: user, .session, caller.identity.subject, caller.requestID, at: now) else {
+      guard try records.cancelRecovery(of: user, .session, by: caller, at: now) else {
         throw MFARefusal.notFound
       }
       return user.id
@@ -120,7 +120,7 @@ public struct AccountRecovery: Sendable {
       }
       limiter.release(at: now)
       try records.save(limiter, on: subject, account: username.key)
-      _ = try records.cancelRecovery(of: user, .code, caller.identity.subject, caller.requestID, at: now)
+      _ = try records.cancelRecovery(of: user, .code, by: caller, at: now)
       return .success(user.id)
     }
     context.hub.notify(for: try outcome.get())
@@ -166,17 +166,25 @@ enum RecoveryStopper: String {
 extension RecoveryRecords where Self: AuditRecords & NoticeRecords {
   /// Stops the recovery of `user`, and says whether one was open.
   func cancelRecovery(
-    of user: User, _ stopper: RecoveryStopper, _ actor: String, _ requestID: String, at now: Timestamp
+    of user: User, _ stopper: RecoveryStopper, by actor: some HistoryActor, at now: Timestamp
   ) throws -> Bool {
     guard var recovery = try unendedRecovery(of: user.id), recovery.isOpen(at: now) else { return false }
     recovery.end(.cancelled, at: now)
     try update(recovery)
     try note(
-      .recoveryCancelled, actor: actor, requestID: requestID, account: user.username.key,
+      .recoveryCancelled, by: actor, account: user.username.key,
       ["recovery=\(recovery.id.uuidString.lowercased())", "by=\(stopper.rawValue)"], at: now)
     _ = try append(
       .recoveryCancelled, to: user.id, concerning: recovery.id.uuidString.lowercased(), at: now)
     return true
+  }
+}
+
+extension UnitOfWork {
+  /// Stops the recovery of `user`, and returns whether one was open.
+  func cancelRecovery(of user: User, _ stopper: RecoveryStopper) throws -> Bool {
+    wakeSockets(of: user.id)
+    return try records.cancelRecovery(of: user, stopper, by: initiator, at: now)
   }
 }
 

@@ -90,7 +90,7 @@ public struct Authenticator: Sendable {
       try records.removeSecurityKeys(of: user.id)
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
       _ = try records.cancelRecovery(
-        of: user, .codesReplaced, caller.identity.subject, caller.requestID, at: now)
+        of: user, .codesReplaced, by: caller, at: now)
       try records.note(.totpRemoved, by: caller, account: user.username.key, at: now)
       _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)
       return user.id
@@ -106,7 +106,7 @@ public struct Authenticator: Sendable {
       try records.replaceBackupCodes(of: user.id, with: codes.map { Self.hash($0, of: user.id, vault) })
       // Who makes new ones may do it because the old ones are in other hands.
       _ = try records.cancelRecovery(
-        of: user, .codesReplaced, caller.identity.subject, caller.requestID, at: now)
+        of: user, .codesReplaced, by: caller, at: now)
       try records.note(.backupCodesMade, by: caller, account: user.username.key, at: now)
       return user.id
     }

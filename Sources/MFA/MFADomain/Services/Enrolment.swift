@@ -301,3 +301,11 @@ where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords & C
     try endSessions(of: user.id, on: device.id, at: now)
   }
 }
+
+extension UnitOfWork {
+  /// Removes `device` and everything that belongs to it.
+  func remove(_ device: Device, of user: User) throws {
+    try records.remove(device, of: user, at: now)
+    wakeSockets(of: user.id)
+  }
+}

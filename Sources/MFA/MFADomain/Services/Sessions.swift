@@ -96,6 +96,57 @@ extension SessionRecords where Self: UserRecords {
   }
 }
 
+extension UnitOfWork {
+  /// Returns the live session that the token of `caller` names, with its user.
+  ///
+  /// - Throws: `.sessionRequired` without one; `.boundElsewhere` if another app instance began it; `.accountLocked`
+  ///   if an operator has locked the user; `.secondFactorRequired` if the session has not reached `scope`.
+  func session(of caller: Caller, scope: LoginSession.Scope = .full) throws -> (session: LoginSession, user: User) {
+    guard let proof = caller.session, let session = try records.session(proof.sessionID), session.isLive(at: now),
+      session.userID == proof.userID, let user = try records.user(session.userID)
+    else { throw MFARefusal.sessionRequired }
+    guard session.binding == caller.identity.binding else {
+      throw MFARefusal.boundElsewhere(account: user.username.key)
+    }
+    guard user.lockedAt == nil else { throw MFARefusal.accountLocked(retryAfter: nil) }
+    guard session.scope.reaches(scope) else { throw MFARefusal.secondFactorRequired }
+    return (session, user)
+  }
+
+  /// - Throws: `.freshProofRequired` if the last proof of `session` is older than the policy allows.
+  func checkFreshness(of session: LoginSession) throws {
+    guard now.since(session.authenticatedAt) <= policy.freshProof else {
+      throw MFARefusal.freshProofRequired(maximumAge: policy.freshProof)
+    }
+  }
+}
+
+extension UnitOfWork where Initiator == Caller {
+  var caller: Caller { initiator }
+
+  /// Returns the caller's live session, as `session(of:scope:)`.
+  func session(scope: LoginSession.Scope = .full) throws -> (session: LoginSession, user: User) {
+    try session(of: caller, scope: scope)
+  }
+
+  /// Returns the caller's live session if its last proof is recent.
+  ///
+  /// - Throws: what `session(of:scope:)` and `checkFreshness(of:)` throw.
+  func freshSession(scope: LoginSession.Scope = .full) throws -> (session: LoginSession, user: User) {
+    let found = try session(scope: scope)
+    try checkFreshness(of: found.session)
+    return found
+  }
+}
+
+extension UnitOfWork {
+  /// Ends all sessions of the user, or those of `device`, with one notice if there were any.
+  func endSessions(of userID: UUID, on device: DeviceID? = nil) throws {
+    try records.endSessions(of: userID, on: device, at: now)
+    wakeSockets(of: userID)
+  }
+}
+
 extension Sessions {
   /// How long after its renewal a refresh token still gives the same successor, for a client that lost the answer.
   static let grace = Duration.seconds(10)
