@@ -77,7 +77,7 @@ public struct Administration: Sendable {
   ///
   /// Lost devices may be in other hands, so none stays. A device that the user still has is enrolled again by the code.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
-    let (code, id) = (BackupCode.make(context.entropy), context.entropy.uuid())
+    let code = LinkCode(context.entropy, from: .operator, lifetime: Self.codeLifetime)
     try await change(username, by: actor, .factorReset, .init(.mfaDisabled)) { user, work in
       let records = work.records
       try records.removeTOTP(of: user.id)
@@ -94,10 +94,9 @@ public struct Administration: Sendable {
       try records.removeAttemptLimiters(onAccount: user.username.key)
       _ = try work.cancelRecovery(of: user, .operator)
       try Linking.void(.user, for: user, in: records)
-      try Linking.insert(
-        code, id, from: .operator, for: user, lifetime: Self.codeLifetime, work.vault, in: records, at: work.now)
+      try work.insert(code, for: user)
     }
-    return code
+    return code.text
   }
 
   /// Removes a device of the account, as its user would.
