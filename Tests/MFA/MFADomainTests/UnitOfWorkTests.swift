@@ -6,7 +6,7 @@ import MFAFixtures
 import MFAStore
 import Testing
 
-@Suite("The unit of work")
+@Suite("The unit of work", .timeLimit(.minutes(1)))
 struct UnitOfWorkTests {
   private static let operation = NamedActor(historyName: "test", requestID: "request")
   private static let message = OutgoingMessage(
@@ -153,15 +153,18 @@ struct UnitOfWorkTests {
     #expect(scene.wakeUpCount == 0)
   }
 
-  @Test("the time is read before the transaction waits for its turn, once")
+  @Test("the time is read before the transaction waits for its turn, or is the one of the operation")
   func time() async throws {
     let scene = try await Scene()
     let began = scene.clock.now
-    let times = try await scene.context.write(by: Self.operation) { work in
+    let time = try await scene.context.write(by: Self.operation) { work in
       scene.clock.advance(by: .seconds(60))
       return work.now
     }
-    #expect(times == began)
+    #expect(time == began)
+    #expect(try await scene.context.write(by: Self.operation, at: began) { $0.now } == began)
+    #expect(try await scene.context.read(by: Self.operation, at: began) { $0.now } == began)
+    #expect(try await scene.context.read(by: Self.operation) { $0.now } == scene.clock.now)
   }
 
   @Test("a transaction that reads refuses writes and notices")

@@ -72,7 +72,8 @@ public struct Authentication: Sendable {
   public func verify(
     _ response: SignedChallenge, trustToken: String?, by caller: Caller
   ) async throws -> SessionTokens {
-    let asked = try await context.read(by: caller) { work in
+    let now = context.clock.now()
+    let asked = try await context.read(by: caller, at: now) { work in
       (
         challenge: try work.records.challenge(response.challengeID),
         device: try work.records.device(response.deviceID)
@@ -84,14 +85,14 @@ public struct Authentication: Sendable {
     let fault = Self.fault(in: response, to: asked.challenge, from: asked.device, by: caller)
     guard fault == nil, isSigned, let key else {
       let fault = fault ?? (key == nil ? .deviceWithoutKey : .signature)
-      try await context.write(by: caller) { work in
+      try await context.write(by: caller, at: now) { work in
         try work.records.countFailure(ofChallenge: response.challengeID)
         try work.noteRefused(response, fault.rawValue)
       }
       throw MFARefusal.authenticationFailed(fault)
     }
     let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
-    let (session, user) = try await context.write(by: caller) { work in
+    let (session, user) = try await context.write(by: caller, at: now) { work in
       try work.begin(by: response, of: key, trust)
     }
     return try await sessions.tokens(for: session, of: user)

@@ -51,7 +51,8 @@ public struct SecurityKeyProof: Sendable {
     let trustToken =
       caller.identity.binding == .debugBuild
       ? nil : description.map { _ in Base64URL.encode(context.entropy.bytes(32)) }
-    let asked = try await context.read(by: caller) { work in
+    let now = context.clock.now()
+    let asked = try await context.read(by: caller, at: now) { work in
       let (session, user) = try work.session(scope: .pending)
       return (
         challenge: try work.records.keyChallenge(.authentication, of: session.id), user: user,
@@ -64,7 +65,7 @@ public struct SecurityKeyProof: Sendable {
       return try party.verify(response, by: key, userHandle: asked.user.handle, challenge: challenge.nonce)
     }
     let attempt = KeyAttempt(verdict: verdict, key: asked.key, challenge: asked.challenge)
-    let (session, user) = try await context.write(by: caller) { work in
+    let (session, user) = try await context.write(by: caller, at: now) { work in
       var (session, user) = try work.session(scope: .pending)
       let key = try work.judge(attempt, in: session, of: user)
       session.prove(SecondFactorMethod.securityKey.reference, at: work.now)

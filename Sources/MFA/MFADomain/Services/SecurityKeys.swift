@@ -50,15 +50,15 @@ public struct SecurityKeys: Sendable {
     _ response: RegistrationResponse, name: DeviceModel, by caller: Caller
   ) async throws -> SecurityKey {
     let party = try context.relyingParty()
-    let id = context.entropy.uuid()
-    let asked = try await context.read(by: caller) { work in
+    let (id, now) = (context.entropy.uuid(), context.clock.now())
+    let asked = try await context.read(by: caller, at: now) { work in
       try work.records.keyChallenge(.registration, of: work.admitToSecurityKeys().session.id)
     }
     let verdict = Result { () throws(WebAuthnFault) in
       guard let asked else { throw .challengeUnknown }
       return try party.verify(response, challenge: asked.nonce)
     }
-    return try await context.write(by: caller) { work in
+    return try await context.write(by: caller, at: now) { work in
       var (session, user) = try work.admitToSecurityKeys()
       if let fault = try work.spend(asked, .registration, of: session) {
         throw try work.refuse(.registrationRefused(fault), .registration, of: user)

@@ -4,11 +4,11 @@ internal import Foundation
 /// One transaction of the store with everything that an operation uses in it: the records, the initiator, the time,
 /// the policy, and the messages and notices that go out after the commit.
 ///
-/// `DomainContext.write(by:_:)` and `DomainContext.read(by:_:)` create it and pass it to a body:
+/// `DomainContext.write(by:at:_:)` and `DomainContext.read(by:at:_:)` create it and pass it to a body:
 ///
 /// - **Reads:** `records` show the state of the transaction, its own writes included. Writers are exclusive, so what
 ///   a body of `write` has read stays true until the commit.
-/// - **Time:** `now` is read once, before the transaction waits for its turn.
+/// - **Time:** `now` is the time of the operation, read before the transaction waits for its turn.
 /// - **After the commit:** queued messages are handed to the outbox in their order, then the open sockets of each
 ///   queued user are notified once. A failed commit sends nothing.
 /// - **Retry:** the store may run a body more than once. Each run has its own unit of work, and only what the committed
@@ -90,21 +90,26 @@ private struct Completion<Value: Sendable>: Sendable {
 extension DomainContext {
   /// Runs `body` in one transaction that may write, commits it, and then sends what `body` has queued.
   ///
+  /// - Parameter time: the time of the operation; `nil` to read the clock. An operation of several transactions passes
+  ///   the same time to all of them.
   /// - Throws: the error of `body`; the refusal of a `RecordedRefusal`, after the commit; `StoreFault`.
   func write<Initiator: HistoryActor, Value: Sendable>(
-    by initiator: Initiator, _ body: @escaping @Sendable (UnitOfWork<Initiator>) throws -> Value
+    by initiator: Initiator, at time: Timestamp? = nil,
+    _ body: @escaping @Sendable (UnitOfWork<Initiator>) throws -> Value
   ) async throws -> Value {
-    let now = clock.now()
+    let now = time ?? clock.now()
     return try finish(await store.write { try run(body, on: $0, by: initiator, at: now) })
   }
 
   /// Runs `body` in one transaction that only reads.
   ///
+  /// - Parameter time: as in `write(by:at:_:)`.
   /// - Throws: the error of `body`; `StoreFault`.
   func read<Initiator: HistoryActor, Value: Sendable>(
-    by initiator: Initiator, _ body: @escaping @Sendable (UnitOfWork<Initiator>) throws -> Value
+    by initiator: Initiator, at time: Timestamp? = nil,
+    _ body: @escaping @Sendable (UnitOfWork<Initiator>) throws -> Value
   ) async throws -> Value {
-    let now = clock.now()
+    let now = time ?? clock.now()
     return try finish(await store.read { try run(body, on: $0, by: initiator, at: now) })
   }
 
