@@ -387,7 +387,7 @@ if !gateOnly && !fuzzing {
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ] + nio),
     tests(.mfa, "MFASettingsTests", ["MFASettings", "TestSupport"]),
-    tests(.mfa, "MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", crypto]),
+    tests(.mfa, "MFADomainTests", ["MFADomain", "MFAFixtures", "MFAStore", "ByteCoding", "CBOR", "Locking", crypto]),
     tests(
       .mfa, "MFAServiceTests",
       [

@@ -56,6 +56,14 @@ struct ArchitectureTests {
   }
 
   @Test(
+    "messages and notices leave the services through the unit of work alone",
+    arguments: ["hub.notify(", "outbox.send(", "records.append("])
+  func unitOfWork(_ call: String) throws {
+    let files = try Self.files(in: "MFADomain/Services").filter { $0.text.contains(call) }
+    #expect(files.map(\.name) == ["MFADomain/Services/UnitOfWork.swift"])
+  }
+
+  @Test(
     "A-174 cryptography comes from swift-crypto, and from JWTKit and NIOSSL that stand on it, and from nowhere else")
   func cryptography() throws {
     // CryptoExtras is a product of swift-crypto's, for RSA.

@@ -27,7 +27,8 @@ struct HistoryKeyTests {
 
   private static func note(in store: any Store) async throws {
     try await store.write {
-      try $0.note(.userLocked, actor: "test", requestID: "\(UUID())", account: nil, at: instant)
+      try $0.note(
+        .userLocked, by: NamedActor(historyName: "test", requestID: "\(UUID())"), account: nil, at: instant)
     }
   }
 

@@ -1,25 +1,31 @@
 public import ByteCoding
 public import Foundation
 
-/// The backend's memory.
+/// The records of the backend.
 ///
-/// A body runs in one transaction, alone among the writers: what it reads stays true until it has ended. It may run
-/// more than once, so it does nothing but read and write records. What it throws leaves no trace; to refuse and still
-/// keep what it wrote (a counted failure), it returns the refusal.
+/// A body runs in one transaction, exclusive among the writers: what it has read stays true until the commit. The store
+/// may run it more than once, so it only reads and writes records. An error of the body rolls the transaction back.
+/// Services use it through `UnitOfWork`, which adds messages, notices and refusals that are committed.
 ///
-/// Removals of what is of no use any more (`remove…(…, atMost:)`) give how many they have removed: there may be more.
+/// Removals of expired records (`remove…(…, atMost:)`) return how many they have removed: there may be more.
 public protocol Store: Sendable {
+  /// Runs `body` in one transaction that only reads.
+  ///
+  /// - Throws: the error of `body`; `StoreFault`.
   func read<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
+  /// Runs `body` in one transaction, and returns after its commit.
+  ///
+  /// - Throws: the error of `body`, after the rollback; `StoreFault`.
   func write<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value
-  /// From now on entries of the history are made with these keys. `Vault.open` calls it.
+  /// Sets the keys that authenticate new entries of the history. `Vault.open` calls it.
   func authenticateHistory(with keys: HistoryKeys)
 }
 
-/// Why a store did not do what was asked. Nothing was changed, unless the commit itself is in doubt.
+/// An operation of the store failed. Nothing was changed, unless the outcome of the commit is unknown.
 public struct StoreFault: Error, Sendable, Hashable {
-  /// For the log.
+  /// The reason, for the log.
   public let reason: String
-  /// Whether it is the caller's load that is at fault, not the store.
+  /// Whether the cause is too much load, not a fault of the store.
   public let isOverload: Bool
 
   public init(reason: String, isOverload: Bool = false) {
@@ -27,7 +33,7 @@ public struct StoreFault: Error, Sendable, Hashable {
     self.isOverload = isOverload
   }
 
-  /// The database exists, and has no tables of the backend.
+  /// The database exists and does not have the backend's tables.
   public static let noTables = StoreFault(reason: "it has no tables of the backend's")
   /// The deadline of the call has passed (`StoreDeadline`).
   public static let late = StoreFault(reason: "it did not answer in time", isOverload: true)
@@ -39,119 +45,129 @@ public typealias Records = UserRecords & DeviceRecords & ChallengeRecords & Sess
   & FactorRecords & TrustRecords & PushRecords & NoticeRecords & AuditRecords & KeyRecords & IdentityRecords
   & SecurityKeyRecords & RecoveryRecords & NetworkRecords
 
-/// Which of the gate's identities have been used.
+/// The spent identities of the gate.
 public protocol IdentityRecords {
-  /// Uses up the identity whose number is `id`, and says whether that was its first use.
+  /// Spends the identity with the number `id`, and returns whether that was its first use.
   ///
-  /// Of two callers with the same number, in whatever process, one gets `true`.
+  /// Of concurrent callers with the same number, in any process, one gets `true`.
   func spend(identity id: String, until end: Timestamp) throws -> Bool
   func removeIdentities(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The users.
 public protocol UserRecords {
   func user(named key: String) throws -> User?
   func user(_ id: UUID) throws -> User?
   func insert(_ user: User) throws
   func update(_ user: User) throws
-  /// How many accounts the app instance of `binding` created.
+  /// The number of accounts that the app instance of `binding` created.
   func countUsers(createdBy binding: Binding) throws -> Int
-  /// All users after the one whose key is `key`, by key, at most `count`. The key is the one that is stored: of a
-  /// name that an older version took it may be another one than the name has.
+  /// At most `count` users after the stored key `key`, by key. The stored key of a name that an older version accepted
+  /// may differ from the key of the name.
   func users(after key: String, atMost count: Int) throws -> [(key: String, user: User)]
-  /// Since when users have the obligation that is called `word`: since `now` if it is another one than was kept.
-  /// Forgets every other; `nil` forgets all.
+  /// The beginning of the requirement named `word`. If another one is stored, `word` replaces it and begins at `now`;
+  /// `nil` removes it.
   func datePolicy(_ word: String?, at now: Timestamp) throws -> Timestamp?
 }
 
+/// The devices of all users. A removed device keeps a record without key and number.
 public protocol DeviceRecords {
-  /// The device with this id, removed or not.
+  /// The device with this id, also if it was removed.
   func device(_ id: DeviceID) throws -> Device?
-  /// Those of the user that are not removed, by age.
+  /// The devices of the user that are not removed, by age.
   func devices(of userID: UUID) throws -> [Device]
-  /// Inserts it, or replaces the one with its id.
+  /// Inserts the device, or replaces the one with its id.
   func save(_ device: Device) throws
 }
 
+/// The challenges for sign-ins by the key of a device.
 public protocol ChallengeRecords {
   func insert(_ challenge: DeviceChallenge) throws
   func challenge(_ id: UUID) throws -> DeviceChallenge?
-  /// Uses it up and says whether it was there to use: open at `now`. Of two callers, one gets `true`.
+  /// Spends the challenge and returns whether it was open at `now`. Of concurrent callers, one gets `true`.
   func spend(challenge id: UUID, at now: Timestamp) throws -> Bool
   func countFailure(ofChallenge id: UUID) throws
   func removeChallenges(of deviceID: DeviceID) throws
   func removeChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The sessions.
 public protocol SessionRecords {
   func session(_ id: UUID) throws -> LoginSession?
   func sessions(of userID: UUID) throws -> [LoginSession]
   func insert(_ session: LoginSession) throws
   func update(_ session: LoginSession) throws
-  /// Ends those of the user that live at `now`, of `deviceID` alone if it is given, but for the newest `spared`;
-  /// gives how many. It is one statement, however many there are.
+  /// Ends the sessions of the user that are live at `now`, except the newest `spared`, and returns their number. If
+  /// `deviceID` is given, only the sessions of that device. It is one statement for any number of sessions.
   func revokeSessions(of userID: UUID, on deviceID: DeviceID?, sparing spared: Int, at now: Timestamp) throws -> Int
   func removeSessions(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The one-time codes, and the rows that count messages and guesses.
 public protocol CodeRecords {
   func insert(_ code: OneTimeCode) throws
-  /// The newest code for `subject`, open or not.
+  /// The newest code for `subject`, also if it is not open.
   func newestCode(for subject: String, _ channel: OneTimeCode.Channel) throws -> OneTimeCode?
   func update(_ code: OneTimeCode) throws
-  /// When the code at `rank` was made, among those since `instant` from the newest (rank 1) back. The codes for the
-  /// subject and the codes to the target are ranked apart; of two results the later one is given. `nil` if neither
-  /// has as many.
+  /// The creation time of the code at `rank`, among the codes since `instant`, counted from the newest (rank 1). The
+  /// codes for the subject and the codes to the target are ranked separately, and the later result is returned. `nil`
+  /// if neither has that many codes.
   func timeOfCode(
     at rank: Int, for subject: String, to target: [UInt8], _ channel: OneTimeCode.Channel, since instant: Timestamp
   ) throws -> Timestamp?
   func removeCodes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The attempt limits, by subject.
 public protocol AttemptLimiterRecords {
   func limiter(on subject: String) throws -> AttemptLimiter?
-  /// - Parameter account: the key of the name of the account that the guesses were at.
+  /// - Parameter account: the key of the name of the account that the guesses were made at.
   func save(_ limiter: AttemptLimiter, on subject: String, account: String) throws
   func removeAttemptLimiters(onAccount account: String) throws
   func removeAttemptLimiters(idleSince instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The authenticators, backup codes and e-mail addresses of users.
 public protocol FactorRecords {
   func totp(of userID: UUID) throws -> TOTPFactor?
   func save(_ factor: TOTPFactor) throws
   func removeTOTP(of userID: UUID) throws
-  /// Replaces all backup codes of the user by these.
+  /// Replaces all backup codes of the user.
   func replaceBackupCodes(of userID: UUID, with hashes: [[UInt8]]) throws
-  /// Whether it is one of the user's that is not used up.
+  /// Whether it is an unspent backup code of the user.
   func hasBackupCode(_ hash: [UInt8], of userID: UUID) throws -> Bool
-  /// Uses one up and says whether it was there, unused.
+  /// Spends a backup code and returns whether it was unspent.
   func spendBackupCode(_ hash: [UInt8], of userID: UUID, at now: Timestamp) throws -> Bool
-  /// Whether it is one of the user's that was used up.
+  /// Whether it is a spent backup code of the user.
   func isSpentBackupCode(_ hash: [UInt8], of userID: UUID) throws -> Bool
   func countBackupCodes(of userID: UUID) throws -> Int
   func email(of userID: UUID) throws -> Sealed?
   func saveEmail(_ email: Sealed?, of userID: UUID) throws
 }
 
+/// The security keys of users, and the challenges of their ceremonies.
 public protocol SecurityKeyRecords {
   func insert(_ key: SecurityKey) throws
-  /// Writes what can change: the count, the backup state, the name and the last use.
+  /// Updates the columns that can change: the count, the backup state, the name and the last use.
   func update(_ key: SecurityKey) throws
-  /// The one with this credential, whosever it is.
+  /// The security key with this credential, of any user.
   func securityKey(_ credentialID: CredentialID) throws -> SecurityKey?
-  /// The user's, by age.
+  /// The security keys of the user, by age.
   func securityKeys(of userID: UUID) throws -> [SecurityKey]
   func removeSecurityKey(_ id: UUID, of userID: UUID) throws -> Bool
   func removeSecurityKeys(of userID: UUID) throws
-  /// Keeps it in place of the older one that its session has for its ceremony.
+  /// Inserts the challenge, or replaces the one that its session has for the same ceremony.
   func save(_ challenge: KeyChallenge) throws
   func keyChallenge(_ ceremony: KeyChallenge.Ceremony, of sessionID: UUID) throws -> KeyChallenge?
-  /// Uses it up and says whether it was there to use: open at `now`, and the newest. Of two callers, one gets `true`.
+  /// Spends the challenge and returns whether it was the newest and open at `now`. Of concurrent callers, one gets
+  /// `true`.
   func spend(_ challenge: KeyChallenge, at now: Timestamp) throws -> Bool
   func removeKeyChallenges(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The trusted devices.
 public protocol TrustRecords {
-  /// Inserts it with the next id, which it gives.
+  /// Inserts the device with the next id, and returns the id.
   func insert(_ device: TrustedDevice) throws -> Int64
   func trustedDevices(of userID: UUID, at now: Timestamp) throws -> [TrustedDevice]
   func update(_ device: TrustedDevice) throws
@@ -160,68 +176,73 @@ public protocol TrustRecords {
   func removeTrustedDevices(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The notices of users.
 public protocol NoticeRecords {
-  /// Appends it with the user's next number, which it gives.
+  /// Appends a notice with the user's next number, and returns the number. Services use `UnitOfWork.notify`.
   func append(_ kind: Notice.Kind, to userID: UUID, concerning: String?, at now: Timestamp) throws -> Int64
-  /// The number of the user's newest; 0 if there is none.
+  /// The number of the user's newest notice; 0 if there is none.
   func lastNotice(of userID: UUID) throws -> Int64
   func notices(of userID: UUID, after sequence: Int64, atMost count: Int) throws -> [Notice]
   func removeNotices(before instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The history, and the tallies of repeated refusals.
 public protocol AuditRecords {
-  /// What new entries are authenticated with; `nil` until the vault is open.
+  /// The keys that authenticate new entries; `nil` until the vault is open.
   var historyKeys: HistoryKeys? { get }
   func lastAuditEntry() throws -> (sequence: Int64, hash: [UInt8], keyNumber: UInt32?)?
   func append(_ entry: AuditEntry, hash: [UInt8]) throws
   /// Entries with their stored hashes, by number.
   func auditEntries(after sequence: Int64, atMost count: Int) throws -> [(entry: AuditEntry, hash: [UInt8])]
-  /// Those of an account, or of all, the newest first.
+  /// Entries of an account, or of all accounts, the newest first.
   func auditEntries(before sequence: Int64, account: String?, atMost count: Int) throws -> [AuditEntry]
   /// Whether there is an account whose name has this key.
   func isAccount(_ key: String) throws -> Bool
   func refusalTally(_ kind: RefusalTally.Kind) throws -> RefusalTally?
-  /// Those of windows that began at `instant` or before, the oldest first.
+  /// The tallies of windows that began at `instant` or earlier, the oldest first.
   func refusalTallies(begunBy instant: Timestamp, atMost count: Int) throws -> [RefusalTally]
-  /// Inserts it, or replaces the one of its kind.
+  /// Inserts the tally, or replaces the one of its kind.
   func save(_ tally: RefusalTally) throws
-  /// How many refusals of these kinds the windows that began after `instant` have counted at an account.
+  /// The number of refusals of these kinds at an account, in the windows that began after `instant`.
   func countRefusals(_ events: [AuditEvent], at account: String, since instant: Timestamp) throws -> Int
   func removeRefusalTally(_ kind: RefusalTally.Kind) throws
 }
 
-/// Where users have completed sign-ins from. Empty unless a policy asks for it.
+/// The networks from which users have completed sign-ins. Empty unless a policy uses networks.
 public protocol NetworkRecords {
-  /// Whether the user has from `network`: by the app instance of `binding`, or by any.
+  /// Whether the user has completed a sign-in from `network`: by the app instance of `binding`, or by any for `nil`.
   func isKnown(network: String, of userID: UUID, by binding: Binding?) throws -> Bool
   func saw(network: String, of userID: UUID, by binding: Binding, at now: Timestamp) throws
   func removeNetworks(of userID: UUID) throws
   func removeNetworks(unseenSince instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The recoveries. A user has at most one that is open.
 public protocol RecoveryRecords {
-  /// - Throws: if the user has an open one.
+  /// - Throws: if the user has an open recovery.
   func insert(_ recovery: Recovery) throws
   func recovery(_ id: UUID) throws -> Recovery?
-  /// The user's open recovery. Its time may be over.
+  /// The recovery of the user that has not ended. It may have expired.
   func unendedRecovery(of userID: UUID) throws -> Recovery?
-  /// Those that are open at `now`, with their users, by the keys of the names after `key`.
+  /// The recoveries that are open at `now`, with their users, by the keys of the names after `key`.
   func openRecoveries(after key: String, at now: Timestamp, atMost count: Int) throws -> [(User, Recovery)]
-  /// Waiting recoveries, half of whose time is over at `now` and that have had no reminder.
+  /// The waiting recoveries that have passed half of their waiting time at `now` and have had no reminder.
   func recoveriesToRemind(at now: Timestamp, atMost count: Int) throws -> [Recovery]
   func update(_ recovery: Recovery) throws
   func removeRecoveries(expiredBefore instant: Timestamp, atMost count: Int) throws -> Int
 }
 
+/// The sealed data keys.
 public protocol KeyRecords {
   func dataKeys() throws -> [DataKey]
   func save(_ key: DataKey) throws
 }
 
+/// The pushes: sign-ins that another device of the user may approve.
 public protocol PushRecords {
   func insert(_ push: PushChallenge) throws
   func push(_ id: UUID) throws -> PushChallenge?
-  /// Those of the user that began or were answered after `instant`, by age.
+  /// The pushes of the user that were started or answered after `instant`, by age.
   func pushes(of userID: UUID, since instant: Timestamp) throws -> [PushChallenge]
   func update(_ push: PushChallenge) throws
   func removePushes(createdBefore instant: Timestamp, atMost count: Int) throws -> Int

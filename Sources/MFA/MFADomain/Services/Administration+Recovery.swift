@@ -1,16 +1,17 @@
 internal import ByteCoding
 
 extension Administration {
-  /// The recoveries that are open, with the accounts that they are of, after the one of `name`, by the keys of the
-  /// names.
+  /// The open recoveries with their accounts, by the keys of the names, after the account of `name`.
+  ///
+  /// - Parameter count: how many to return; at most 200.
   public func recoveries(
     after name: Username?, atMost count: Int, by actor: Actor
   ) async throws -> [(user: User, recovery: Recovery)] {
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      try records.admit(actor, context.policy, at: now)
-      return try records.openRecoveries(after: name?.key ?? "", at: now, atMost: max(1, min(count, 200)))
-        .map { (user: $0, recovery: $1) }
+    try await context.read(by: actor) { work in
+      try work.admit()
+      return try work.records.openRecoveries(
+        after: name?.key ?? "", at: work.now, atMost: max(1, min(count, 200))
+      ).map { (user: $0, recovery: $1) }
     }
   }
 
@@ -18,14 +19,11 @@ extension Administration {
   ///
   /// - Throws: `.notFound` if none is open.
   public func cancelRecovery(_ username: Username, by actor: Actor) async throws {
-    let now = context.clock.now()
-    let userID = try await context.store.write { [policy = context.policy] records in
-      try records.admit(actor, policy, at: now)
-      guard let user = try records.user(named: username),
-        try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
-      else { throw MFARefusal.notFound }
-      return user.id
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard let user = try work.records.user(named: username), try work.cancelRecovery(of: user, .operator) else {
+        throw MFARefusal.notFound
+      }
     }
-    context.hub.notify(for: userID)
   }
 }

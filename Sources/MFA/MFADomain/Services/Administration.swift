@@ -1,80 +1,85 @@
 public import ByteCoding
 internal import Foundation
 
-/// What operators do to accounts, by command or by an admin's session. All of it stands in the history.
+/// The operations of operators on accounts, by command or by an admin's session. The history records all of them.
 public struct Administration: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
-  /// Who does it.
+  /// The initiator of an operation.
   public enum Actor: Sendable {
     /// An operator with the keys and the database: on the machine itself.
     case command(name: String)
-    /// The bearer of a session, who must be an admin with a second factor proved lately.
+    /// The bearer of a session, who must be an admin with a recent second factor.
     case session(Caller)
   }
 
-  /// How long a code that an operator gives out lives: long enough to be told over the telephone and typed in.
+  /// How long an operator's code is valid: long enough to read it out over the telephone and to type it in.
   public static let codeLifetime = Duration.seconds(1800)
 
+  /// An account and the state of its factors.
   public struct Account: Sendable, Hashable {
     public let user: User
     public let devices: [Device]
+    /// When the second factor was set up; `nil` without one.
     public let secondFactorSince: Timestamp?
     public let backupCodesRemaining: Int
     public let trustedDevices: Int
     public let securityKeys: Int
   }
 
-  /// Accounts by the keys of their names, after the one of `name` in whatever case it is written. Who asks on after the
-  /// last of each page sees every account that was there from the first page on, and each once.
+  /// Accounts by the keys of their names, after the one of `name`, in any case. Paging by the last name of each page
+  /// returns every account that existed at the first page, once each.
+  ///
+  /// - Parameter count: how many to return; at most 200.
   public func accounts(after name: Username?, atMost count: Int, by actor: Actor) async throws -> [Account] {
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      try records.admit(actor, context.policy, at: now)
-      return try records.users(after: name?.key ?? "", atMost: max(1, min(count, 200))).map {
-        try Self.account(of: $0.user, in: records, at: now)
+    try await context.read(by: actor) { work in
+      try work.admit()
+      return try work.records.users(after: name?.key ?? "", atMost: max(1, min(count, 200))).map {
+        try Self.account(of: $0.user, in: work)
       }
     }
   }
 
-  private static func account(of user: User, in records: any Records, at now: Timestamp) throws -> Account {
-    Account(
+  private static func account(of user: User, in work: UnitOfWork<Actor>) throws -> Account {
+    let records = work.records
+    return Account(
       user: user, devices: try records.devices(of: user.id),
       secondFactorSince: try records.secondFactorSince(of: user.id),
       backupCodesRemaining: try records.countBackupCodes(of: user.id),
-      trustedDevices: try records.trustedDevices(of: user.id, at: now).count,
+      trustedDevices: try records.trustedDevices(of: user.id, at: work.now).count,
       securityKeys: try records.securityKeys(of: user.id).count)
   }
 
-  /// Refuses everything that the account asks for, and ends its sessions, until it is unlocked.
+  /// Ends the sessions of the account and refuses all its operations until it is unlocked.
   public func lock(_ username: Username, by actor: Actor) async throws {
-    try await change(username, by: actor, .userLocked, .locked) { user, records, now in
+    try await change(username, by: actor, .userLocked, .init(.locked)) { user, work in
       var locked = user
-      locked.lockedAt = now
-      try records.update(locked)
-      try records.endSessions(of: user.id, at: now)
+      locked.lockedAt = work.now
+      try work.records.update(locked)
+      try work.endSessions(of: user.id)
     }
   }
 
-  /// Lifts an operator's lock, and the brakes of all factors.
+  /// Removes an operator's lock, and the lockouts of all factors.
   public func unlock(_ username: Username, by actor: Actor) async throws {
-    try await change(username, by: actor, .userUnlocked, .unlocked) { user, records, _ in
+    try await change(username, by: actor, .userUnlocked, .init(.unlocked)) { user, work in
       var unlocked = user
       unlocked.lockedAt = nil
-      try records.update(unlocked)
-      try records.releaseAttemptLimiters(of: user)
+      try work.records.update(unlocked)
+      try work.records.removeAttemptLimiters(onAccount: user.username.key)
     }
   }
 
-  /// Removes all devices, the second factor and all trust, ends the sessions, and returns a code that lets the user
-  /// bring a device in: for a user who has lost theirs and whom the operator knows. Lost devices may be in other
-  /// hands, so none of the old ones stays; one that is still there comes in by the code as well.
+  /// Removes all devices, the second factor and all trust, ends the sessions, and returns a code that brings a device
+  /// into the account: for a user who has lost all devices and whom the operator knows.
+  ///
+  /// Lost devices may be in other hands, so none stays. A device that the user still has is enrolled again by the code.
   public func resetFactors(_ username: Username, by actor: Actor) async throws -> String {
-    let (code, id) = (BackupCode.make(context.entropy), context.entropy.uuid())
-    let vault = context.vault
-    try await change(username, by: actor, .factorReset, .mfaDisabled) { user, records, now in
+    let code = LinkCode(context.entropy, from: .operator, lifetime: Self.codeLifetime)
+    try await change(username, by: actor, .factorReset, .init(.mfaDisabled)) { user, work in
+      let records = work.records
       try records.removeTOTP(of: user.id)
       try records.removeSecurityKeys(of: user.id)
       try records.replaceBackupCodes(of: user.id, with: [])
@@ -82,76 +87,87 @@ public struct Administration: Sendable {
       try records.removeTrustedDevices(of: user.id, boundTo: nil)
       try records.removeNetworks(of: user.id)
       for device in try records.devices(of: user.id) {
-        try records.remove(device, of: user, at: now)
-        _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
+        try work.remove(device, of: user)
+        try work.notify(user.id, of: .deviceRemoved, concerning: device.id.text)
       }
-      try records.endSessions(of: user.id, at: now)
-      try records.releaseAttemptLimiters(of: user)
-      _ = try records.cancelRecovery(of: user, .operator, actor.name, actor.requestID, at: now)
+      try work.endSessions(of: user.id)
+      try records.removeAttemptLimiters(onAccount: user.username.key)
+      _ = try work.cancelRecovery(of: user, .operator)
       try Linking.void(.user, for: user, in: records)
-      try Linking.insert(
-        code, id, from: .operator, for: user, lifetime: Self.codeLifetime, vault, in: records, at: now)
+      try work.insert(code, for: user)
     }
-    return code
+    return code.text
   }
 
   /// Removes a device of the account, as its user would.
+  ///
+  /// - Throws: `.notFound` unless the device is enrolled in the account.
   public func removeDevice(_ deviceID: DeviceID, of username: Username, by actor: Actor) async throws {
-    try await change(username, by: actor, .deviceUnenrolled, .deviceRemoved, concerning: deviceID.text) {
-      user, records, now in
-      guard let device = try records.device(deviceID), device.userID == user.id, device.removedAt == nil else {
+    let notice = DeviceNotice(.deviceRemoved, concerning: deviceID.text)
+    try await change(username, by: actor, .deviceUnenrolled, notice) { user, work in
+      guard let device = try work.records.device(deviceID), device.userID == user.id, device.removedAt == nil else {
         throw MFARefusal.notFound
       }
-      try records.remove(device, of: user, at: now)
+      try work.remove(device, of: user)
     }
   }
 
-  /// Lets the account do all of this by its sessions, or no longer.
+  /// Grants the account the right to these operations by its sessions, or withdraws it.
   public func setAdmin(_ isAdmin: Bool, _ username: Username, by actor: Actor) async throws {
-    try await change(username, by: actor, .roleChanged, nil) { user, records, now in
+    try await change(username, by: actor, .roleChanged, nil) { user, work in
       var changed = user
-      if isAdmin != user.isAdmin { changed.adminSince = isAdmin ? now : nil }
+      if isAdmin != user.isAdmin { changed.adminSince = isAdmin ? work.now : nil }
       changed.isAdmin = isAdmin
-      try records.update(changed)
+      try work.records.update(changed)
     }
   }
 
-  /// What the history says of the account, or of all: the newest first, from before the entry numbered `sequence` on.
+  /// Entries of the history of the account, or of all accounts: the newest first, from before the entry numbered
+  /// `sequence`.
+  ///
+  /// - Parameter count: how many to return; at most 1000.
   public func history(
     of username: Username?, before sequence: Int64?, atMost count: Int, by actor: Actor
   ) async throws -> [AuditEntry] {
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      try records.admit(actor, context.policy, at: now)
-      return try records.auditEntries(
+    try await context.read(by: actor) { work in
+      try work.admit()
+      return try work.records.auditEntries(
         before: sequence ?? .max, account: username?.key, atMost: max(1, min(count, 1000)))
     }
   }
 
-  private func change(
-    _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: Notice.Kind?, concerning: String? = nil,
-    _ body: @escaping @Sendable (User, any Records, Timestamp) throws -> Void
-  ) async throws {
-    let now = context.clock.now()
-    let userID = try await context.store.write { [policy = context.policy] records in
-      try records.admit(actor, policy, at: now)
-      guard let user = try records.user(named: username) else { throw MFARefusal.notFound }
-      try body(user, records, now)
-      try records.note(
-        event, actor: actor.name, requestID: actor.requestID, account: user.username.key,
-        concerning.map { ["device=\($0)"] } ?? [], at: now)
-      if let notice { _ = try records.append(notice, to: user.id, concerning: concerning, at: now) }
-      return user.id
+  /// The notice of a change, and the device that it concerns.
+  private struct DeviceNotice: Sendable {
+    let kind: Notice.Kind
+    let deviceID: String?
+
+    init(_ kind: Notice.Kind, concerning deviceID: String? = nil) {
+      self.kind = kind
+      self.deviceID = deviceID
     }
-    context.hub.notify(for: userID)
+  }
+
+  /// Runs `body` on the account, records `event` and sends `notice`, in one transaction.
+  private func change(
+    _ username: Username, by actor: Actor, _ event: AuditEvent, _ notice: DeviceNotice?,
+    _ body: @escaping @Sendable (User, UnitOfWork<Actor>) throws -> Void
+  ) async throws {
+    try await context.write(by: actor) { work in
+      try work.admit()
+      guard let user = try work.records.user(named: username) else { throw MFARefusal.notFound }
+      try body(user, work)
+      try work.note(event, of: user, notice?.deviceID.map { ["device=\($0)"] } ?? [])
+      if let notice { try work.notify(user.id, of: notice.kind, concerning: notice.deviceID) }
+      work.wakeSockets(of: user.id)
+    }
   }
 }
 
-extension Administration.Actor {
-  var name: String {
+extension Administration.Actor: HistoryActor {
+  var historyName: String {
     switch self {
     case .command(let name): "operator:\(name)"
-    case .session(let caller): caller.identity.subject
+    case .session(let caller): caller.historyName
     }
   }
 
@@ -163,19 +179,15 @@ extension Administration.Actor {
   }
 }
 
-extension SessionRecords where Self: UserRecords & NoticeRecords & AttemptLimiterRecords {
-  /// - Throws: unless the actor is on the machine, or an admin whose session has proved two factors lately.
-  func admit(_ actor: Administration.Actor, _ policy: Policy, at now: Timestamp) throws {
-    guard case .session(let caller) = actor else { return }
-    let (session, user) = try session(of: caller, at: now)
+extension UnitOfWork where Initiator == Administration.Actor {
+  /// Admits an operator on the machine, and an admin's session with a recent second factor.
+  ///
+  /// - Throws: `.forbidden` for other sessions; `.secondFactorRequired`; `.freshProofRequired`.
+  func admit() throws {
+    guard case .session(let caller) = initiator else { return }
+    let (session, user) = try session(of: caller)
     guard user.isAdmin else { throw MFARefusal.forbidden }
     guard session.methods.contains("mfa") else { throw MFARefusal.secondFactorRequired }
-    guard now.since(session.authenticatedAt) <= policy.freshProof else {
-      throw MFARefusal.freshProofRequired(maximumAge: policy.freshProof)
-    }
-  }
-
-  fileprivate func releaseAttemptLimiters(of user: User) throws {
-    try removeAttemptLimiters(onAccount: user.username.key)
+    try checkFreshness(of: session)
   }
 }

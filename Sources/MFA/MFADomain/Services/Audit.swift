@@ -1,6 +1,6 @@
 internal import ByteCoding
 
-/// What the history says of one decision.
+/// The kind of a decision that the history records.
 public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case deviceEnrolled = "device.enrolled"
   case deviceReenrolled = "device.reenrolled"
@@ -30,21 +30,21 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case securityKeyRemoved = "security_key.removed"
   case securityKeyAccepted = "security_key.accepted"
   case securityKeyRefused = "security_key.refused"
-  /// A right signature whose count did not grow.
+  /// A valid signature whose count did not grow.
   case securityKeyCloned = "security_key.clone_suspected"
   case deviceTrusted = "device.trusted"
   case trustRevoked = "trust.revoked"
   case trustUsed = "trust.used"
   case trustRefused = "trust.refused"
-  /// A trusted device was asked for the second factor all the same.
+  /// A trusted device had to give the second factor.
   case trustSteppedUp = "trust.stepped_up"
   case sessionRefreshed = "session.refreshed"
   case sessionRevoked = "session.revoked"
   case refreshReused = "session.refresh_reused"
   case refreshRefused = "session.refresh_refused"
-  /// An app instance used what another one is bound to: a session, a token or a device.
+  /// An app instance used a session, a token or a device that is bound to another instance.
   case bindingRefused = "binding.refused"
-  /// A session asked for what it has no right to.
+  /// A session asked for an operation that it has no right to.
   case accessRefused = "access.refused"
   case pushStarted = "push.started"
   case pushApproved = "push.approved"
@@ -55,39 +55,54 @@ public enum AuditEvent: String, Sendable, Hashable, CaseIterable {
   case roleChanged = "user.role_changed"
   case factorReset = "factor.reset"
   case recoveryStarted = "recovery.started"
-  /// A recovery was not begun, not completed or not stopped by who wanted to.
+  /// The start, the completion or the stop of a recovery was refused.
   case recoveryRefused = "recovery.refused"
   case recoveryCancelled = "recovery.cancelled"
   case recoveryCompleted = "recovery.completed"
-  /// Refusals of one kind that do not stand in the history one by one: see `RefusalTally`.
+  /// Further refusals of one kind, as one entry with their number: see `RefusalTally`.
   case refusalsRepeated = "refusals.repeated"
   /// The first entry under a new key of the history.
   case historyKeyed = "history.keyed"
 }
 
-extension AuditRecords {
-  /// Appends to the chain, in the transaction of what it tells of.
-  func note(
-    _ event: AuditEvent, by caller: Caller, account: String?, _ detail: [String] = [], at now: Timestamp
-  ) throws {
-    try note(
-      event, actor: caller.identity.subject, requestID: caller.requestID, account: account, detail, at: now)
-  }
+/// The initiator of an operation, as the history names it.
+protocol HistoryActor: Sendable {
+  /// The attested key of the client, or the operator.
+  var historyName: String { get }
+  /// The id of the request that started the operation.
+  var requestID: String { get }
+}
 
-  /// Of refusals that one app instance brings about again and again, the first stand in the history in full.
+extension Caller: HistoryActor {
+  var historyName: String { identity.subject }
+}
+
+/// An initiator that the history knows by name only: the backend itself, or the actor of an earlier entry.
+struct NamedActor: HistoryActor {
+  let historyName: String
+  let requestID: String
+
+  /// The backend itself, for its own work.
+  static let backend = NamedActor(historyName: "mfa-backend", requestID: "")
+}
+
+extension AuditRecords {
+  /// Appends an entry to the chain, in the transaction of the decision that it records.
+  ///
+  /// Refusals that repeat are counted: the first ones of a window stand in the history in full, see `RefusalTally`.
   func note(
-    _ event: AuditEvent, actor: String, requestID: String, account: String?, _ detail: [String] = [], at now: Timestamp
+    _ event: AuditEvent, by actor: some HistoryActor, account: String?, _ detail: [String] = [], at now: Timestamp
   ) throws {
     if event.isRefusal {
       let kind = RefusalTally.Kind(
-        actor: actor, account: try account.flatMap { try isAccount($0) ? $0 : nil }, event: event.rawValue,
-        reason: detail.filter(\.saysReason).joined(separator: " "))
-      guard try countRefusal(kind, requestID: requestID, at: now) else { return }
+        actor: actor.historyName, account: try account.flatMap { try isAccount($0) ? $0 : nil },
+        event: event.rawValue, reason: detail.filter(\.saysReason).joined(separator: " "))
+      guard try countRefusal(kind, requestID: actor.requestID, at: now) else { return }
     }
-    try write(event, actor: actor, requestID: requestID, account: account, detail, at: now)
+    try write(event, by: actor, account: account, detail, at: now)
   }
 
-  /// Counts one more refusal, and says whether it is to stand in the history in full.
+  /// Counts one more refusal, and returns whether it gets an entry of its own.
   private func countRefusal(_ kind: RefusalTally.Kind, requestID: String, at now: Timestamp) throws -> Bool {
     var tally = RefusalTally(kind: kind, since: now, count: 0, lastRequestID: requestID)
     if let known = try refusalTally(kind) {
@@ -99,30 +114,31 @@ extension AuditRecords {
     return tally.unwritten == 0
   }
 
-  /// Writes down how many refusals of a window do not stand in the history yet, and begins a new one with the next.
+  /// Appends one entry for the refusals of a window that have no entry yet, and removes the tally.
   func close(_ tally: RefusalTally, at now: Timestamp) throws {
     try removeRefusalTally(tally.kind)
     guard tally.unwritten > 0 else { return }
     let reason = tally.kind.reason.isEmpty ? [] : [tally.kind.reason]
     try write(
-      .refusalsRepeated, actor: tally.kind.actor, requestID: tally.lastRequestID, account: tally.kind.account,
+      .refusalsRepeated, by: NamedActor(historyName: tally.kind.actor, requestID: tally.lastRequestID),
+      account: tally.kind.account,
       ["event=\(tally.kind.event)"] + reason + ["count=\(tally.unwritten)", "since=\(tally.since)"], at: now)
   }
 
   private func write(
-    _ event: AuditEvent, actor: String, requestID: String, account: String?, _ detail: [String], at now: Timestamp
+    _ event: AuditEvent, by actor: some HistoryActor, account: String?, _ detail: [String], at now: Timestamp
   ) throws {
     guard let keys = historyKeys else { throw StoreFault(reason: "the key of the history is not open") }
     let last = try lastAuditEntry()
-    // Under the older key the chain would not verify any more.
+    // An entry under the older key would break the chain.
     guard (last?.keyNumber ?? 0) <= keys.newest else {
       throw StoreFault(reason: "the history has a newer key than this process: restart it")
     }
     try append(
       AuditEntry(
-        sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds), requestID: requestID,
-        actor: actor, account: account, event: event.rawValue, detail: detail.joined(separator: " "),
-        previous: last?.hash ?? AuditEntry.origin, keyNumber: keys.newest),
+        sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds),
+        requestID: actor.requestID, actor: actor.historyName, account: account, event: event.rawValue,
+        detail: detail.joined(separator: " "), previous: last?.hash ?? AuditEntry.origin, keyNumber: keys.newest),
       with: keys)
   }
 
@@ -131,15 +147,16 @@ extension AuditRecords {
     try append(entry, hash: hash)
   }
 
-  /// Begins the newest of `keys` by an entry that says so, and gives its number.
+  /// Appends the first entry under the newest of `keys`, and returns its number.
   ///
-  /// It is written in the transaction that makes the key. Its hash covers the hash of the entry before it, and with
-  /// that the whole history so far, whether that has a key or not.
+  /// It belongs in the transaction that makes the key. Its hash covers the hash of the entry before it, and so the
+  /// whole history up to then, with a key or without.
   func beginHistoryKey(_ keys: HistoryKeys, at now: Timestamp) throws -> Int64 {
     let last = try lastAuditEntry()
     let entry = AuditEntry(
-      sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds), requestID: "",
-      actor: "mfa-backend", account: nil, event: AuditEvent.historyKeyed.rawValue,
+      sequence: (last?.sequence ?? 0) + 1, at: Timestamp(milliseconds: now.milliseconds),
+      requestID: NamedActor.backend.requestID,
+      actor: NamedActor.backend.historyName, account: nil, event: AuditEvent.historyKeyed.rawValue,
       detail: "key=\(keys.newest) before=\(last?.sequence ?? 0)", previous: last?.hash ?? AuditEntry.origin,
       keyNumber: keys.newest)
     try append(entry, with: keys)
@@ -148,7 +165,7 @@ extension AuditRecords {
 }
 
 extension AuditEvent {
-  /// Whether it is a refusal: any admitted client can cause refusals as often as it likes, at any account.
+  /// Whether it is a refusal. Any admitted client can cause refusals without limit, at any account.
   var isRefusal: Bool {
     switch self {
     case .enrolmentRefused, .challengeRefused, .signatureRefused, .codeWithheld, .codeRefused, .codeThrottled,
@@ -168,7 +185,7 @@ extension AuditEvent {
 }
 
 extension String {
-  /// Whether a part of an entry's detail is one of a few words of ours. Ids of devices are the caller's own texts.
+  /// Whether this part of an entry's detail is one of the backend's fixed words. Device ids are texts of the caller.
   fileprivate var saysReason: Bool {
     ["reason=", "operation=", "channel=", "factor="].contains(where: hasPrefix)
   }

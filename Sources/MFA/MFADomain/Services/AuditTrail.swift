@@ -1,47 +1,49 @@
 internal import ByteCoding
 
-/// Checks and hands out the history.
+/// Verifies and exports the history.
 public struct AuditTrail: Sendable {
   private let store: any Store
   private let keys: HistoryKeys?
   private static let batch = 500
 
-  /// - Parameter keys: those of `Vault.historyKeys(in:with:)`. Without them nothing that has a key can be verified.
+  /// - Parameter keys: the keys of `Vault.historyKeys(in:with:)`. Without them no entry with a key can be verified.
   public init(_ store: any Store, _ keys: HistoryKeys?) {
     self.store = store
     self.keys = keys
   }
 
-  /// Where the chain is broken, and how.
+  /// The place and the kind of a broken chain.
   public enum Fault: Error, Sendable, Hashable {
-    /// An entry is not the one that its hash was made of.
+    /// An entry does not match its hash.
     case changed(sequence: Int64)
-    /// An entry does not follow the one before it: something was taken out, put in or moved.
+    /// An entry does not follow the entry before it: one was removed, inserted or moved.
     case broken(sequence: Int64)
-    /// The chain ends before an entry that is known to have been there.
+    /// The chain ends before a known entry.
     case cutOff(at: Int64, expected: Int64)
     /// An entry has no key, or an older one than the entry before it.
     case olderKey(sequence: Int64)
-    /// An entry has a key that the database has not.
+    /// An entry has a key that is not in the database.
     case unknownKey(sequence: Int64, key: UInt32)
-    /// There is no entry under the newest key, though one was made with it: the end was taken out, or all of it.
+    /// There is no entry under the newest key, although its first entry was written with it: the end was removed, or
+    /// the whole history.
     case keyWithoutEntries(key: UInt32)
     /// The database has no key for its history.
     case noKey
   }
 
+  /// The result of a verification.
   public struct Verdict: Sendable, Hashable {
     public let entries: Int64
-    /// The hash of the last entry. Kept elsewhere, it shows later that nothing was cut off the end.
+    /// The hash of the last entry. A copy of it in another place proves later that the end was not removed.
     public let lastHash: [UInt8]
-    /// Entries at the beginning that an older version wrote without a key. The first entry with one covers them as they
-    /// were then.
+    /// The number of entries at the beginning that an older version wrote without a key. The first entry with a key
+    /// covers them.
     public let unkeyed: Int64
     /// The first fault.
     public let fault: Fault?
   }
 
-  /// What was read so far.
+  /// The state after the last entry that was read.
   private struct Position {
     var sequence: Int64 = 0
     var hash = AuditEntry.origin
@@ -49,10 +51,10 @@ public struct AuditTrail: Sendable {
     var unkeyed: Int64 = 0
   }
 
-  /// An entry that is known to have been there.
+  /// An entry that was seen earlier.
   public typealias KnownEntry = (sequence: Int64, hash: [UInt8])
 
-  /// Checks every entry against its hash, its key and its predecessor. Writes nothing.
+  /// Verifies every entry against its hash, its key and the entry before it. Writes nothing.
   ///
   /// - Parameter known: entries seen earlier, which must still be there.
   public func verify(known: [KnownEntry] = []) async throws -> Verdict {

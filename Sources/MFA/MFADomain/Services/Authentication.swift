@@ -13,137 +13,148 @@ public struct Authentication: Sendable {
     sessions = Sessions(context)
   }
 
+  /// A client's response to a challenge.
+  public struct SignedChallenge: Sendable {
+    public let challengeID: UUID
+    public let username: Username
+    public let deviceID: DeviceID
+    /// By the key of the device, over the nonce of the challenge.
+    public let signature: [UInt8]
+
+    public init(challengeID: UUID, username: Username, deviceID: DeviceID, signature: [UInt8]) {
+      self.challengeID = challengeID
+      self.username = username
+      self.deviceID = deviceID
+      self.signature = signature
+    }
+  }
+
   /// Returns a challenge for the device, and sends a code to its number if it signs in by codes.
   ///
-  /// An unknown user or device gets one as well, made and stored in the same way, that no key can answer. Two cases
-  /// are reported, and only to an app instance that has attested itself: a device that is bound to another instance,
-  /// and one that the caller itself had enrolled and that was removed.
+  /// An unknown user or device gets a challenge as well, made and stored in the same way, that no key can answer.
+  ///
+  /// - Throws: `.boundElsewhere` for a device that is bound to another app instance; `.deviceNotEnrolled` for a device
+  ///   that the caller had enrolled and that was removed.
   public func challenge(
     _ username: Username, _ deviceID: DeviceID, for caller: Caller
   ) async throws -> (method: MFAMethod, challenge: DeviceChallenge) {
-    let now = context.clock.now()
-    let challenge = DeviceChallenge(
-      id: context.entropy.uuid(), username: username.key, deviceID: deviceID, nonce: context.entropy.bytes(32),
-      binding: caller.identity.binding, createdAt: now, expiresAt: now.advanced(by: DeviceChallenge.lifetime))
+    let (id, nonce) = (context.entropy.uuid(), context.entropy.bytes(32))
     let code = codes.draft(for: username, caller)
-    let outcome = try await context.store.write {
-      [context, codes] records -> Result<(MFAMethod, OutgoingMessage?), MFARefusal> in
-      let device = try records.device(deviceID)
-      let owner = try device.flatMap { try records.user($0.userID) }
+    return try await context.write(by: caller) { work in
+      let challenge = DeviceChallenge(
+        id: id, username: username.key, deviceID: deviceID, nonce: nonce, binding: caller.identity.binding,
+        createdAt: work.now, expiresAt: work.now.advanced(by: DeviceChallenge.lifetime))
+      let device = try work.records.device(deviceID)
+      let owner = try device.flatMap { try work.records.user($0.userID) }
       if let device, device.binding != caller.identity.binding {
-        return .failure(.boundElsewhere(account: owner?.username.key ?? username.key))
+        throw MFARefusal.boundElsewhere(account: owner?.username.key ?? username.key)
       }
       if device?.removedAt != nil {
-        try records.note(
-          .challengeRefused, by: caller, account: owner?.username.key,
-          ["device=\(deviceID.text)", "reason=\(MFARefusal.deviceNotEnrolled.cause)"], at: now)
-        return .failure(.deviceNotEnrolled)
+        let refusal = MFARefusal.deviceNotEnrolled
+        try work.note(
+          .challengeRefused, account: owner?.username.key,
+          ["device=\(deviceID.text)", "reason=\(refusal.cause)"])
+        throw RecordedRefusal(refusal)
       }
-      try records.insert(challenge)
-      guard let device, owner?.isNamed(username) == true else { return .success((.secureEnclave, nil)) }
-      guard device.method == .smsOTP, context.policy.admits(device) else { return .success((device.method, nil)) }
-      return .success(
-        (
-          device.method,
-          try codes.sendWithSignIn(
-            code, to: owner?.lockedAt == nil ? device : nil, in: records, at: now)
-        ))
+      try work.records.insert(challenge)
+      guard let device, owner?.isNamed(username) == true else { return (.secureEnclave, challenge) }
+      if device.method == .smsOTP, work.policy.admits(device) {
+        try work.sendWithSignIn(code, to: owner?.lockedAt == nil ? device : nil)
+      }
+      return (device.method, challenge)
     }
-    let (method, message) = try outcome.get()
-    if let message { context.outbox.send(message) }
-    return (method, challenge)
   }
 
-  /// A session for the right answer to a challenge, which is used up by it.
+  /// Begins a session by the right response to a challenge, which is spent.
   ///
   /// - Throws: `.authenticationFailed` alike for a wrong user, device, challenge or signature, and for a challenge
-  ///   that is too old or used.
+  ///   that is expired or spent; `.accountLocked`.
   public func verify(
-    _ signature: [UInt8], of challengeID: UUID, _ username: Username, _ deviceID: DeviceID, trustToken: String?,
-    by caller: Caller
+    _ response: SignedChallenge, trustToken: String?, by caller: Caller
   ) async throws -> SessionTokens {
     let now = context.clock.now()
-    let asked = try await context.store.read { records in
-      (challenge: try records.challenge(challengeID), device: try records.device(deviceID))
+    let asked = try await context.read(by: caller, at: now) { work in
+      (
+        challenge: try work.records.challenge(response.challengeID),
+        device: try work.records.device(response.deviceID)
+      )
     }
     let key = asked.device?.publicKey
-    // Checked whatever has been found, so that what is missing does not show in the time.
-    let isSigned = (key ?? .decoy).verifies(signature, of: asked.challenge?.nonce ?? Self.noNonce)
-    let fault = Self.fault(asked.challenge, asked.device, username, deviceID, by: caller, isSigned: isSigned)
-    guard fault == nil, let key else {
-      let fault = fault ?? .deviceWithoutKey
-      try await context.store.write { records in
-        try records.countFailure(ofChallenge: challengeID)
-        try records.noteRefusedSignature(fault.rawValue, username, deviceID, by: caller, at: now)
+    // The signature is verified in every case, so that the time does not reveal what is missing.
+    let isSigned = (key ?? .decoy).verifies(response.signature, of: asked.challenge?.nonce ?? Self.noNonce)
+    let fault = Self.fault(in: response, to: asked.challenge, from: asked.device, by: caller)
+    guard fault == nil, isSigned, let key else {
+      let fault = fault ?? (key == nil ? .deviceWithoutKey : .signature)
+      try await context.write(by: caller, at: now) { work in
+        try work.records.countFailure(ofChallenge: response.challengeID)
+        try work.noteRefused(response, fault.rawValue)
       }
       throw MFARefusal.authenticationFailed(fault)
     }
-    return try await begin(challengeID, username, deviceID, key, trustToken: trustToken, by: caller, at: now)
+    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
+    let (session, user) = try await context.write(by: caller, at: now) { work in
+      try work.begin(by: response, of: key, trust)
+    }
+    return try await sessions.tokens(for: session, of: user)
   }
 
-  /// What is wrong with an answer, as far as it shows before the challenge is spent.
+  /// The first fault of a response, apart from its signature, as far as it is visible before the challenge is spent.
   private static func fault(
-    _ challenge: DeviceChallenge?, _ device: Device?, _ username: Username, _ deviceID: DeviceID, by caller: Caller,
-    isSigned: Bool
+    in response: SignedChallenge, to challenge: DeviceChallenge?, from device: Device?, by caller: Caller
   ) -> SignInFault? {
     guard let challenge else { return .challengeUnknown }
-    guard challenge.username == username.key, challenge.deviceID == deviceID else { return .challengeOfAnother }
+    guard challenge.username == response.username.key, challenge.deviceID == response.deviceID else {
+      return .challengeOfAnother
+    }
     guard let device, device.removedAt == nil else { return .deviceUnknown }
     guard challenge.binding == caller.identity.binding, device.binding == caller.identity.binding else {
       return .attestedKey
     }
-    guard device.publicKey != nil else { return .deviceWithoutKey }
-    return isSigned ? nil : .signature
+    return device.publicKey == nil ? .deviceWithoutKey : nil
   }
 
   private static let noNonce = [UInt8](repeating: 0, count: 32)
-
-  /// The key may have been replaced since it was read, so it is compared again where nothing changes any more.
-  private func begin(
-    _ challengeID: UUID, _ username: Username, _ deviceID: DeviceID, _ key: DevicePublicKey, trustToken: String?,
-    by caller: Caller, at now: Timestamp
-  ) async throws -> SessionTokens {
-    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
-    let outcome = try await context.store.write {
-      [sessions, policy = context.policy] records -> Result<(LoginSession, User), MFARefusal> in
-      func refuse(_ refusal: MFARefusal) throws -> Result<(LoginSession, User), MFARefusal> {
-        try records.noteRefusedSignature(refusal.cause, username, deviceID, by: caller, at: now)
-        return .failure(refusal)
-      }
-      guard var device = try records.device(deviceID), device.removedAt == nil, device.publicKey == key,
-        let user = try records.user(device.userID)
-      else { return try refuse(.authenticationFailed(.deviceChanged)) }
-      guard user.isNamed(username) else { return try refuse(.authenticationFailed(.deviceOfAnother)) }
-      guard try records.spend(challenge: challengeID, at: now) else {
-        return try refuse(.authenticationFailed(records.challenge(challengeID).unspendable(at: now)))
-      }
-      guard user.lockedAt == nil else { return try refuse(.accountLocked(retryAfter: nil)) }
-      guard policy.admits(device) else { return try refuse(.authenticationFailed(.unlock)) }
-      device.lastUsed = now
-      try records.save(device)
-      let scope = try records.scope(after: trust, for: user, on: device, policy, by: caller, at: now)
-      let method = policy.reference(ofKeyBoundTo: caller.identity.binding)
-      let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: [method])
-      try records.begin(session, of: user, by: caller, at: now)
-      try records.note(.signatureAccepted, by: caller, account: username.key, ["device=\(deviceID.text)"], at: now)
-      return .success((session, user))
-    }
-    let (session, user) = try outcome.get()
-    return try await sessions.tokens(for: session, of: user)
-  }
 }
 
-extension AuditRecords {
-  fileprivate func noteRefusedSignature(
-    _ reason: String, _ username: Username, _ deviceID: DeviceID, by caller: Caller, at now: Timestamp
-  ) throws {
+extension UnitOfWork where Initiator == Caller {
+  /// Spends the challenge and begins the session.
+  ///
+  /// - Parameter key: the key that the signature was verified with. The device may have another one by now.
+  /// - Throws: `RecordedRefusal`
+  fileprivate func begin(
+    by response: Authentication.SignedChallenge, of key: DevicePublicKey, _ trust: TrustProof?
+  ) throws -> (LoginSession, User) {
+    func refuse(_ refusal: MFARefusal) throws -> RecordedRefusal {
+      try noteRefused(response, refusal.cause)
+      return RecordedRefusal(refusal)
+    }
+    guard var device = try records.device(response.deviceID), device.removedAt == nil, device.publicKey == key,
+      let user = try records.user(device.userID)
+    else { throw try refuse(.authenticationFailed(.deviceChanged)) }
+    guard user.isNamed(response.username) else { throw try refuse(.authenticationFailed(.deviceOfAnother)) }
+    guard try records.spend(challenge: response.challengeID, at: now) else {
+      throw try refuse(.authenticationFailed(records.challenge(response.challengeID).unspendable(at: now)))
+    }
+    guard user.lockedAt == nil else { throw try refuse(.accountLocked(retryAfter: nil)) }
+    guard policy.admits(device) else { throw try refuse(.authenticationFailed(.unlock)) }
+    device.lastUsed = now
+    try records.save(device)
+    let scope = try scope(after: trust, for: user, on: device)
+    let method = policy.reference(ofKeyBoundTo: caller.identity.binding)
+    let session = try beginSession(of: user, on: device, scope: scope, methods: [method])
+    try note(.signatureAccepted, account: response.username.key, ["device=\(response.deviceID.text)"])
+    return (session, user)
+  }
+
+  fileprivate func noteRefused(_ response: Authentication.SignedChallenge, _ reason: String) throws {
     try note(
-      .signatureRefused, by: caller, account: username.key, ["device=\(deviceID.text)", "reason=\(reason)"], at: now)
+      .signatureRefused, account: response.username.key,
+      ["device=\(response.deviceID.text)", "reason=\(reason)"])
   }
 }
 
 extension DeviceChallenge? {
-  /// Why it cannot be spent at `now`.
+  /// The reason why it cannot be spent at `now`.
   fileprivate func unspendable(at now: Timestamp) -> SignInFault {
     guard let challenge = self else { return .challengeUnknown }
     if challenge.isUsed { return .challengeUsed }

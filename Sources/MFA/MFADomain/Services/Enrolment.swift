@@ -1,12 +1,13 @@
 internal import ByteCoding
 internal import Foundation
 
-/// Devices coming, changing their method, and going.
+/// Enrolling and removing devices, and changing their method.
 public struct Enrolment: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
+  /// The request to enrol a device.
   public struct Application: Sendable {
     public let username: Username
     public let deviceID: DeviceID
@@ -15,12 +16,12 @@ public struct Enrolment: Sendable {
     public let authMethod: AuthMethod?
     public let publicKey: DevicePublicKey?
     public let phoneNumber: PhoneNumber?
-    /// What a device of the account, or an operator, gave out to let this one in.
+    /// The code that a device of the account, or an operator, issued for this device.
     public let linkCode: CodeGuess?
-    /// What a recovery that is ready is completed by.
+    /// The token of a recovery that is ready to be completed.
     public let recoveryToken: String?
 
-    /// - Throws: if the method lacks what it works with: a key, or a number.
+    /// - Throws: if the key or the number that the method requires is missing.
     public init(
       username: Username, deviceID: DeviceID, model: DeviceModel, method: MFAMethod, authMethod: AuthMethod?,
       publicKey: DevicePublicKey?, phoneNumber: PhoneNumber?, linkCode: CodeGuess? = nil,
@@ -46,217 +47,115 @@ public struct Enrolment: Sendable {
 
   /// Enrols a device, and its user if the name is new, and binds it to the calling app instance.
   ///
-  /// A name belongs to the first client that enrols it. A further device of the user comes in by a link code, or by a
-  /// session of the user with a recent proof; a new key for an enrolled device by such a session alone. A removed
-  /// device comes back like a new one: its earlier binding to the caller proves nothing, since it may have been
-  /// removed because it was lost. A user without a device comes in by a recovery, or by an operator's code.
+  /// A name belongs to the first client that enrols it. A further device of the user needs a link code, or a session
+  /// of the user with a recent proof; a new key for an enrolled device needs such a session. A removed device is
+  /// treated like a new one: its earlier binding to the caller proves nothing, since it may have been removed because
+  /// it was lost. A user without a device needs a recovery or an operator's code.
   ///
-  /// A repeated call is answered in the same way and changes nothing: the app may have lost the answer.
+  /// A repeated call has the same result and changes nothing: the app may have lost the response.
+  ///
+  /// - Throws: `.deviceExists`, `.forbidden`, `.tooManyDevices`, `.tooManyAccounts`; what `freshSession`,
+  ///   `spendLinkCode` and `completeRecovery` throw.
   public func enrol(_ application: Application, by caller: Caller) async throws -> Device {
-    let now = context.clock.now()
     try context.policy.checkUnlock(application.method, application.authMethod)
     let phoneNumber = try application.phoneNumber.map {
       try context.vault.seal($0.text, for: Self.phonePlace(application.deviceID))
     }
     let newID = context.entropy.uuid()
-    let outcome = try await context.store.write {
-      [context] records -> Result<(device: Device, messages: [OutgoingMessage]), MFARefusal> in
-      let (policy, vault) = (context.policy, context.vault)
-      let known = try records.device(application.deviceID)
-      let user = try records.user(named: application.username)
-      if let known, let user, try application.isDone(by: known, of: user, for: caller, vault) {
-        return .success((known, []))
+    return try await context.write(by: caller) { work in
+      let known = try work.records.device(application.deviceID)
+      let user = try work.records.user(named: application.username)
+      if let known, let user, try application.isDone(by: known, of: user, for: caller, work.vault) {
+        work.wakeSockets(of: user.id)
+        return known
       }
-      var messages: [OutgoingMessage] = []
       if let token = application.recoveryToken {
-        let completed = try AccountRecovery.complete(
-          token, application.username, replacing: known, of: user, by: caller, context, in: records, at: now)
-        switch completed {
-        case .success(let told): messages = told
-        case .failure(let refusal): return .failure(refusal)
-        }
-      } else if let refusal = try Self.refusal(
-        of: application, enrolling: known, for: user, by: caller, policy, vault, in: records, at: now)
-      {
-        return .failure(refusal)
+        try work.completeRecovery(token, application.username, replacing: known, of: user)
+      } else {
+        try work.admit(application, enrolling: known, for: user)
       }
       let binding = caller.identity.binding
-      let owner = user ?? User(id: newID, username: application.username, createdAt: now, createdBy: binding)
+      let owner = user ?? User(id: newID, username: application.username, createdAt: work.now, createdBy: binding)
       if user == nil {
         try application.username.checkAsNew()
-        if let refusal = try records.refusalOfAccount(named: application.username, by: caller, policy, at: now) {
-          return .failure(refusal)
-        }
-        try records.insert(owner)
+        try work.checkAccountLimit(for: application.username)
+        try work.records.insert(owner)
       }
       let device = Device(
         id: application.deviceID, userID: owner.id, model: application.model, method: application.method,
         authMethod: application.authMethod, publicKey: application.publicKey, phoneNumber: phoneNumber,
-        binding: binding, enrolledAt: now)
-      try records.save(device)
-      try records.removeChallenges(of: device.id)
+        binding: binding, enrolledAt: work.now)
+      try work.records.save(device)
+      try work.records.removeChallenges(of: device.id)
       let isNew = known == nil || known?.removedAt != nil || application.recoveryToken != nil
-      try records.note(
-        isNew ? .deviceEnrolled : .deviceReenrolled, by: caller, account: owner.username.key,
-        ["device=\(device.id.text)", "method=\(device.method.rawValue)", "attested=\(device.isAttested)"],
-        at: now)
-      _ = try records.append(.deviceEnrolled, to: owner.id, concerning: device.id.text, at: now)
-      return .success((device, messages))
-    }
-    let (device, messages) = try outcome.get()
-    for message in messages { context.outbox.send(message) }
-    context.hub.notify(for: device.userID)
-    return device
-  }
-
-  /// Why the caller may not enrol the device; `nil` if they may. A refusal leaves its line in the history, so it is
-  /// to be committed.
-  private static func refusal(
-    of application: Application, enrolling known: Device?, for user: User?, by caller: Caller, _ policy: Policy,
-    _ vault: Vault, in records: any Records, at now: Timestamp
-  ) throws -> MFARefusal? {
-    if let code = application.linkCode, known == nil || user.map({ known?.isRemoved(from: $0) == true }) == true {
-      let judged = try Linking.judge(
-        code, for: user, named: application.username, by: caller, vault, in: records, at: now)
-      // Another app instance could find out by the refusal of a wrong code whose the removed device was.
-      if case .failure(let refusal) = judged {
-        return known.map { $0.binding != caller.identity.binding } == true ? .deviceExists : refusal
-      }
-      if let user { try checkRoom(for: user, policy, in: records) }
-      return nil
-    }
-    do {
-      try admit(caller, enrolling: known, for: user, policy: policy, in: records, at: now)
-      return nil
-    } catch let refusal as MFARefusal {
-      try records.note(
-        .enrolmentRefused, by: caller, account: application.username.key,
-        ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"], at: now)
-      return refusal
+      try work.note(
+        isNew ? .deviceEnrolled : .deviceReenrolled, of: owner,
+        ["device=\(device.id.text)", "method=\(device.method.rawValue)", "attested=\(device.isAttested)"])
+      try work.notify(owner.id, of: .deviceEnrolled, concerning: device.id.text)
+      return device
     }
   }
 
-  private static func admit(
-    _ caller: Caller, enrolling known: Device?, for user: User?, policy: Policy, in records: any Records,
-    at now: Timestamp
-  ) throws {
-    // Whatever the name: or another app instance could find out by it whose a device is.
-    if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw MFARefusal.deviceExists }
-    guard let user else { return }
-    let devices = try records.devices(of: user.id)
-    let (session, _) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-    guard session.userID == user.id else { throw MFARefusal.forbidden }
-    if !devices.contains(where: { $0.id == known?.id }) { try checkRoom(for: user, policy, in: records) }
-  }
-
-  private static func checkRoom(for user: User, _ policy: Policy, in records: any Records) throws {
-    guard try records.devices(of: user.id).count < policy.mostDevices else {
-      throw MFARefusal.tooManyDevices(limit: policy.mostDevices)
-    }
-  }
-
-  /// Removes a device and everything that hangs on it: challenges, sessions, trust.
+  /// Removes a device and everything that belongs to it: challenges, sessions, trust.
+  ///
+  /// - Throws: `.forbidden` for another account; `.deviceNotEnrolled`; what `freshSession` throws.
   public func unenrol(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
-    let now = context.clock.now()
-    let userID = try await context.store.write { [policy = context.policy] records in
-      let (device, user) = try Self.ownDevice(
-        deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: false)
-      try records.remove(device, of: user, at: now)
-      try records.note(
-        .deviceUnenrolled, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
-      _ = try records.append(.deviceRemoved, to: user.id, concerning: deviceID.text, at: now)
-      return user.id
+    try await context.write(by: caller) { work in
+      let (device, user) = try work.ownDevice(deviceID, of: username, by: .session)
+      try work.remove(device, of: user)
+      try work.note(.deviceUnenrolled, of: user, ["device=\(deviceID.text)"])
+      try work.notify(user.id, of: .deviceRemoved, concerning: deviceID.text)
     }
-    context.hub.notify(for: userID)
   }
 
-  /// Gives a device a key of its own, or another one in place of the old.
+  /// Gives a device a key of its own, or replaces its key.
+  ///
+  /// - Throws: `.boundElsewhere`, `.forbidden`, `.deviceNotEnrolled`; what `freshSession` throws.
   public func upgrade(
     _ username: Username, _ deviceID: DeviceID, to publicKey: DevicePublicKey, authMethod: AuthMethod?,
     by caller: Caller
   ) async throws {
     try context.policy.checkUnlock(.secureEnclave, authMethod)
-    try await change(username, deviceID, by: caller, .deviceUpgraded) { device in
+    try await context.write(by: caller) { work in
+      var (device, user) = try work.ownDevice(deviceID, of: username, by: .boundSession)
       device.method = .secureEnclave
       device.publicKey = publicKey
       device.authMethod = authMethod
+      try work.change(device, of: user, .deviceUpgraded)
     }
   }
 
   /// Removes the key of a device, which signs in by codes to its number from then on.
   ///
   /// The app that calls this has lost the key together with the device's passcode, so its only proof is the attested
-  /// key that the device is bound to. A thief of the device gains no more than the code that goes to the enrolled
-  /// number; the user's other devices are told. What the key had proved ends with it: the device's sessions, and the
-  /// trust that let it skip the second factor.
+  /// key that the device is bound to. A thief of the device gains no more than the code that is sent to the enrolled
+  /// number, and the user's other devices get a notice. The device's sessions end, and so does the trust that let it
+  /// skip the second factor: the key had proved them.
+  ///
+  /// - Throws: `.forbidden` where codes do not sign in; `.noPhoneNumber`; `.boundElsewhere`; `.deviceNotEnrolled`;
+  ///   `.accountLocked`.
   public func downgrade(_ username: Username, _ deviceID: DeviceID, by caller: Caller) async throws {
     guard context.policy.deviceUnlock == .any else { throw MFARefusal.forbidden }
-    try await change(username, deviceID, by: caller, .deviceDowngraded) { device in
+    try await context.write(by: caller) { work in
+      var (device, user) = try work.ownDevice(deviceID, of: username, by: .binding)
       guard device.phoneNumber != nil else { throw MFARefusal.noPhoneNumber }
       device.method = .smsOTP
-      // It was the key's use. The number has yet to be proved.
+      // The last use was of the key. The number is not proved yet.
       device.lastUsed = nil
       device.publicKey = nil
       device.authMethod = nil
+      try work.change(device, of: user, .deviceDowngraded)
+      try work.records.removeTrustedDevices(of: user.id, boundTo: device.binding)
+      try work.endSessions(of: user.id, on: device.id)
     }
   }
 
-  private func change(
-    _ username: Username, _ deviceID: DeviceID, by caller: Caller, _ event: AuditEvent,
-    _ body: @escaping @Sendable (inout Device) throws -> Void
-  ) async throws {
-    let now = context.clock.now()
-    let userID = try await context.store.write { [policy = context.policy] records in
-      var (device, user) = try Self.ownDevice(
-        deviceID, of: username, by: caller, policy: policy, in: records, at: now, mustBeBound: true,
-        bindingSuffices: event == .deviceDowngraded)
-      try body(&device)
-      try records.save(device)
-      try records.removeChallenges(of: device.id)
-      try records.note(event, by: caller, account: user.username.key, ["device=\(deviceID.text)"], at: now)
-      _ = try records.append(.methodChanged, to: user.id, concerning: deviceID.text, at: now)
-      if event == .deviceDowngraded {
-        try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
-        try records.endSessions(of: user.id, on: device.id, at: now)
-      }
-      return user.id
-    }
-    context.hub.notify(for: userID)
-  }
-
-  /// The caller's right to `deviceID` of `username`.
-  ///
-  /// - Parameters:
-  ///   - mustBeBound: whether only the app instance that the device is bound to may do it.
-  ///   - bindingSuffices: whether that instance may do it without a session. A debug build has no instance of its
-  ///     own, so it needs the session all the same.
-  private static func ownDevice(
-    _ deviceID: DeviceID, of username: Username, by caller: Caller, policy: Policy, in records: any Records,
-    at now: Timestamp, mustBeBound: Bool, bindingSuffices: Bool = false
-  ) throws -> (device: Device, user: User) {
-    let known = try records.device(deviceID)
-    let isBound = known?.binding == caller.identity.binding
-    if mustBeBound, let known, !isBound {
-      throw MFARefusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
-    }
-    if bindingSuffices, isBound, caller.identity.binding != .debugBuild {
-      guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.isNamed(username)
-      else { throw MFARefusal.deviceNotEnrolled }
-      guard user.lockedAt == nil else { throw MFARefusal.accountLocked(retryAfter: nil) }
-      return (known, user)
-    }
-    let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-    guard user.isNamed(username) else { throw MFARefusal.forbidden }
-    guard let known, known.removedAt == nil, known.userID == user.id else { throw MFARefusal.deviceNotEnrolled }
-    return (known, user)
-  }
-
-  /// What the vault seals a device's number for.
+  /// The vault's place for a device's number.
   static func phonePlace(_ deviceID: DeviceID) -> String { "device:\(deviceID.text):phone" }
 }
 
 extension Enrolment.Application {
-  /// Whether `known` is the device that came of it, by the same app instance.
+  /// Whether `known` is the result of this request, by the same app instance.
   fileprivate func isDone(by known: Device, of user: User, for caller: Caller, _ vault: Vault) throws -> Bool {
     guard known.userID == user.id, known.removedAt == nil, user.lockedAt == nil,
       known.binding == caller.identity.binding, known.method == method, known.publicKey == publicKey,
@@ -267,37 +166,114 @@ extension Enrolment.Application {
   }
 }
 
-extension UserRecords where Self: AuditRecords {
-  /// Why `caller` may not create another account, which stands in the history then; `nil` if they may. Debug builds
-  /// share one identity, so they have no limit.
-  fileprivate func refusalOfAccount(
-    named username: Username, by caller: Caller, _ policy: Policy, at now: Timestamp
-  ) throws -> MFARefusal? {
-    let (binding, limit) = (caller.identity.binding, policy.mostAccountsOfInstance)
-    guard binding != .debugBuild, try countUsers(createdBy: binding) >= limit else { return nil }
-    let refusal = MFARefusal.tooManyAccounts(limit: limit)
-    try note(.enrolmentRefused, by: caller, account: username.key, ["reason=\(refusal.cause)"], at: now)
-    return refusal
-  }
-}
-
 extension Device {
   fileprivate func isRemoved(from user: User) -> Bool { removedAt != nil && userID == user.id }
 }
 
-extension DeviceRecords
-where Self: ChallengeRecords & TrustRecords & SessionRecords & NoticeRecords & CodeRecords {
-  /// Leaves of `device` what tells its own app that it is gone, and takes everything that hangs on it. A link code that
-  /// waits may be its own, so that goes too.
-  func remove(_ device: Device, of user: User, at now: Timestamp) throws {
+/// The proof that an operation on an enrolled device requires.
+private enum DeviceProof {
+  /// A session of the user, of any app instance.
+  case session
+  /// A session of the user, by the app instance that the device is bound to.
+  case boundSession
+  /// That app instance, without a session. A debug build has no instance of its own, so it needs the session as well.
+  case binding
+}
+
+extension UnitOfWork where Initiator == Caller {
+  /// Admits the enrolment by a link code or by a session.
+  ///
+  /// - Throws: `RecordedRefusal`; `MFARefusal.tooManyDevices`, which leaves the link code valid.
+  fileprivate func admit(_ application: Enrolment.Application, enrolling known: Device?, for user: User?) throws {
+    if let code = application.linkCode, known == nil || user.map({ known?.isRemoved(from: $0) == true }) == true {
+      do {
+        try spendLinkCode(code, for: user, named: application.username)
+      } catch is RecordedRefusal where known.map({ $0.binding != caller.identity.binding }) == true {
+        // The refusal of a wrong code would tell another app instance who the user of a removed device was.
+        throw RecordedRefusal(.deviceExists)
+      }
+      if let user { try checkRoom(for: user) }
+      return
+    }
+    do {
+      try admit(enrolling: known, for: user)
+    } catch let refusal as MFARefusal {
+      try note(
+        .enrolmentRefused, account: application.username.key,
+        ["device=\(application.deviceID.text)", "reason=\(refusal.cause)"])
+      throw RecordedRefusal(refusal)
+    }
+  }
+
+  private func admit(enrolling known: Device?, for user: User?) throws {
+    // For any name: another app instance could otherwise find out who the user of a device is.
+    if let known, known.binding != caller.identity.binding || known.userID != user?.id { throw MFARefusal.deviceExists }
+    guard let user else { return }
+    let devices = try records.devices(of: user.id)
+    let (session, _) = try freshSession()
+    guard session.userID == user.id else { throw MFARefusal.forbidden }
+    if !devices.contains(where: { $0.id == known?.id }) { try checkRoom(for: user) }
+  }
+
+  private func checkRoom(for user: User) throws {
+    guard try records.devices(of: user.id).count < policy.mostDevices else {
+      throw MFARefusal.tooManyDevices(limit: policy.mostDevices)
+    }
+  }
+
+  /// Checks whether the caller may create another account. Debug builds share one identity, so they have no limit.
+  ///
+  /// - Throws: `RecordedRefusal` with `.tooManyAccounts`
+  fileprivate func checkAccountLimit(for username: Username) throws {
+    let (binding, limit) = (caller.identity.binding, policy.mostAccountsOfInstance)
+    guard binding != .debugBuild, try records.countUsers(createdBy: binding) >= limit else { return }
+    let refusal = MFARefusal.tooManyAccounts(limit: limit)
+    try note(.enrolmentRefused, account: username.key, ["reason=\(refusal.cause)"])
+    throw RecordedRefusal(refusal)
+  }
+
+  /// Returns the device `deviceID` of `username` if the caller has the required proof.
+  fileprivate func ownDevice(
+    _ deviceID: DeviceID, of username: Username, by proof: DeviceProof
+  ) throws -> (device: Device, user: User) {
+    let known = try records.device(deviceID)
+    let isBound = known?.binding == caller.identity.binding
+    if proof != .session, let known, !isBound {
+      throw MFARefusal.boundElsewhere(account: try records.user(known.userID)?.username.key ?? username.key)
+    }
+    if proof == .binding, isBound, caller.identity.binding != .debugBuild {
+      guard let known, known.removedAt == nil, let user = try records.user(known.userID), user.isNamed(username)
+      else { throw MFARefusal.deviceNotEnrolled }
+      guard user.lockedAt == nil else { throw MFARefusal.accountLocked(retryAfter: nil) }
+      return (known, user)
+    }
+    let (_, user) = try freshSession()
+    guard user.isNamed(username) else { throw MFARefusal.forbidden }
+    guard let known, known.removedAt == nil, known.userID == user.id else { throw MFARefusal.deviceNotEnrolled }
+    return (known, user)
+  }
+
+  /// Saves a device that signs in by another method now, and removes its challenges.
+  fileprivate func change(_ device: Device, of user: User, _ event: AuditEvent) throws {
+    try records.save(device)
+    try records.removeChallenges(of: device.id)
+    try note(event, of: user, ["device=\(device.id.text)"])
+    try notify(user.id, of: .methodChanged, concerning: device.id.text)
+  }
+}
+
+extension UnitOfWork {
+  /// Removes `device` and everything that belongs to it. The rest of its record tells its own app that it was removed.
+  /// An open link code may be the device's own, so it becomes invalid.
+  func remove(_ device: Device, of user: User) throws {
     var removed = device
     removed.removedAt = now
     removed.publicKey = nil
     removed.phoneNumber = nil
-    try save(removed)
-    try removeChallenges(of: device.id)
-    try removeTrustedDevices(of: user.id, boundTo: device.binding)
-    try Linking.void(.user, for: user, in: self)
-    try endSessions(of: user.id, on: device.id, at: now)
+    try records.save(removed)
+    try records.removeChallenges(of: device.id)
+    try records.removeTrustedDevices(of: user.id, boundTo: device.binding)
+    try Linking.void(.user, for: user, in: records)
+    try endSessions(of: user.id, on: device.id)
   }
 }

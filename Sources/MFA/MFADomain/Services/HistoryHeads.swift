@@ -1,8 +1,8 @@
 public import ByteCoding
 
-/// Signs where the history ends, again and again, for a place that the database's own writers cannot change: the log.
+/// Signs the end of the history at intervals, for the log, which the writers of the database cannot change.
 public actor HistoryHeads {
-  /// An entry that a head was signed for is not in the history any more, or is another one.
+  /// The entry of an earlier head was removed from the history or changed.
   public struct Lost: Error, Sendable, Hashable {
     public let head: HistoryHead
   }
@@ -18,10 +18,10 @@ public actor HistoryHeads {
     self.clock = clock
   }
 
-  /// A signed head of the history as it is now.
+  /// Returns the signed head of the history; `nil` for an empty history.
   ///
-  /// - Throws: `Lost` if the history does not have the entry of the head before this one; the next call signs what is
-  ///   there then. `StoreFault`.
+  /// - Throws: `Lost` if the entry of the previous head was removed or changed; the next call signs the history as it
+  ///   is then. `StoreFault`.
   public func next() async throws -> HistoryHead? {
     let known = last
     let (end, kept) = try await store.read { records in

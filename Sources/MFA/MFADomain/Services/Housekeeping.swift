@@ -1,15 +1,15 @@
 internal import ByteCoding
 
-/// Forgets what is of no use any more, and reminds of what waits.
+/// Removes records that are of no use any more, and sends reminders of waiting recoveries.
 public struct Housekeeping: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
-  /// How long notices can be told again.
+  /// How long notices are kept.
   static let noticesKept = Duration.seconds(90 * 86400)
 
-  /// How far the clocks of two backends on one database may be apart: what is over for one is not yet for the other.
+  /// The greatest difference between the clocks of two backends on one database.
   static let clockDifference = Duration.seconds(60)
 
   /// How long failed guesses are remembered when no others follow. Without this, an attacker that pauses after each
@@ -17,34 +17,31 @@ public struct Housekeeping: Sendable {
   /// guess at names that do not exist.
   static let failuresKept = Duration.seconds(90 * 86400)
 
-  /// How long a network is one that a user was seen in.
+  /// How long a network of a user is kept after the last sign-in from it.
   static let networksKept = Duration.seconds(90 * 86400)
 
-  /// How long it can be told what became of a recovery.
+  /// How long a recovery is kept after its time is over.
   static let recoveriesKept = Duration.seconds(90 * 86400)
 
-  /// Tells the recipients of recoveries that wait a second time, once half of the time is over: the first message may
-  /// have been lost with a process or with a provider that was down. Of several backends on one database, one does.
+  /// Sends the message about each waiting recovery a second time after half of its waiting time: the first message may
+  /// have been lost with a process, or at a provider that was down. Of several backends on one database, one sends it.
   public func remind() async throws {
-    let now = context.clock.now()
-    let messages = try await context.store.write { [vault = context.vault] records in
-      try records.recoveriesToRemind(at: now, atMost: 500).flatMap { recovery -> [OutgoingMessage] in
-        var recovery = recovery
-        recovery.remindedAt = now
-        try records.update(recovery)
-        guard let user = try records.user(recovery.userID) else { return [] }
-        return recovery.notices(to: try Recipient.all(of: user, vault, in: records), vault, at: now)
+    try await context.write(by: NamedActor.backend) { work in
+      for var recovery in try work.records.recoveriesToRemind(at: work.now, atMost: 500) {
+        recovery.remindedAt = work.now
+        try work.records.update(recovery)
+        guard let user = try work.records.user(recovery.userID) else { continue }
+        work.send(recovery, to: try work.recipients(of: user))
       }
     }
-    for message in messages { context.outbox.send(message) }
   }
 
-  /// How many rows one transaction removes: others that write wait for that many, and not for all.
+  /// The number of rows that one transaction removes. Other writers wait for that many rows at most.
   static let portion = 5000
 
-  /// Removes what is of no use any more, each kind by itself: one that fails keeps no other.
+  /// Removes expired records, each kind on its own: an error at one kind does not stop the others.
   ///
-  /// - Throws: the first fault, after all kinds had their turn, or sooner if the task is cancelled.
+  /// - Throws: the first error, after all kinds were tried; `CancellationError` if the task is cancelled.
   public func clean() async throws {
     let now = context.clock.now()
     var fault: (any Error)?
@@ -59,10 +56,10 @@ public struct Housekeeping: Sendable {
     if let fault { throw fault }
   }
 
-  /// What removes one portion of one kind, and gives how many it has removed.
+  /// The removals of one portion of each kind. Each returns the number of removed rows.
   private static let removals: [@Sendable (any Records, Timestamp) throws -> Int] = [
     { try $0.removeChallenges(expiredBefore: $1, atMost: portion) },
-    // The counts of an hour are made of them.
+    // The limits per hour count these rows.
     { try $0.removeCodes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
     { try $0.removePushes(createdBefore: $1.advanced(by: .seconds(-7200)), atMost: portion) },
     { try $0.removeKeyChallenges(expiredBefore: $1, atMost: portion) },
@@ -78,7 +75,7 @@ public struct Housekeeping: Sendable {
 }
 
 extension AuditRecords {
-  /// Writes down what the windows that are over have counted, of `count` at most, and gives how many they were.
+  /// Closes the tallies of at most `count` windows that are over, and returns their number.
   fileprivate func closeRefusalTallies(at now: Timestamp, atMost count: Int) throws -> Int {
     let tallies = try refusalTallies(begunBy: now.advanced(by: RefusalTally.window * -1), atMost: count)
     for tally in tallies { try close(tally, at: now) }

@@ -2,7 +2,7 @@ public import ByteCoding
 internal import Crypto
 internal import Foundation
 
-/// The operator's keys that the data keys are sealed under. The first one seals; all of them open.
+/// The operator's keys, under which the data keys are sealed. The first one seals; all of them open.
 public struct KeyEncryptionKeys: Sendable {
   private let keys: [(name: String, key: SymmetricKey)]
 
@@ -20,7 +20,7 @@ public struct KeyEncryptionKeys: Sendable {
     self.keys = keys.map { ($0.name, SymmetricKey(data: $0.secret)) }
   }
 
-  /// Keys that are forgotten with the process.
+  /// Keys that are lost with the process.
   public static func ephemeral(_ entropy: Entropy) -> KeyEncryptionKeys {
     KeyEncryptionKeys(known: [("ephemeral", SymmetricKey(data: entropy.bytes(32)))])
   }
@@ -58,11 +58,11 @@ public struct KeyEncryptionKeys: Sendable {
 }
 
 extension Vault {
-  /// Opens the data keys of `store`, and makes those that are missing. Of two servers that start at once, both end
-  /// with the same keys. From then on `store` authenticates the history with them.
+  /// Opens the data keys of `store`, and makes missing ones. Two servers that start at the same time get the same keys.
+  /// From then on `store` authenticates the history with them.
   ///
-  /// With the key of the history its first entry is made, in the same transaction: a key without an entry is a sign
-  /// that entries were taken out.
+  /// A new key of the history and its first entry are written in one transaction: a key without an entry proves that
+  /// entries were removed.
   public static func open(
     in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy, at now: Timestamp = WallClock.system.now()
   ) async throws -> Vault {
@@ -80,7 +80,7 @@ extension Vault {
     return vault
   }
 
-  /// The keys that the history of `store` can be verified with; `nil` if there is none. Writes nothing.
+  /// The keys that verify the history of `store`; `nil` if there is none. Writes nothing.
   public static func historyKeys(in store: any Store, with keys: KeyEncryptionKeys) async throws -> HistoryKeys? {
     HistoryKeys(try await store.read { try $0.historySecrets(with: keys) })
   }
@@ -88,10 +88,10 @@ extension Vault {
   /// Seals every data key again under the current key-encryption key, and returns how many were sealed under another
   /// one.
   ///
-  /// Every data key is opened, those under the current key too: another key of the same name would pass for it, and
-  /// the right one would be thrown away.
+  /// Every data key is opened, also those under the current key. Otherwise the operator could discard the right key and
+  /// keep a wrong one of the same name.
   ///
-  /// - Throws: `Unopenable` if one data key does not open; then none was sealed again.
+  /// - Throws: `Unopenable` if a data key does not open; then none is sealed again.
   public static func rewrap(in store: any Store, with keys: KeyEncryptionKeys, entropy: Entropy) async throws -> Int {
     try await store.write { records in
       let opened = try records.dataKeys().map { ($0, try keys.unwrap($0)) }
@@ -121,7 +121,7 @@ extension KeyRecords {
 }
 
 extension KeyRecords where Self: AuditRecords {
-  /// Begins the newest key of the history, and gives the number of the entry that says so.
+  /// Appends the first entry under the newest key of the history, and returns its number.
   func beginHistory(with keys: KeyEncryptionKeys, at now: Timestamp) throws -> Int64 {
     guard let history = HistoryKeys(try historySecrets(with: keys)) else {
       throw Vault.Unopenable(reason: "a data key is missing")

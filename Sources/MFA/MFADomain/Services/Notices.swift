@@ -1,41 +1,45 @@
 internal import ByteCoding
 internal import Foundation
 
-/// What a user's devices are told, and told again after they were away.
+/// The notices of a user, for the user's devices: while they are connected, and again after they were away.
 public struct Notices: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
-  /// How many are told at once.
+  /// The maximum number of notices in one page.
   public static let most = 100
 
+  /// New notices and the state of the session that reads them.
   public struct NoticePage: Sendable {
     public let notices: [Notice]
-    /// The number of the last of them, or of the last one that there is if all before were to be passed over.
+    /// The number of the last notice of the page; of the user's last notice if earlier ones are to be skipped.
     public let upTo: Int64
     public let isSessionLive: Bool
-    /// The sign-ins that wait for this session's approval; none while it lacks its own second factor.
+    /// The pushes that the session may answer; empty until the session has given its own second factor.
     public let pushes: [PushChallenge]
   }
 
-  /// - Throws: unless the caller's session lives and is the caller's own.
+  /// Checks that the caller's session is live and belongs to the caller.
+  ///
+  /// - Throws: what `UnitOfWork.session` throws.
   public func admit(_ caller: Caller) async throws {
-    let now = context.clock.now()
-    try await context.store.read { _ = try $0.session(of: caller, scope: .pending, at: now) }
+    try await context.read(by: caller) { _ = try $0.session(scope: .pending) }
   }
 
-  /// What is new after `sequence`; `nil` for what comes from now on. A session that is not full is told nothing but
-  /// whether it lives, and what it missed once it is full. Another app instance's session is as one that has ended.
+  /// The notices after `sequence`; `nil` for those from now on.
+  ///
+  /// A session that is not full only learns whether it is live, and gets what it missed once it is full. A session of
+  /// another app instance is treated as ended.
   public func news(
     for proof: SessionProof, boundTo binding: Binding, after sequence: Int64?
   ) async throws -> NoticePage {
-    let now = context.clock.now()
-    return try await context.store.read { records in
+    try await context.read(by: NamedActor.backend) { work in
+      let records = work.records
       let session = try records.session(proof.sessionID)
-      let isLive = session?.isLive(at: now) == true && session?.binding == binding
+      let isLive = session?.isLive(at: work.now) == true && session?.binding == binding
       let isFull = isLive && session?.scope == .full
-      let pushes = isFull ? try records.pendingPushes(for: proof, at: now) : []
+      let pushes = isFull ? try work.pendingPushes(for: proof) : []
       guard let sequence, isFull else {
         if let sequence { return NoticePage(notices: [], upTo: sequence, isSessionLive: isLive, pushes: []) }
         return NoticePage(
@@ -49,10 +53,8 @@ public struct Notices: Sendable {
 
   /// The notices after `sequence`, for the bearer of a full session.
   public func list(after sequence: Int64, for caller: Caller) async throws -> [Notice] {
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      let (_, user) = try records.session(of: caller, at: now)
-      return try records.notices(of: user.id, after: sequence, atMost: Self.most)
+    try await context.read(by: caller) { work in
+      try work.records.notices(of: work.session().user.id, after: sequence, atMost: Self.most)
     }
   }
 }

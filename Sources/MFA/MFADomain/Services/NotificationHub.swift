@@ -1,7 +1,7 @@
 public import Foundation
 internal import Locking
 
-/// Tells the open sockets of a user that there is something new to read.
+/// Notifies the open sockets of a user that there is something new to read.
 public final class NotificationHub: Sendable {
   private struct Listeners {
     var next = 0
@@ -12,8 +12,9 @@ public final class NotificationHub: Sendable {
 
   public init() {}
 
-  /// Calls `notify` after each change that concerns the user, until `leave` is called with the number that this gives.
-  /// `notify` must not wait.
+  /// Calls `notify` after each change that concerns the user, until `leave` is called with the returned number.
+  ///
+  /// `notify` runs on the thread of the operation and must not block.
   public func listen(to userID: UUID, _ notify: @escaping @Sendable () -> Void) -> Int {
     listeners.withLock { listeners in
       listeners.next += 1
@@ -22,6 +23,7 @@ public final class NotificationHub: Sendable {
     }
   }
 
+  /// Removes the listener with this number.
   public func leave(_ userID: UUID, _ number: Int) {
     listeners.withLock { listeners in
       listeners.byUser[userID]?[number] = nil
@@ -29,6 +31,7 @@ public final class NotificationHub: Sendable {
     }
   }
 
+  /// Calls all listeners of the user. Services call it through `UnitOfWork`, after the commit.
   public func notify(for userID: UUID) {
     let all = listeners.withLock { Array(($0.byUser[userID] ?? [:]).values) }
     for notify in all { notify() }

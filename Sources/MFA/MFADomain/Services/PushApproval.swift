@@ -1,7 +1,7 @@
 internal import ByteCoding
 public import Foundation
 
-/// The second factor by another device of the user.
+/// Giving the second factor by another device of the user.
 public struct PushApproval: Sendable {
   let context: DomainContext
   let sessions: Sessions
@@ -11,85 +11,119 @@ public struct PushApproval: Sendable {
     sessions = Sessions(context)
   }
 
-  /// Asks the user's other devices to approve the caller's sign-in. A session that is full already asks as well: the
-  /// approval is then a fresh proof. One that must set a second factor up cannot go round that by asking.
+  /// Asks the user's other devices to approve the caller's sign-in.
+  ///
+  /// A session that is full already may ask as well: the approval is a fresh proof then. A session that must set a
+  /// second factor up may not.
+  ///
+  /// - Throws: `.secondFactorRequired` for a session that must set a second factor up; `.rateLimited`.
   public func start(by caller: Caller) async throws -> PushChallenge {
-    let now = context.clock.now()
     let (id, nonce) = (context.entropy.uuid(), context.entropy.bytes(32))
     let number = 10 + Int(context.entropy.number(below: 90))
-    let push = try await context.store.write { records in
-      let (session, user) = try records.session(of: caller, scope: .pending, at: now)
+    return try await context.write(by: caller) { work in
+      let now = work.now
+      let (session, user) = try work.session(scope: .pending)
       guard session.scope != .setup else { throw MFARefusal.secondFactorRequired }
-      let recent = try records.pushes(of: user.id, since: now.advanced(by: .seconds(-3600)))
+      let recent = try work.records.pushes(of: user.id, since: now.advanced(by: .seconds(-3600)))
       if let end = PushChallenge.pause(after: recent, at: now) {
         throw MFARefusal.rateLimited(retryAfter: end.since(now))
       }
       let push = PushChallenge(
         id: id, userID: user.id, sessionID: session.id, number: number, nonce: nonce,
         address: caller.identity.clientAddress, createdAt: now, expiresAt: now.advanced(by: PushChallenge.lifetime))
-      try records.insert(push)
-      try records.note(.pushStarted, by: caller, account: user.username.key, ["push=\(id)"], at: now)
+      try work.records.insert(push)
+      try work.note(.pushStarted, of: user, ["push=\(id)"])
+      work.wakeSockets(of: user.id)
       return push
     }
-    context.hub.notify(for: push.userID)
-    return push
   }
 
-  /// Those that wait for the caller to answer.
+  /// The pushes that the caller may answer.
   public func pending(for caller: Caller) async throws -> [PushChallenge] {
     guard let proof = caller.session else { throw MFARefusal.sessionRequired }
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      _ = try records.session(of: caller, at: now)
-      return try records.pendingPushes(for: proof, at: now)
+    return try await context.read(by: caller) { work in
+      _ = try work.session()
+      return try work.pendingPushes(for: proof)
     }
   }
 
-  /// Approves or denies by the key of the caller's own device. A number that is not the one shown denies.
+  /// The answer of a device to a push.
+  public struct Answer: Sendable {
+    public let id: UUID
+    public let approves: Bool
+    /// The number that the user has chosen.
+    public let number: Int
+    /// By the key of the device.
+    public let signature: [UInt8]
+
+    public init(id: UUID, approves: Bool, number: Int, signature: [UInt8]) {
+      self.id = id
+      self.approves = approves
+      self.number = number
+      self.signature = signature
+    }
+  }
+
+  /// Approves or denies by the key of the caller's own device. A number other than the one shown denies.
   ///
-  /// - Throws: `.authenticationFailed` for a wrong signature; `.notFound` for a push that is not another device's of
-  ///   the user, or does not wait any more.
-  public func answer(
-    _ id: UUID, approves: Bool, number: Int, _ signature: [UInt8], by caller: Caller
-  ) async throws -> PushChallenge.State {
-    let now = context.clock.now()
-    let outcome = try await context.store.write {
-      [policy = context.policy] records -> Result<(PushChallenge.State, UUID), MFARefusal> in
-      let (session, user) = try records.session(of: caller, at: now)
-      func refuse(_ reason: String, _ refusal: MFARefusal) throws -> Result<(PushChallenge.State, UUID), MFARefusal> {
-        try records.note(
-          .pushRefused, by: caller, account: user.username.key, ["push=\(id)", "reason=\(reason)"], at: now)
-        return .failure(refusal)
-      }
-      guard var push = try records.push(id), push.userID == user.id else { return .failure(.notFound) }
-      guard push.state == .pending else { return try refuse("answered", .notFound) }
-      guard now < push.expiresAt else { return try refuse("expired", .notFound) }
-      guard try records.isOfAnotherDevice(push, than: session) else { return try refuse("own_device", .notFound) }
-      let device = try session.deviceID.flatMap { try records.device($0) }
-      let signed = PushChallenge.signedBytes(
-        id: id, userID: user.id, nonce: push.nonce, approves: approves, number: number)
-      guard let device, device.removedAt == nil, let key = device.publicKey, key.verifies(signature, of: signed) else {
-        return try refuse(SignInFault.signature.rawValue, .authenticationFailed(.signature))
-      }
-      push.state = approves && number == push.number ? .approved : .denied
-      push.answeredAt = now
-      try records.update(push)
-      if push.state == .approved {
-        let binding = try Self.complete(push.sessionID, in: records, at: now)
-        try records.remember(push.address, of: user, binding, policy, at: now)
-      }
-      try records.note(
-        push.state == .approved ? .pushApproved : .pushDenied, by: caller, account: user.username.key, ["push=\(id)"],
-        at: now)
-      return .success((push.state, user.id))
+  /// - Throws: `.authenticationFailed` for a wrong signature; `.notFound` for an unknown push, a push of the caller's
+  ///   own device, and a push that was answered or has expired.
+  public func answer(_ answer: Answer, by caller: Caller) async throws -> PushChallenge.State {
+    try await context.write(by: caller) { work in
+      let (session, user) = try work.session()
+      guard var push = try work.records.push(answer.id), push.userID == user.id else { throw MFARefusal.notFound }
+      try work.check(answer, to: push, in: session, of: user)
+      push.state = answer.approves && answer.number == push.number ? .approved : .denied
+      push.answeredAt = work.now
+      try work.records.update(push)
+      if push.state == .approved { try work.remember(push.address, of: user, work.complete(push.sessionID)) }
+      try work.note(push.state == .approved ? .pushApproved : .pushDenied, of: user, ["push=\(push.id)"])
+      work.wakeSockets(of: user.id)
+      return push.state
     }
-    let (state, userID) = try outcome.get()
-    context.hub.notify(for: userID)
-    return state
   }
 
-  /// Gives what the app instance of the session is bound to.
-  private static func complete(_ id: UUID, in records: any Records, at now: Timestamp) throws -> Binding {
+  /// The state of a push of the caller's own session, with new tokens once it is approved.
+  ///
+  /// - Throws: `.notFound` for a push of another session; `.codeExpired` for a push that was not answered in time.
+  public func outcome(
+    of id: UUID, for caller: Caller
+  ) async throws -> (state: PushChallenge.State, tokens: SessionTokens?) {
+    let (push, session, user) = try await context.read(by: caller) { work in
+      let (session, user) = try work.session(scope: .pending)
+      guard let push = try work.records.push(id), push.sessionID == session.id else { throw MFARefusal.notFound }
+      guard push.state != .pending || work.now < push.expiresAt else { throw MFARefusal.codeExpired }
+      return (push, session, user)
+    }
+    guard push.state == .approved else { return (push.state, nil) }
+    return (.approved, try await sessions.tokens(for: session, of: user))
+  }
+}
+
+extension UnitOfWork where Initiator == Caller {
+  /// Checks whether `session` may answer `push`, and the signature of the answer.
+  ///
+  /// - Throws: `RecordedRefusal`
+  fileprivate func check(
+    _ answer: PushApproval.Answer, to push: PushChallenge, in session: LoginSession, of user: User
+  ) throws {
+    func refuse(_ reason: String, _ refusal: MFARefusal) throws -> RecordedRefusal {
+      try note(.pushRefused, of: user, ["push=\(push.id)", "reason=\(reason)"])
+      return RecordedRefusal(refusal)
+    }
+    guard push.state == .pending else { throw try refuse("answered", .notFound) }
+    guard now < push.expiresAt else { throw try refuse("expired", .notFound) }
+    guard try records.isOfAnotherDevice(push, than: session) else { throw try refuse("own_device", .notFound) }
+    let device = try session.deviceID.flatMap { try records.device($0) }
+    let signed = PushChallenge.signedBytes(
+      id: push.id, userID: user.id, nonce: push.nonce, approves: answer.approves, number: answer.number)
+    guard let device, device.removedAt == nil, let key = device.publicKey,
+      key.verifies(answer.signature, of: signed)
+    else { throw try refuse(SignInFault.signature.rawValue, .authenticationFailed(.signature)) }
+  }
+
+  /// Completes the session that asked, and returns the binding of its app instance.
+  fileprivate func complete(_ id: UUID) throws -> Binding {
     guard var session = try records.session(id), session.isLive(at: now), session.scope != .setup else {
       throw MFARefusal.notFound
     }
@@ -98,34 +132,22 @@ public struct PushApproval: Sendable {
     return session.binding
   }
 
-  /// What became of a push of the caller's own session; with its tokens once it is approved.
-  public func outcome(
-    of id: UUID, for caller: Caller
-  ) async throws -> (state: PushChallenge.State, tokens: SessionTokens?) {
-    let now = context.clock.now()
-    let (push, session, user) = try await context.store.read { records in
-      let (session, user) = try records.session(of: caller, scope: .pending, at: now)
-      guard let push = try records.push(id), push.sessionID == session.id else { throw MFARefusal.notFound }
-      guard push.state != .pending || now < push.expiresAt else { throw MFARefusal.codeExpired }
-      return (push, session, user)
+}
+
+extension UnitOfWork {
+  /// The pushes that the session of `proof` may answer: of its user, and of another device than its own.
+  func pendingPushes(for proof: SessionProof) throws -> [PushChallenge] {
+    guard let session = try records.session(proof.sessionID) else { return [] }
+    return try records.pushes(of: proof.userID, since: now.advanced(by: PushChallenge.lifetime * -1)).filter {
+      try $0.state == .pending && now < $0.expiresAt && records.isOfAnotherDevice($0, than: session)
     }
-    guard push.state == .approved else { return (push.state, nil) }
-    return (.approved, try await sessions.tokens(for: session, of: user))
   }
 }
 
 extension PushRecords where Self: SessionRecords {
-  /// Those that the session of `proof` may answer: of its user, and of another device than its own.
-  func pendingPushes(for proof: SessionProof, at now: Timestamp) throws -> [PushChallenge] {
-    guard let session = try session(proof.sessionID) else { return [] }
-    return try pushes(of: proof.userID, since: now.advanced(by: PushChallenge.lifetime * -1)).filter {
-      try $0.state == .pending && now < $0.expiresAt && isOfAnotherDevice($0, than: session)
-    }
-  }
-
-  /// Whether who asked has neither the device nor the app instance of `session`: one key is one factor, however often
-  /// it signs in, and an app instance can enrol any number of keys.
-  func isOfAnotherDevice(_ push: PushChallenge, than session: LoginSession) throws -> Bool {
+  /// Whether the session that asked has neither the device nor the app instance of `session`. One key is one factor,
+  /// however often it signs in, and an app instance can enrol any number of keys.
+  fileprivate func isOfAnotherDevice(_ push: PushChallenge, than session: LoginSession) throws -> Bool {
     guard let asking = try self.session(push.sessionID) else { return false }
     return asking.deviceID != session.deviceID && asking.binding != session.binding
   }

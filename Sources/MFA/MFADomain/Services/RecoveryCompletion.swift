@@ -1,77 +1,44 @@
 internal import ByteCoding
 internal import Foundation
 
-extension AccountRecovery {
-  /// Completes the recovery of `token`, for an enrolment that follows in the same transaction: removes all devices of
-  /// the account, its trust and its sessions, since what was lost may be in other hands. The second factor stays: a
-  /// person who found the backup code has not got past it.
+extension UnitOfWork where Initiator == Caller {
+  /// Completes the recovery of `token`, for an enrolment that follows in the same transaction, and queues the messages
+  /// about it.
   ///
-  /// - Parameter known: the device that has the id that is to be enrolled.
+  /// It removes all devices of the account, its trust and its sessions, since what was lost may be in other hands. The
+  /// second factor stays: a person who found the backup code has not given it.
   ///
-  /// - Returns: what is to be sent; or a refusal that leaves its line in the history, so it is to be committed.
-  static func complete(
-    _ token: String, _ username: Username, replacing known: Device?, of user: User?, by caller: Caller,
-    _ context: DomainContext, in records: any Records, at now: Timestamp
-  ) throws -> Result<[OutgoingMessage], MFARefusal> {
-    let recovery = try RecoveryToken(token, in: context.vault).flatMap { try records.recovery($0.recovery) }
-    let fault = fault(of: recovery, for: user, replacing: known, by: caller, context.policy, at: now)
+  /// - Parameter known: the device with the id that is enrolled.
+  /// - Throws: `RecordedRefusal`
+  func completeRecovery(_ token: String, _ username: Username, replacing known: Device?, of user: User?) throws {
+    let recovery = try RecoveryToken(token, in: vault).flatMap { try records.recovery($0.recovery) }
+    let fault = fault(of: recovery, for: user, replacing: known)
     guard fault == nil, var recovery, let user else {
       let fault = fault ?? .refusal(.codeInvalid(.noCode))
-      try records.noteRefusedRecovery("complete", fault.cause, by: caller, account: username.key, at: now)
-      return .failure(fault.refusal)
+      throw try refuseRecovery("complete", fault.refusal, cause: fault.cause, of: username)
     }
-    let told = try Recipient.all(of: user, context.vault, in: records)
+    let recipients = try recipients(of: user)
     recovery.end(.completed, at: now)
     try records.update(recovery)
     for device in try records.devices(of: user.id) {
-      try records.remove(device, of: user, at: now)
-      _ = try records.append(.deviceRemoved, to: user.id, concerning: device.id.text, at: now)
+      try remove(device, of: user)
+      try notify(user.id, of: .deviceRemoved, concerning: device.id.text)
     }
     try records.removeTrustedDevices(of: user.id, boundTo: nil)
     try records.removeNetworks(of: user.id)
-    try records.endSessions(of: user.id, at: now)
+    try endSessions(of: user.id)
     let name = recovery.id.uuidString.lowercased()
-    try records.note(.recoveryCompleted, by: caller, account: user.username.key, ["recovery=\(name)"], at: now)
-    _ = try records.append(.recoveryCompleted, to: user.id, concerning: name, at: now)
-    return .success(
-      told.map {
-        OutgoingMessage(destination: $0.destination, content: .recoveryCompleted, lifetime: noticeLifetime)
-      })
-  }
-
-  /// How long the notice that an account was recovered is worth sending.
-  private static let noticeLifetime = Duration.seconds(86400)
-
-  /// Why a recovery is not completed: what the outside is told, and what the history.
-  private enum Fault {
-    case refusal(MFARefusal)
-    /// Another app instance than the one that began it, which is told no more than of a wrong token.
-    case boundElsewhere
-    /// It has ended, as this says.
-    case ended(Recovery.State)
-
-    var refusal: MFARefusal {
-      switch self {
-      case .refusal(let refusal): refusal
-      case .boundElsewhere: .codeInvalid(.noCode)
-      case .ended(.expired): .codeExpired
-      case .ended: .codeInvalid(.used)
-      }
-    }
-
-    var cause: String {
-      switch self {
-      case .refusal(let refusal): refusal.cause
-      case .boundElsewhere: SignInFault.attestedKey.rawValue
-      case .ended(let state): state.rawValue
-      }
+    try note(.recoveryCompleted, of: user, ["recovery=\(name)"])
+    try notify(user.id, of: .recoveryCompleted, concerning: name)
+    for recipient in recipients {
+      // A day later the message is of no use.
+      send(
+        OutgoingMessage(
+          destination: recipient.destination, content: .recoveryCompleted, lifetime: .seconds(86400)))
     }
   }
 
-  private static func fault(
-    of recovery: Recovery?, for user: User?, replacing known: Device?, by caller: Caller, _ policy: Policy,
-    at now: Timestamp
-  ) -> Fault? {
+  private func fault(of recovery: Recovery?, for user: User?, replacing known: Device?) -> CompletionFault? {
     guard policy.recoveryWait != nil, let recovery, let user, recovery.userID == user.id else {
       return .refusal(.codeInvalid(.noCode))
     }
@@ -84,5 +51,31 @@ extension AccountRecovery {
     guard user.lockedAt == nil else { return .refusal(.accountLocked(retryAfter: nil)) }
     guard known == nil || known?.userID == user.id else { return .refusal(.deviceExists) }
     return nil
+  }
+}
+
+/// The reason why a recovery is not completed: the refusal for the client, and the cause for the history.
+private enum CompletionFault {
+  case refusal(MFARefusal)
+  /// The caller is not the app instance that began it. It gets the refusal of a wrong token.
+  case boundElsewhere
+  /// It has ended, in this state.
+  case ended(Recovery.State)
+
+  var refusal: MFARefusal {
+    switch self {
+    case .refusal(let refusal): refusal
+    case .boundElsewhere: .codeInvalid(.noCode)
+    case .ended(.expired): .codeExpired
+    case .ended: .codeInvalid(.used)
+    }
+  }
+
+  var cause: String {
+    switch self {
+    case .refusal(let refusal): refusal.cause
+    case .boundElsewhere: SignInFault.attestedKey.rawValue
+    case .ended(let state): state.rawValue
+    }
   }
 }

@@ -3,31 +3,41 @@ internal import Foundation
 
 /// The random parts of a recovery, drawn before it is decided whether one begins.
 struct RecoveryDraft: Sendable {
-  let caller: Caller
   let id: UUID
   let guessID: UUID
+  /// How long the recovery waits.
+  let wait: Duration
 
-  init(_ caller: Caller, _ context: DomainContext) {
-    let entropy = context.entropy
-    self.caller = caller
+  init(_ entropy: Entropy, wait: Duration) {
     (id, guessID) = (entropy.uuid(), entropy.uuid())
+    self.wait = wait
   }
 
-  /// The code that stops the recovery with this id. It is made of the id and stands nowhere, so that it can be told
+  /// The code that stops the recovery with this id. It is derived from the id and not stored, so that it can be sent
   /// again.
   static func stopCode(of id: UUID, in vault: Vault) -> String {
     BackupCode.derive { vault.hash(id.uuidString.lowercased(), String($0), as: "recovery stop") }
   }
 }
 
-/// A recipient of notices about a recovery, other than the account's devices.
+/// A recipient of messages about a recovery: a number or a mailbox.
 struct Recipient: Sendable {
   let destination: OutgoingMessage.Destination
   let channel: OneTimeCode.Channel
   let target: CodeTarget
+}
 
+/// The result of a guess at a backup code.
+enum RecoveryGuess {
+  /// It is an unused code of `user`, with this hash.
+  case right(user: User, hash: [UInt8])
+  /// It began this recovery, from the same app instance.
+  case again(Recovery)
+}
+
+extension UnitOfWork {
   /// Each number of the account's devices, once, and its mailbox.
-  static func all(of user: User, _ vault: Vault, in records: some DeviceRecords & FactorRecords) throws -> [Recipient] {
+  func recipients(of user: User) throws -> [Recipient] {
     var recipients: [Recipient] = []
     var numbers: Set<String> = []
     for device in try records.devices(of: user.id) {
@@ -44,147 +54,130 @@ struct Recipient: Sendable {
     }
     return recipients
   }
-}
 
-/// What a guess at a code on paper has come to.
-enum RecoveryGuess {
-  /// It is one of `user`'s, unused, with this hash.
-  case right(user: User, hash: [UInt8])
-  /// It began this recovery, from the same app instance.
-  case again(Recovery)
-}
-
-extension RecoveryRecords
-where Self: UserRecords & FactorRecords & AttemptLimiterRecords & CodeRecords & AuditRecords & NoticeRecords {
-  /// Counts a guess and looks at it. What comes back refused has been counted, and is to be committed.
-  ///
-  /// It counts against the name as this app instance sees it, and against the name as all see it within an hour: never
-  /// against what the account's own devices sign in by. All that is looked up for a name that is known is looked up for
-  /// one that is not.
-  func judgeRecoveryCode(
-    _ code: CodeGuess, for username: Username, _ draft: RecoveryDraft, _ vault: Vault, at now: Timestamp
-  ) throws -> Result<RecoveryGuess, MFARefusal> {
-    let (caller, account) = (draft.caller, username.key)
-    let subject = "recovery-start:\(account):\(caller.identity.subject)"
-    var limiter = try limiter(on: subject) ?? AttemptLimiter(at: now)
-    func refuse(_ refusal: MFARefusal) throws -> Result<RecoveryGuess, MFARefusal> {
-      try noteRefusedRecovery("start", refusal.cause, by: caller, account: account, at: now)
-      return .failure(refusal)
+  /// Queues the message that `recovery` waits.
+  func send(_ recovery: Recovery, to recipients: [Recipient]) {
+    let content = OutgoingMessage.Content.recoveryStarted(
+      stopCode: RecoveryDraft.stopCode(of: recovery.id, in: vault), readyAt: recovery.readyAt)
+    for recipient in recipients {
+      send(
+        OutgoingMessage(
+          destination: recipient.destination, content: content, lifetime: recovery.readyAt.since(now)))
     }
-    if let refusal = limiter.refusal(at: now) { return try refuse(refusal) }
-    // Rows among the link codes, which are guessed at from outside as well; no guess fits them.
+  }
+}
+
+extension UnitOfWork where Initiator == Caller {
+  /// Counts a guess at a backup code and compares it.
+  ///
+  /// It counts against the name as this app instance sees it, and against the name as all see it within an hour; never
+  /// against the limits of the account's own devices. The lookups are the same for an unknown name.
+  ///
+  /// - Throws: `RecordedRefusal`
+  func judgeRecoveryCode(_ code: CodeGuess, for username: Username, _ draft: RecoveryDraft) throws -> RecoveryGuess {
+    let account = username.key
+    let subject = "recovery-start:\(account):\(caller.identity.subject)"
+    var limiter = try records.limiter(on: subject) ?? AttemptLimiter(at: now)
+    func refuse(_ refusal: MFARefusal) throws -> RecordedRefusal {
+      try refuseRecovery("start", refusal, of: username)
+    }
+    if let refusal = limiter.refusal(at: now) { throw try refuse(refusal) }
+    // Rows among the link codes, which outsiders can guess at as well. No guess fits these rows.
     let guesses = "recovery-guess:\(account)"
     let nothing = vault.hash(guesses, as: "no target")
-    let end = try room(
-      below: Recovery.mostGuessesInAnHour, within: .seconds(3600), for: guesses, to: nothing, .link, at: now)
-    if let end { return try refuse(.rateLimited(retryAfter: end.since(now))) }
+    if let end = try room(below: Recovery.mostGuessesInAnHour, for: guesses, to: nothing, .link) {
+      throw try refuse(.rateLimited(retryAfter: end.since(now)))
+    }
     limiter.count(at: now)
-    let user = try user(named: username)
+    let user = try records.user(named: username)
     let id = user?.id ?? .unknownUser
     let hash = Authenticator.hash(code.text, of: id, vault)
-    let isSetUp = try totp(of: id)?.confirmedAt != nil
-    let isUnused = try hasBackupCode(hash, of: id)
-    let isSpent = try isSpentBackupCode(hash, of: id)
-    let recovery = try unendedRecovery(of: id).flatMap { $0.isOpen(at: now) ? $0 : nil }
-    if let recovery, recovery.began(by: hash, from: caller) { return .success(.again(recovery)) }
+    let isSetUp = try records.totp(of: id)?.confirmedAt != nil
+    let isUnused = try records.hasBackupCode(hash, of: id)
+    let isSpent = try records.isSpentBackupCode(hash, of: id)
+    let recovery = try records.unendedRecovery(of: id).flatMap { $0.isOpen(at: now) ? $0 : nil }
+    if let recovery, recovery.began(by: hash, from: caller) { return .again(recovery) }
     guard let user, isSetUp, isUnused else {
-      try save(limiter, on: subject, account: account)
-      try insert(
+      try records.save(limiter, on: subject, account: account)
+      try records.insert(
         OneTimeCode(
           id: draft.guessID, subject: guesses, channel: .link, hash: nothing, target: nothing, createdAt: now,
           expiresAt: now, isClaimed: true, isSpent: true))
-      return try refuse(.codeInvalid(isSpent ? .used : .wrong))
+      throw try refuse(.codeInvalid(isSpent ? .used : .wrong))
     }
-    guard user.lockedAt == nil else { return try refuse(.accountLocked(retryAfter: nil)) }
-    if let recovery { return try refuse(.recoveryWaits(retryAfter: recovery.expiresAt.since(now))) }
+    guard user.lockedAt == nil else { throw try refuse(.accountLocked(retryAfter: nil)) }
+    if let recovery { throw try refuse(.recoveryWaits(retryAfter: recovery.expiresAt.since(now))) }
     limiter.release(at: now)
-    try save(limiter, on: subject, account: account)
-    return .success(.right(user: user, hash: hash))
+    try records.save(limiter, on: subject, account: account)
+    return .right(user: user, hash: hash)
   }
 
-  /// Why the recipients cannot all be told; `nil` if they can.
-  func refusalOfBeginning(
-    _ recipients: [Recipient], for user: User, _ draft: RecoveryDraft, _ context: DomainContext, at now: Timestamp
-  ) throws -> MFARefusal? {
-    let tally = SendTally(draft.caller, context)
+  /// Checks whether a message to every recipient is within the limits.
+  ///
+  /// - Throws: `RecordedRefusal` with `.rateLimited`
+  func checkMessages(to recipients: [Recipient], about user: User) throws {
+    let tally = SendTally(caller, context)
     var ends: [Timestamp?] = []
     for recipient in recipients {
       let count = recipients.count { $0.channel == recipient.channel }
-      ends.append(try sendRoom(tally, for: count, recipient.channel, context.policy, at: now))
+      ends.append(try sendRoom(tally, for: count, recipient.channel))
       ends.append(
         try room(
-          below: OneTimeCode.mostInAnHour, within: .seconds(3600), for: Self.noticeSubject(user),
-          to: recipient.target.hash, recipient.channel, at: now))
+          below: OneTimeCode.mostInAnHour, for: Self.messageSubject(user), to: recipient.target.hash,
+          recipient.channel))
     }
-    guard let end = ends.compactMap(\.self).max() else { return nil }
-    let refusal = MFARefusal.rateLimited(retryAfter: end.since(now))
-    try noteRefusedRecovery("start", refusal.cause, by: draft.caller, account: user.username.key, at: now)
-    return refusal
+    guard let end = ends.compactMap(\.self).max() else { return }
+    throw try refuseRecovery("start", .rateLimited(retryAfter: end.since(now)), of: user.username)
   }
 
-  /// Uses the code with `hash` up, and begins.
+  /// Spends the backup code with `hash`, and inserts the recovery.
+  ///
+  /// - Throws: `MFARefusal.codeInvalid` if the code was spent meanwhile.
   func begin(
-    _ draft: RecoveryDraft, for user: User, by hash: [UInt8], wait: Duration, _ told: [Recipient],
-    _ context: DomainContext, at now: Timestamp
+    _ draft: RecoveryDraft, for user: User, by hash: [UInt8], informing recipients: [Recipient]
   ) throws -> Recovery {
-    if var old = try unendedRecovery(of: user.id) {
+    if var old = try records.unendedRecovery(of: user.id) {
       old.end(.expired, at: old.expiresAt)
-      try update(old)
+      try records.update(old)
     }
-    let readyAt = now.advanced(by: wait)
+    let readyAt = now.advanced(by: draft.wait)
     let recovery = Recovery(
-      id: draft.id, userID: user.id, binding: draft.caller.identity.binding,
-      address: draft.caller.identity.clientAddress, codeHash: hash, startedAt: now, readyAt: readyAt,
-      expiresAt: readyAt.advanced(by: Recovery.window))
-    guard try spendBackupCode(hash, of: user.id, at: now) else { throw MFARefusal.codeInvalid(.used) }
-    try insert(recovery)
-    try countNotices(to: told, for: user, by: draft.caller, context, at: now)
+      id: draft.id, userID: user.id, binding: caller.identity.binding, address: caller.identity.clientAddress,
+      codeHash: hash, startedAt: now, readyAt: readyAt, expiresAt: readyAt.advanced(by: Recovery.window))
+    guard try records.spendBackupCode(hash, of: user.id, at: now) else { throw MFARefusal.codeInvalid(.used) }
+    try records.insert(recovery)
+    try countMessages(to: recipients, about: user)
     let name = recovery.id.uuidString.lowercased()
-    let phones = told.count { $0.channel == .sms }
+    let phones = recipients.count { $0.channel == .sms }
     try note(
-      .recoveryStarted, by: draft.caller, account: user.username.key,
+      .recoveryStarted, of: user,
       [
-        "recovery=\(name)", "ready=\(readyAt.wholeSecond)", "sms=\(phones)",
-        "email=\(told.count - phones)",
-      ], at: now)
-    _ = try append(.recoveryStarted, to: user.id, concerning: name, at: now)
+        "recovery=\(name)", "ready=\(readyAt.wholeSecond)", "sms=\(phones)", "email=\(recipients.count - phones)",
+      ])
+    try notify(user.id, of: .recoveryStarted, concerning: name)
     return recovery
   }
 
-  /// Counts a message to each recipient as a code: an attacker could otherwise cause more messages in this way than
-  /// by asking for codes.
-  private func countNotices(
-    to recipients: [Recipient], for user: User, by caller: Caller, _ context: DomainContext, at now: Timestamp
-  ) throws {
+  /// Counts a message to each recipient as a code. An attacker could otherwise cause more messages in this way than by
+  /// asking for codes.
+  private func countMessages(to recipients: [Recipient], about user: User) throws {
     for recipient in recipients {
       let tally = SendTally(caller, context)
-      try countSend(tally, recipient.channel, at: now)
-      try insert(
+      try countSend(tally, recipient.channel)
+      try records.insert(
         OneTimeCode(
-          id: context.entropy.uuid(), subject: Self.noticeSubject(user), channel: recipient.channel,
+          id: context.entropy.uuid(), subject: Self.messageSubject(user), channel: recipient.channel,
           hash: tally.noTarget, target: recipient.target.hash, createdAt: now, expiresAt: now, isClaimed: true,
           isSpent: true))
     }
   }
 
-  private static func noticeSubject(_ user: User) -> String { "recovery-notice:\(user.id.uuidString.lowercased())" }
+  private static func messageSubject(_ user: User) -> String { "recovery-notice:\(user.id.uuidString.lowercased())" }
 }
 
 extension Recovery {
-  /// Whether the code with `hash` began it, and `caller` gave it. Debug builds share what they are told apart by, so
-  /// none is told again.
+  /// Whether `caller` began it by the code with `hash`. Debug builds share one binding, so they cannot be told apart.
   fileprivate func began(by hash: [UInt8], from caller: Caller) -> Bool {
     hash == codeHash && binding == caller.identity.binding && binding != .debugBuild
-  }
-}
-
-extension Recovery {
-  /// What its recipients are told, as long as it waits.
-  func notices(to recipients: [Recipient], _ vault: Vault, at now: Timestamp) -> [OutgoingMessage] {
-    let content = OutgoingMessage.Content.recoveryStarted(
-      stopCode: RecoveryDraft.stopCode(of: id, in: vault), readyAt: readyAt)
-    return recipients.map {
-      OutgoingMessage(destination: $0.destination, content: content, lifetime: readyAt.since(now))
-    }
   }
 }

@@ -1,15 +1,17 @@
 internal import ByteCoding
 
-/// Keeps in the history who used what belongs to another app instance, or asked for what they have no right to. Such a
-/// refusal is thrown from the middle of whatever was asked, and takes back all that was written until then.
+/// Records in the history that a caller used what is bound to another app instance, or asked for an operation that it
+/// has no right to. Such a refusal is an error of a unit of work, which rolls back whatever was written until then.
 ///
-/// Other refusals stand in the history where they are decided, or are a matter of course.
+/// Other refusals are recorded where they are decided, or are not recorded.
 public struct RefusedAccess: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
-  /// - Throws: `StoreFault` if it cannot be kept.
+  /// Records `refusal` if it is one of these.
+  ///
+  /// - Throws: `StoreFault` if it cannot be written.
   public func note(_ refusal: MFARefusal, of operation: String, by caller: Caller) async throws {
     let event: AuditEvent
     let bound: String?
@@ -18,10 +20,9 @@ public struct RefusedAccess: Sendable {
     case .forbidden: (event, bound) = (.accessRefused, nil)
     default: return
     }
-    let now = context.clock.now()
-    try await context.store.write { records in
-      let account = try bound ?? caller.session.flatMap { try records.user($0.userID)?.username.key }
-      try records.note(event, by: caller, account: account, ["operation=\(operation)"], at: now)
+    try await context.write(by: caller) { work in
+      let account = try bound ?? caller.session.flatMap { try work.records.user($0.userID)?.username.key }
+      try work.note(event, account: account, ["operation=\(operation)"])
     }
   }
 }

@@ -1,5 +1,6 @@
 public import ByteCoding
-/// Seals every sealed value again, under a data key that has sealed nothing before.
+
+/// Seals every sealed value again, under a new data key.
 public struct Resealing: Sendable {
   private let store: any Store
   private let keys: KeyEncryptionKeys
@@ -15,13 +16,13 @@ public struct Resealing: Sendable {
     self.clock = clock
   }
 
-  /// Makes a data key, and seals every number, address and shared secret under it. Says how many there were. Makes a
-  /// key for the history as well, which goes on under it; what stands there stays under its own.
+  /// Makes a data key, seals every number, address and shared secret under it, and returns their number. It makes a new
+  /// key of the history as well; earlier entries keep their key.
   ///
-  /// One transaction: it is done wholly or not at all. A server that runs meanwhile does not know the key, and has to
-  /// be started again before it can read what was sealed.
+  /// All of it is one transaction. A server that runs meanwhile does not have the key. It must be restarted before it
+  /// can read the sealed values.
   public func run() async throws -> Int {
-    // Opens what there is, and makes what is missing.
+    // Makes missing data keys.
     _ = try await Vault.open(in: store, with: keys, entropy: entropy)
     let now = clock.now()
     let count = try await store.write { [keys, entropy] records in
@@ -37,7 +38,7 @@ public struct Resealing: Sendable {
         last = key
       }
     }
-    // With the new keys for what this process does from here on.
+    // This process uses the new keys from here on.
     _ = try await Vault.open(in: store, with: keys, entropy: entropy)
     return count
   }
@@ -64,6 +65,6 @@ public struct Resealing: Sendable {
 }
 
 extension Vault {
-  /// The same value under the newest key.
+  /// Returns the same value, sealed under the newest key.
   func reseal(_ sealed: Sealed, for place: String) throws -> Sealed { try seal(open(sealed, for: place), for: place) }
 }

@@ -11,19 +11,19 @@ public struct SMSCodes: Sendable {
     sessions = Sessions(context)
   }
 
-  /// A code that may be sent, made before it is decided whether it will be.
+  /// A code that was drawn before it is decided whether it is sent.
   struct Draft: Sendable {
     let subject: String
     let code: String
     let id: UUID
     let hash: [UInt8]
-    /// What stands for a number in the counts of who has none.
+    /// Stands for the number in the counts if there is none.
     let noTarget: [UInt8]
     let tally: SendTally
     let account: String
-    let caller: Caller
   }
 
+  /// Draws a code for the account as `caller` sees it.
   func draft(for username: Username, _ caller: Caller) -> Draft {
     let code = OneTimeCode.makeDigits(6, context.entropy)
     let id = context.entropy.uuid()
@@ -31,10 +31,10 @@ public struct SMSCodes: Sendable {
     return Draft(
       subject: subject, code: code, id: id, hash: Self.hash(code, of: id, in: context.vault),
       noTarget: context.vault.hash(subject, as: "no target"), tally: SendTally(caller, context),
-      account: username.key, caller: caller)
+      account: username.key)
   }
 
-  /// An account as one app instance sees it. What another instance does about the same account has no effect on it.
+  /// The account as one app instance sees it. The codes of other instances for the same account do not affect it.
   static func subject(_ username: Username, _ caller: Caller) -> String {
     switch caller.identity.binding {
     case .attestedKey(let hash): "sms:\(hash):\(username.key)"
@@ -46,141 +46,124 @@ public struct SMSCodes: Sendable {
     vault.hash(id.uuidString, code, as: "one-time code")
   }
 
-  /// Sends the code that a sign-in begins with, unless one went out within the last minute or too many have in the
-  /// hour: a sign-in tells nothing of that.
-  func sendWithSignIn(
-    _ draft: Draft, to device: Device?, in records: any Records, at now: Timestamp
-  ) throws -> OutgoingMessage? {
-    switch try send(draft, to: device, isClaimed: false, in: records, at: now) {
-    case .success(let message): message
-    case .failure: nil
-    }
-  }
-
-  /// Asks for a code to be sent to the number that is enrolled, whatever number the caller names.
+  /// Sends a code to the enrolled number, whatever number the caller names.
   ///
-  /// A name that is not known, or that has no device bound to the caller, is answered alike and nothing is sent. The
-  /// code that the start of the sign-in has sent within the last minute counts as the one asked for.
+  /// An unknown name, and a name without a device that is bound to the caller, get the same response and no message.
+  /// A code that the start of the sign-in has sent within the last minute counts as the requested one.
+  ///
+  /// - Throws: `.rateLimited` if a limit is reached.
   public func request(for username: Username, by caller: Caller) async throws {
-    let now = context.clock.now()
     let draft = draft(for: username, caller)
-    let outcome = try await context.store.write { records -> Result<OutgoingMessage?, MFARefusal> in
-      if var last = try records.newestCode(for: draft.subject, .sms), !last.isClaimed, last.isOpen(at: now),
-        now < last.createdAt.advanced(by: OneTimeCode.resendInterval)
+    try await context.write(by: caller) { work in
+      if var last = try work.records.newestCode(for: draft.subject, .sms), !last.isClaimed,
+        last.isOpen(at: work.now), work.now < last.createdAt.advanced(by: OneTimeCode.resendInterval)
       {
         last.isClaimed = true
-        try records.update(last)
-        return .success(nil)
+        return try work.records.update(last)
       }
-      let owner = try owner(of: username, by: caller, in: records)
+      let owner = try work.owner(of: username)
       // A user whom an operator has locked cannot sign in by a code.
-      let device = owner?.user.lockedAt == nil ? owner?.device : nil
-      return try send(draft, to: device, isClaimed: true, in: records, at: now)
+      try work.send(draft, to: owner?.user.lockedAt == nil ? owner?.device : nil, isClaimed: true)
     }
-    if let message = try outcome.get() { context.outbox.send(message) }
   }
 
-  /// A refusal leaves its line in the history, so it is to be committed.
-  private func send(
-    _ draft: Draft, to device: Device?, isClaimed: Bool, in records: any Records, at now: Timestamp
-  ) throws -> Result<OutgoingMessage?, MFARefusal> {
-    let number = try device.flatMap { try self.number(of: $0) }
-    let target = number.map {
-      CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: context.vault)
+  /// Begins a session by the right code, for the device that the code was sent to.
+  ///
+  /// A guess is counted before it is compared, in the same transaction: of any number of concurrent guesses, no more
+  /// than the limit are compared.
+  ///
+  /// - Throws: `.accountLocked`; what `UnitOfWork.judge(_:_:then:)` refuses.
+  public func verify(
+    _ guess: String, for username: Username, trustToken: String?, by caller: Caller
+  ) async throws -> SessionTokens {
+    let subject = Self.subject(username, caller)
+    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
+    let (session, user) = try await context.write(by: caller) { work in
+      let owner = try work.owner(of: username)
+      if let owner, owner.user.lockedAt != nil {
+        throw try work.refuseCode(.accountLocked(retryAfter: nil), .sms, account: username.key)
+      }
+      let asked = try work.records.newestCode(for: subject, .sms)
+      return try work.judge(CodeAttempt(.sms, for: subject, account: username.key)) { code in
+        guard constantTimeEqual(Self.hash(guess, of: code.id, in: work.vault), code.hash), let user = owner?.user
+        else { return nil }
+        return try work.device(of: user, reachedBy: asked).map { (user: user, device: $0) }
+      } then: { (owner: (user: User, device: Device)) in
+        var (user, device) = owner
+        device.lastUsed = work.now
+        try work.records.save(device)
+        // Trust lets a device skip the second factor after the first. The first factor of a device with a key is the
+        // key, not the number: a user who signs in by the number has lost the key, and its trust ends with it.
+        let scope = try work.scope(after: device.method == .smsOTP ? trust : nil, for: user, on: device)
+        return (try work.beginSession(of: user, on: device, scope: scope, methods: ["sms"]), user)
+      }
     }
-    // An app instance that has no device in the account does not count against it: or it could keep the owner's codes
-    // back.
-    let accountCount = device.map { context.vault.hash("sms:\($0.userID.uuidString)", as: "account") }
-    let refusal = try records.refusalOfSending(
-      to: target ?? CodeTarget(standingIn: draft.noTarget), for: draft.subject, account: draft.account,
-      accountCount: accountCount, draft.tally, .sms, context.policy, by: draft.caller, at: now)
-    if let refusal { return .failure(refusal) }
-    try records.countSend(draft.tally, account: accountCount, .sms, at: now)
+    return try await sessions.tokens(for: session, of: user)
+  }
+}
+
+extension UnitOfWork where Initiator == Caller {
+  /// Sends the code that a sign-in begins with. A reached limit is recorded and not reported.
+  func sendWithSignIn(_ draft: SMSCodes.Draft, to device: Device?) throws {
+    do { try send(draft, to: device, isClaimed: false) } catch is RecordedRefusal {}
+  }
+
+  /// Inserts the code of `draft` and queues its message.
+  ///
+  /// - Parameter device: `nil` if there is no recipient. The code is counted and recorded alike, and not sent.
+  /// - Throws: `RecordedRefusal` if a limit is reached.
+  fileprivate func send(_ draft: SMSCodes.Draft, to device: Device?, isClaimed: Bool) throws {
+    let number = try device.flatMap { try self.number(of: $0) }
+    let target = number.map { CodeTarget($0.text, isConfirmed: device?.hasProvedNumber == true, in: vault) }
+    // An app instance without a device in the account does not use up the account's limit. It could otherwise block the
+    // owner's codes.
+    let accountCount = device.map { vault.hash("sms:\($0.userID.uuidString)", as: "account") }
+    try admit(
+      CodeSending(
+        channel: .sms, subject: draft.subject, target: target ?? CodeTarget(standingIn: draft.noTarget),
+        account: draft.account, accountCount: accountCount, tally: draft.tally))
     try records.insert(
       OneTimeCode(
         id: draft.id, subject: draft.subject, channel: .sms, hash: number == nil ? draft.noTarget : draft.hash,
         target: target?.hash ?? draft.noTarget, createdAt: now, expiresAt: now.advanced(by: OneTimeCode.lifetime),
         isClaimed: isClaimed))
-    try records.noteSend(
-      .sms, isSent: number != nil, by: draft.caller, account: draft.account,
-      device.map { ["device=\($0.id.text)"] } ?? [],
-      at: now)
-    return .success(
-      number.map { OutgoingMessage(destination: .phone($0), code: draft.code, lifetime: OneTimeCode.lifetime) })
+    try noteSend(
+      .sms, isSent: number != nil, account: draft.account, device.map { ["device=\($0.id.text)"] } ?? [])
+    guard let number else { return }
+    send(OutgoingMessage(destination: .phone(number), code: draft.code, lifetime: OneTimeCode.lifetime))
   }
 
   private func number(of device: Device) throws -> PhoneNumber? {
-    try device.phoneNumber.map { try PhoneNumber(context.vault.openText($0, for: Enrolment.phonePlace(device.id))) }
+    try device.phoneNumber.map { try PhoneNumber(vault.openText($0, for: Enrolment.phonePlace(device.id))) }
   }
 
-  /// The device of `user` that the caller has and whose number `code` went to; `nil` if its number has changed since.
-  private func device(of user: User, by caller: Caller, reachedBy code: OneTimeCode?, in records: any Records) throws
-    -> Device?
-  {
+  /// The device of `user` that is bound to the caller and whose number `code` was sent to; `nil` if the number has
+  /// changed since.
+  fileprivate func device(of user: User, reachedBy code: OneTimeCode?) throws -> Device? {
     guard let code else { return nil }
     return try records.devices(of: user.id).first { device in
       guard device.binding == caller.identity.binding, let number = try self.number(of: device) else { return false }
       return [true, false].contains {
-        constantTimeEqual(CodeTarget(number.text, isConfirmed: $0, in: context.vault).hash, code.target)
+        constantTimeEqual(CodeTarget(number.text, isConfirmed: $0, in: vault).hash, code.target)
       }
     }
   }
 
-  /// A session for the right code, of the device that it went to. A guess is counted before it is compared, in one
-  /// step with the comparison: of any number of guesses at once, no more than the limit are looked at.
-  public func verify(
-    _ guess: String, for username: Username, trustToken: String?, by caller: Caller
-  ) async throws -> SessionTokens {
-    let now = context.clock.now()
-    let subject = Self.subject(username, caller)
-    let trust = trustToken.map { TrustProof(token: $0, binding: caller.identity.binding, in: context.vault) }
-    let outcome = try await context.store.write {
-      [context, sessions] records -> Result<(LoginSession, User), MFARefusal> in
-      let owner = try owner(of: username, by: caller, in: records)
-      if let owner, owner.user.lockedAt != nil {
-        let refusal = MFARefusal.accountLocked(retryAfter: nil)
-        try records.noteRefusedCode(refusal, .sms, by: caller, account: username.key, at: now)
-        return .failure(refusal)
-      }
-      let asked = try records.newestCode(for: subject, .sms)
-      return try records.judge(.sms, for: subject, by: caller, account: username.key, at: now) { code in
-        guard constantTimeEqual(Self.hash(guess, of: code.id, in: context.vault), code.hash), let user = owner?.user
-        else { return nil }
-        return try self.device(of: user, by: caller, reachedBy: asked, in: records).map { (user: user, device: $0) }
-      } then: { (owner: (user: User, device: Device)) in
-        var (user, device) = owner
-        device.lastUsed = now
-        try records.save(device)
-        // Trust spares the second factor to who has proved the first. Of a device with a key that is the key, and not
-        // its number: who lost the key says so, and its trust ends with it.
-        let scope = try records.scope(
-          after: device.method == .smsOTP ? trust : nil, for: user, on: device, context.policy, by: caller, at: now)
-        let session = sessions.begin(for: user, device: device, caller: caller, scope: scope, methods: ["sms"])
-        try records.begin(session, of: user, by: caller, at: now)
-        return (session, user)
-      }
-    }
-    let (session, user) = try outcome.get()
-    return try await sessions.tokens(for: session, of: user)
-  }
-
-  /// The account, and the device in it that is bound to the caller and has a number; `nil` too where no code signs in.
+  /// The account, and its device that is bound to the caller and has a number; `nil` also where codes do not sign in.
   ///
-  /// Who is not known is looked for as long as who is, so that the time tells nothing.
-  private func owner(
-    of username: Username, by caller: Caller, in records: any Records
-  ) throws -> (user: User, device: Device)? {
+  /// The lookups are the same for an unknown name, so that the time reveals nothing.
+  fileprivate func owner(of username: Username) throws -> (user: User, device: Device)? {
     let user = try records.user(named: username)
     let device = try records.devices(of: user?.id ?? .unknownUser).first {
       $0.binding == caller.identity.binding && $0.phoneNumber != nil
     }
-    // A code is no biometry.
-    guard let user, let device, context.policy.deviceUnlock == .any else { return nil }
+    // A code does not prove biometrics.
+    guard let user, let device, policy.deviceUnlock == .any else { return nil }
     return (user, device)
   }
 }
 
 extension Device {
-  /// Whether a code to the number has signed in. A key that signs in proves nothing of it.
+  /// Whether a code to the number has signed in. A sign-in by a key proves nothing about the number.
   var hasProvedNumber: Bool { method == .smsOTP && lastUsed != nil }
 }

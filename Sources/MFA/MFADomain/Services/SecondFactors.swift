@@ -2,14 +2,14 @@ internal import ByteCoding
 internal import Foundation
 
 extension FactorRecords where Self: SecurityKeyRecords {
-  /// Since when the user has a second factor: an authenticator or a security key; `nil` without either.
+  /// When the user's oldest second factor was set up: an authenticator or a security key; `nil` without either.
   func secondFactorSince(of userID: UUID) throws -> Timestamp? {
     let ages = [try totp(of: userID)?.confirmedAt, try securityKeys(of: userID).first?.createdAt]
     return ages.compactMap(\.self).min()
   }
 
-  /// Whether `session` may change what the second factor is given by: where there is one, it has given it. Trust that
-  /// spared it the second factor does not do.
+  /// Checks that `session` may change the methods of the second factor. If there is one, the session must have given
+  /// it: trust that let it skip the second factor is not enough.
   ///
   /// - Throws: `.secondFactorRequired`
   func admitToFactors(_ session: LoginSession) throws {

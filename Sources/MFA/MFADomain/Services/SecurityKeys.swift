@@ -1,165 +1,182 @@
 internal import ByteCoding
 public import Foundation
 
-/// Security keys coming, being listed, named and going.
+/// Registering, listing, renaming and removing security keys.
 public struct SecurityKeys: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
-  /// What a client makes a credential for.
+  /// The parameters for a client that makes a credential.
   public struct Offer: Sendable, Hashable {
     public let party: RelyingParty
-    /// What people read of the relying party.
+    /// The display name of the relying party.
     public let partyName: String
     public let userHandle: [UInt8]
     public let username: String
     public let challenge: [UInt8]
-    /// Those that the user has already; none of them is to be registered again.
+    /// The user's keys, which must not be registered again.
     public let known: [SecurityKey]
   }
 
-  /// Begins a registration: a challenge for the caller's session, in place of an older one.
+  /// Begins a registration with a challenge for the caller's session, which replaces an older one.
   ///
   /// - Throws: `.freshProofRequired`; `.secondFactorRequired` if there is a second factor and the session has not given
   ///   it; `.tooManySecurityKeys`.
   public func offer(by caller: Caller) async throws -> Offer {
     let party = try context.relyingParty()
-    let now = context.clock.now()
     let nonce = context.entropy.bytes(32)
-    return try await context.store.write { [policy = context.policy] records in
-      let (session, user) = try Self.admit(caller, policy, in: records, at: now)
-      let known = try Self.checkRoom(for: user, in: records)
-      try records.save(
+    return try await context.write(by: caller) { work in
+      let (session, user) = try work.admitToSecurityKeys()
+      let known = try work.securityKeysBelowLimit(of: user)
+      try work.records.save(
         KeyChallenge(
           sessionID: session.id, ceremony: .registration, nonce: nonce,
-          expiresAt: now.advanced(by: KeyChallenge.lifetime)))
+          expiresAt: work.now.advanced(by: KeyChallenge.lifetime)))
       return Offer(
-        party: party, partyName: policy.issuer, userHandle: user.handle, username: user.username.text,
+        party: party, partyName: work.policy.issuer, userHandle: user.handle, username: user.username.text,
         challenge: nonce, known: known)
     }
   }
 
-  /// Registers the credential that a client made, under a name for people. The challenge is used up by it, whatever
-  /// comes of it. A session that must set a second factor up is full from then on.
+  /// Registers the credential that a client made, under a display name. The challenge is spent in every case. A session
+  /// that must set a second factor up is full from then on.
   ///
-  /// Nothing is guessed here, so it is the challenge alone that a wrong response costs, and no brake.
+  /// A wrong response costs the challenge and has no attempt limit, because there is nothing to guess.
   ///
   /// - Throws: what `offer` throws; `.registrationRefused` with the rule that the response breaks;
-  ///   `.securityKeyExists` for a credential that is registered, for whomever.
+  ///   `.securityKeyExists` for a credential that any user has registered.
   public func register(
     _ response: RegistrationResponse, name: DeviceModel, by caller: Caller
   ) async throws -> SecurityKey {
     let party = try context.relyingParty()
-    let now = context.clock.now()
-    let id = context.entropy.uuid()
-    let asked = try await context.store.read { [policy = context.policy] records in
-      try records.keyChallenge(.registration, of: Self.admit(caller, policy, in: records, at: now).session.id)
+    let (id, now) = (context.entropy.uuid(), context.clock.now())
+    let asked = try await context.read(by: caller, at: now) { work in
+      try work.records.keyChallenge(.registration, of: work.admitToSecurityKeys().session.id)
     }
     let verdict = Result { () throws(WebAuthnFault) in
       guard let asked else { throw .challengeUnknown }
       return try party.verify(response, challenge: asked.nonce)
     }
-    let outcome = try await context.store.write {
-      [policy = context.policy] records -> Result<SecurityKey, MFARefusal> in
-      var (session, user) = try Self.admit(caller, policy, in: records, at: now)
-      func refuse(_ refusal: MFARefusal) throws -> Result<SecurityKey, MFARefusal> {
-        try records.noteRefused(refusal, .registration, of: user, by: caller, at: now)
-        return .failure(refusal)
-      }
-      if let fault = try records.spend(asked, .registration, of: session, at: now) {
-        return try refuse(.registrationRefused(fault))
+    return try await context.write(by: caller, at: now) { work in
+      var (session, user) = try work.admitToSecurityKeys()
+      if let fault = try work.spend(asked, .registration, of: session) {
+        throw try work.refuse(.registrationRefused(fault), .registration, of: user)
       }
       let credential: VerifiedCredential
       switch verdict {
       case .success(let verified): credential = verified
-      case .failure(let fault): return try refuse(.registrationRefused(fault))
+      case .failure(let fault): throw try work.refuse(.registrationRefused(fault), .registration, of: user)
       }
-      guard try records.securityKey(credential.id) == nil else { return try refuse(.securityKeyExists) }
-      _ = try Self.checkRoom(for: user, in: records)
-      let isFirst = try records.secondFactorSince(of: user.id) == nil
+      guard try work.records.securityKey(credential.id) == nil else {
+        throw try work.refuse(.securityKeyExists, .registration, of: user)
+      }
+      _ = try work.securityKeysBelowLimit(of: user)
+      let isFirst = try work.records.secondFactorSince(of: user.id) == nil
       let key = SecurityKey(
         id: id, userID: user.id, credentialID: credential.id, publicKey: credential.publicKey,
         signatureCount: credential.signatureCount, isBackupEligible: credential.isBackupEligible,
-        isBackedUp: credential.isBackedUp, transports: response.transports, name: name, createdAt: now)
-      try records.insert(key)
-      session.prove(SecondFactorMethod.securityKey.reference, at: now)
-      try records.update(session)
-      try records.note(.securityKeyRegistered, by: caller, account: user.username.key, [key.detail], at: now)
-      _ = try records.append(.securityKeyAdded, to: user.id, concerning: key.id.text, at: now)
-      if isFirst { _ = try records.append(.mfaEnabled, to: user.id, concerning: nil, at: now) }
-      return .success(key)
-    }
-    let key = try outcome.get()
-    context.hub.notify(for: key.userID)
-    return key
-  }
-
-  /// The caller's own, by age.
-  public func list(for caller: Caller) async throws -> [SecurityKey] {
-    _ = try context.relyingParty()
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      try records.securityKeys(of: records.session(of: caller, at: now).user.id)
-    }
-  }
-
-  /// - Throws: `.notFound` for another user's key as for none.
-  public func rename(_ id: UUID, to name: DeviceModel, by caller: Caller) async throws -> SecurityKey {
-    _ = try context.relyingParty()
-    let now = context.clock.now()
-    return try await context.store.write { records in
-      let (_, user) = try records.session(of: caller, at: now)
-      guard var key = try records.securityKeys(of: user.id).first(where: { $0.id == id }) else {
-        throw MFARefusal.notFound
-      }
-      key.name = name
-      try records.update(key)
-      try records.note(.securityKeyRenamed, by: caller, account: user.username.key, [key.detail], at: now)
+        isBackedUp: credential.isBackedUp, transports: response.transports, name: name, createdAt: work.now)
+      try work.records.insert(key)
+      session.prove(SecondFactorMethod.securityKey.reference, at: work.now)
+      try work.records.update(session)
+      try work.note(.securityKeyRegistered, of: user, [key.detail])
+      try work.notify(user.id, of: .securityKeyAdded, concerning: key.id.text)
+      if isFirst { try work.notify(user.id, of: .mfaEnabled) }
       return key
     }
   }
 
-  /// Takes a key away, for a session that has given the second factor lately. With the last second factor trust goes
-  /// too.
-  ///
-  /// - Throws: `.notFound` for another user's key as for none.
-  public func remove(_ id: UUID, by caller: Caller) async throws {
+  /// The caller's own security keys, by age.
+  public func list(for caller: Caller) async throws -> [SecurityKey] {
     _ = try context.relyingParty()
-    let now = context.clock.now()
-    let userID = try await context.store.write { [policy = context.policy] records in
-      let (session, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-      try records.admitToFactors(session)
-      guard try records.removeSecurityKey(id, of: user.id) else { throw MFARefusal.notFound }
-      try records.note(.securityKeyRemoved, by: caller, account: user.username.key, ["key=\(id.text)"], at: now)
-      _ = try records.append(.securityKeyRemoved, to: user.id, concerning: id.text, at: now)
-      if try records.secondFactorSince(of: user.id) == nil {
-        try records.removeTrustedDevices(of: user.id, boundTo: nil)
-        _ = try records.append(.mfaDisabled, to: user.id, concerning: nil, at: now)
-      }
-      return user.id
+    return try await context.read(by: caller) { work in
+      try work.records.securityKeys(of: work.session().user.id)
     }
-    context.hub.notify(for: userID)
   }
 
-  private static func admit(
-    _ caller: Caller, _ policy: Policy, in records: any Records, at now: Timestamp
-  ) throws -> (session: LoginSession, user: User) {
-    let found = try records.freshSession(of: caller, scope: .setup, maximumAge: policy.freshProof, at: now)
+  /// Gives a key another display name.
+  ///
+  /// - Throws: `.notFound` for an unknown key and for a key of another user.
+  public func rename(_ id: UUID, to name: DeviceModel, by caller: Caller) async throws -> SecurityKey {
+    _ = try context.relyingParty()
+    return try await context.write(by: caller) { work in
+      let (_, user) = try work.session()
+      guard var key = try work.records.securityKeys(of: user.id).first(where: { $0.id == id }) else {
+        throw MFARefusal.notFound
+      }
+      key.name = name
+      try work.records.update(key)
+      try work.note(.securityKeyRenamed, of: user, [key.detail])
+      return key
+    }
+  }
+
+  /// Removes a key, for a session with a recent second factor. With the last second factor all trust ends as well.
+  ///
+  /// - Throws: `.notFound` for an unknown key and for a key of another user.
+  public func remove(_ id: UUID, by caller: Caller) async throws {
+    _ = try context.relyingParty()
+    try await context.write(by: caller) { work in
+      let (session, user) = try work.freshSession()
+      try work.records.admitToFactors(session)
+      guard try work.records.removeSecurityKey(id, of: user.id) else { throw MFARefusal.notFound }
+      try work.note(.securityKeyRemoved, of: user, ["key=\(id.text)"])
+      try work.notify(user.id, of: .securityKeyRemoved, concerning: id.text)
+      if try work.records.secondFactorSince(of: user.id) == nil {
+        try work.records.removeTrustedDevices(of: user.id, boundTo: nil)
+        try work.notify(user.id, of: .mfaDisabled)
+      }
+    }
+  }
+}
+
+extension UnitOfWork where Initiator == Caller {
+  /// Returns the caller's session if it may register a security key.
+  ///
+  /// - Throws: what `freshSession` and `admitToFactors` throw.
+  fileprivate func admitToSecurityKeys() throws -> (session: LoginSession, user: User) {
+    let found = try freshSession(scope: .setup)
     try records.admitToFactors(found.session)
     return found
   }
 
-  /// The user's keys, if another one has room beside them.
-  private static func checkRoom(for user: User, in records: any Records) throws -> [SecurityKey] {
+  /// Returns the user's keys if there is room for another one.
+  ///
+  /// - Throws: `.tooManySecurityKeys`
+  fileprivate func securityKeysBelowLimit(of user: User) throws -> [SecurityKey] {
     let keys = try records.securityKeys(of: user.id)
     guard keys.count < SecurityKey.most else { throw MFARefusal.tooManySecurityKeys(limit: SecurityKey.most) }
     return keys
   }
+
+  /// Spends `challenge`, which the response was verified against, and returns why that fails; `nil` if it does not.
+  func spend(
+    _ challenge: KeyChallenge?, _ ceremony: KeyChallenge.Ceremony, of session: LoginSession
+  ) throws -> WebAuthnFault? {
+    guard let challenge else { return .challengeUnknown }
+    if try records.spend(challenge, at: now) { return nil }
+    guard let kept = try records.keyChallenge(ceremony, of: session.id), kept.nonce == challenge.nonce else {
+      return .challengeUnknown
+    }
+    return kept.isUsed ? .challengeUsed : .challengeExpired
+  }
+
+  /// Records that a security key's response was refused or not verified, and returns the refusal to throw.
+  func refuse(
+    _ refusal: MFARefusal, _ ceremony: KeyChallenge.Ceremony, of user: User, _ detail: [String] = []
+  ) throws -> RecordedRefusal {
+    let event: AuditEvent =
+      if case .securityKeyRefused(.signatureCount) = refusal { .securityKeyCloned } else { .securityKeyRefused }
+    try note(event, of: user, ["ceremony=\(ceremony.rawValue)"] + detail + ["reason=\(refusal.cause)"])
+    return RecordedRefusal(refusal)
+  }
 }
 
 extension DomainContext {
-  /// - Throws: `.securityKeysOff` where the operator has named none.
+  /// The relying party of security keys.
+  ///
+  /// - Throws: `.securityKeysOff` if none is configured.
   func relyingParty() throws -> RelyingParty {
     guard let party = policy.relyingParty else { throw MFARefusal.securityKeysOff }
     return party
@@ -167,7 +184,7 @@ extension DomainContext {
 }
 
 extension User {
-  /// What authenticators call the user: it says nothing of who it is (Web Authentication Level 3, section 14.6.1).
+  /// The user handle for authenticators. It does not identify a person (Web Authentication Level 3, section 14.6.1).
   var handle: [UInt8] { withUnsafeBytes(of: id.uuid) { Array($0) } }
 }
 
@@ -176,34 +193,6 @@ extension UUID {
 }
 
 extension SecurityKey {
-  /// How the history names it.
+  /// The detail of an entry in the history about this key.
   var detail: String { "key=\(id.text)" }
-}
-
-extension SecurityKeyRecords {
-  /// Uses up `challenge`, which the response was verified against, and says why that cannot be.
-  func spend(
-    _ challenge: KeyChallenge?, _ ceremony: KeyChallenge.Ceremony, of session: LoginSession, at now: Timestamp
-  ) throws -> WebAuthnFault? {
-    guard let challenge else { return .challengeUnknown }
-    if try spend(challenge, at: now) { return nil }
-    guard let kept = try keyChallenge(ceremony, of: session.id), kept.nonce == challenge.nonce else {
-      return .challengeUnknown
-    }
-    return kept.isUsed ? .challengeUsed : .challengeExpired
-  }
-}
-
-extension AuditRecords {
-  /// Notes a security key's response that is not taken, or not looked at.
-  func noteRefused(
-    _ refusal: MFARefusal, _ ceremony: KeyChallenge.Ceremony, of user: User, by caller: Caller, _ detail: [String] = [],
-    at now: Timestamp
-  ) throws {
-    let event: AuditEvent =
-      if case .securityKeyRefused(.signatureCount) = refusal { .securityKeyCloned } else { .securityKeyRefused }
-    try note(
-      event, by: caller, account: user.username.key,
-      ["ceremony=\(ceremony.rawValue)"] + detail + ["reason=\(refusal.cause)"], at: now)
-  }
 }

@@ -1,42 +1,88 @@
 internal import ByteCoding
 public import Foundation
 
-/// What a client holds of a session.
+/// The tokens of a session, as the client gets them.
 public struct SessionTokens: Sendable, Hashable {
   public let access: String
   public let refresh: String
-  /// How long the access token is good.
+  /// How long the access token is valid.
   public let lifetime: Duration
   public let userID: UUID
   public let scope: LoginSession.Scope
 }
 
-/// The beginning, prolonging and end of sessions.
+/// The start, renewal and end of sessions.
 public struct Sessions: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
-  /// A session that has just been proved, to be inserted by the caller's transaction.
-  func begin(for user: User, device: Device?, caller: Caller, scope: LoginSession.Scope, methods: [String])
-    -> LoginSession
-  {
-    let now = context.clock.now()
-    return LoginSession(
-      id: context.entropy.uuid(), userID: user.id, deviceID: device?.id, binding: caller.identity.binding,
-      scope: scope, methods: methods, authenticatedAt: now, createdAt: now,
-      expiresAt: now.advanced(by: LoginSession.lifetime), rotatedAt: now)
-  }
+  /// How long after a renewal the old refresh token still returns the same new one, for a client that lost the
+  /// response.
+  static let grace = Duration.seconds(10)
 
+  /// Issues the tokens of `session`.
   func tokens(for session: LoginSession, of user: User) async throws -> SessionTokens {
     SessionTokens(
       access: try await context.tokens.issue(for: session, of: user, at: context.clock.now()),
       refresh: RefreshToken(session: session.id, generation: session.generation).text(in: context.vault),
       lifetime: context.tokens.lifetime, userID: user.id, scope: session.scope)
   }
+
+  /// Renews a session.
+  ///
+  /// Each refresh token is valid once. Within ten seconds it returns the same new token again, to the same app
+  /// instance. A token that is used later was copied. The session ends then, since it is unknown which client is the
+  /// thief.
+  ///
+  /// - Throws: `.sessionRequired` for an invalid token and an ended session; `.boundElsewhere`; `.accountLocked`.
+  public func refresh(_ text: String, by caller: Caller) async throws -> SessionTokens {
+    guard let token = RefreshToken(text, in: context.vault) else { throw MFARefusal.sessionRequired }
+    let (session, user) = try await context.write(by: caller) { work in
+      guard var session = try work.records.session(token.session),
+        let user = try work.records.user(session.userID)
+      else { throw MFARefusal.sessionRequired }
+      if let refusal = try work.refusalToRenew(session, of: user) {
+        // A socket of the session closes if the session has expired.
+        work.wakeSockets(of: user.id)
+        throw RecordedRefusal(refusal)
+      }
+      if token.generation == session.generation {
+        try work.renew(&session, of: user)
+        try work.note(.sessionRefreshed, of: user, ["session=\(session.id)"])
+        return (session, user)
+      }
+      if token.generation == session.generation - 1, work.now.since(session.rotatedAt) <= Self.grace {
+        return (session, user)
+      }
+      try work.revoke(&session)
+      try work.note(.refreshReused, of: user, ["session=\(session.id)"])
+      throw RecordedRefusal(.sessionRequired)
+    }
+    return try await tokens(for: session, of: user)
+  }
+
+  /// Ends the caller's session, or the session of a refresh token. Ending a session that has ended is no error.
+  ///
+  /// - Throws: `.sessionRequired` without a session; `.boundElsewhere` for a session of another app instance.
+  public func end(_ text: String?, by caller: Caller) async throws {
+    let id = text.flatMap { RefreshToken($0, in: context.vault)?.session } ?? caller.session?.sessionID
+    guard let id else { throw MFARefusal.sessionRequired }
+    try await context.write(by: caller) { work in
+      guard var session = try work.records.session(id) else { return }
+      work.wakeSockets(of: session.userID)
+      guard session.isLive(at: work.now) else { return }
+      let account = try work.records.user(session.userID)?.username.key
+      guard session.binding == caller.identity.binding else {
+        throw MFARefusal.boundElsewhere(account: account ?? "")
+      }
+      try work.revoke(&session)
+      try work.note(.sessionRevoked, account: account, ["session=\(session.id)"])
+    }
+  }
 }
 
-/// What prolongs a session: its id, the number of the renewal, and a MAC that only this server makes.
+/// Renews a session: its id, the number of the renewal, and a MAC that only this server can make.
 struct RefreshToken: Sendable, Hashable {
   let session: UUID
   let generation: Int
@@ -46,7 +92,7 @@ struct RefreshToken: Sendable, Hashable {
     return "\(id).\(generation).\(Base64URL.encode(vault.refreshMAC(session: id, generation: generation)))"
   }
 
-  /// The token that `text` is, if this server made it, written as the server writes it.
+  /// Parses `text`; `nil` unless this server made it, in exactly this form.
   init?(_ text: String, in vault: Vault) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count < 128, parts.count == 3, let session = UUID(uuidString: String(parts[0])),
@@ -65,16 +111,14 @@ struct RefreshToken: Sendable, Hashable {
   }
 }
 
-extension SessionRecords where Self: UserRecords {
-  /// The live session that the caller's token names, with its user.
+extension UnitOfWork {
+  /// Returns the live session that the token of `caller` names, with its user.
   ///
   /// - Throws: `.sessionRequired` without one; `.boundElsewhere` if another app instance began it; `.accountLocked`
-  ///   if an operator has locked the user; `.secondFactorRequired` if it has not come as far as `scope`.
-  func session(of caller: Caller, scope: LoginSession.Scope = .full, at now: Timestamp) throws -> (
-    session: LoginSession, user: User
-  ) {
-    guard let proof = caller.session, let session = try self.session(proof.sessionID), session.isLive(at: now),
-      session.userID == proof.userID, let user = try self.user(session.userID)
+  ///   if an operator has locked the user; `.secondFactorRequired` if the session has not reached `scope`.
+  func session(of caller: Caller, scope: LoginSession.Scope = .full) throws -> (session: LoginSession, user: User) {
+    guard let proof = caller.session, let session = try records.session(proof.sessionID), session.isLive(at: now),
+      session.userID == proof.userID, let user = try records.user(session.userID)
     else { throw MFARefusal.sessionRequired }
     guard session.binding == caller.identity.binding else {
       throw MFARefusal.boundElsewhere(account: user.username.key)
@@ -84,122 +128,90 @@ extension SessionRecords where Self: UserRecords {
     return (session, user)
   }
 
-  /// The same, proved no longer ago than `maximumAge`.
-  func freshSession(
-    of caller: Caller, scope: LoginSession.Scope = .full, maximumAge: Duration, at now: Timestamp
-  ) throws -> (session: LoginSession, user: User) {
-    let (session, user) = try self.session(of: caller, scope: scope, at: now)
-    guard now.since(session.authenticatedAt) <= maximumAge else {
-      throw MFARefusal.freshProofRequired(maximumAge: maximumAge)
+  /// - Throws: `.freshProofRequired` if the last proof of `session` is older than the policy allows.
+  func checkFreshness(of session: LoginSession) throws {
+    guard now.since(session.authenticatedAt) <= policy.freshProof else {
+      throw MFARefusal.freshProofRequired(maximumAge: policy.freshProof)
     }
-    return (session, user)
   }
 }
 
-extension Sessions {
-  /// How long after its renewal a refresh token still gives the same successor, for a client that lost the answer.
-  static let grace = Duration.seconds(10)
+extension UnitOfWork where Initiator == Caller {
+  var caller: Caller { initiator }
 
-  /// Prolongs a session. Each refresh token is valid once; within ten seconds it returns its successor again, to the
-  /// same app instance. A token that is used later was copied: the session ends, since it is unknown which client is
-  /// the thief.
-  public func refresh(_ text: String, by caller: Caller) async throws -> SessionTokens {
-    let now = context.clock.now()
-    guard let token = RefreshToken(text, in: context.vault) else { throw MFARefusal.sessionRequired }
-    let outcome = try await context.store.write {
-      [policy = context.policy] records -> Result<(LoginSession, User), MFARefusal> in
-      guard var session = try records.session(token.session), let user = try records.user(session.userID) else {
-        return .failure(.sessionRequired)
-      }
-      let account = user.username.key
-      func refuse(_ reason: String, _ refusal: MFARefusal) throws -> Result<(LoginSession, User), MFARefusal> {
-        try records.note(
-          .refreshRefused, by: caller, account: account, ["session=\(session.id)", "reason=\(reason)"], at: now)
-        return .failure(refusal)
-      }
-      guard session.isLive(at: now) else { return try refuse("session_ended", .sessionRequired) }
-      guard session.binding == caller.identity.binding else { return .failure(.boundElsewhere(account: account)) }
-      guard user.lockedAt == nil else { return try refuse("locked", .accountLocked(retryAfter: nil)) }
-      if let device = try session.deviceID.flatMap({ try records.device($0) }), !policy.admits(device) {
-        return try refuse(SignInFault.unlock.rawValue, .sessionRequired)
-      }
-      if token.generation == session.generation {
-        try records.renew(&session, of: user, policy, at: now)
-        try records.note(.sessionRefreshed, by: caller, account: account, ["session=\(session.id)"], at: now)
-        return .success((session, user))
-      }
-      if token.generation == session.generation - 1, now.since(session.rotatedAt) <= Self.grace {
-        return .success((session, user))
-      }
-      try records.revoke(&session, at: now)
-      try records.note(.refreshReused, by: caller, account: account, ["session=\(session.id)"], at: now)
-      return .failure(.sessionRequired)
-    }
-    if case .failure = outcome { await notify(for: token.session) }
-    let (session, user) = try outcome.get()
-    return try await tokens(for: session, of: user)
+  /// Returns the caller's live session, as `session(of:scope:)`.
+  func session(scope: LoginSession.Scope = .full) throws -> (session: LoginSession, user: User) {
+    try session(of: caller, scope: scope)
   }
 
-  /// Ends the caller's session, or the one that a refresh token belongs to. Ending one that has ended is no error.
-  public func end(_ text: String?, by caller: Caller) async throws {
-    let now = context.clock.now()
-    let id = text.flatMap { RefreshToken($0, in: context.vault)?.session } ?? caller.session?.sessionID
-    guard let id else { throw MFARefusal.sessionRequired }
-    try await context.store.write { records in
-      guard var session = try records.session(id), session.isLive(at: now) else { return }
-      let account = try records.user(session.userID)?.username.key
-      guard session.binding == caller.identity.binding else {
-        throw MFARefusal.boundElsewhere(account: account ?? "")
-      }
-      try records.revoke(&session, at: now)
-      try records.note(.sessionRevoked, by: caller, account: account, ["session=\(session.id)"], at: now)
-    }
-    await notify(for: id)
-  }
-
-  private func notify(for id: UUID) async {
-    let session = try? await context.store.read { try $0.session(id) }
-    if let session { context.hub.notify(for: session.userID) }
+  /// Returns the caller's live session if its last proof is recent.
+  ///
+  /// - Throws: what `session(of:scope:)` and `checkFreshness(of:)` throw.
+  func freshSession(scope: LoginSession.Scope = .full) throws -> (session: LoginSession, user: User) {
+    let found = try session(scope: scope)
+    try checkFreshness(of: found.session)
+    return found
   }
 }
 
-extension SessionRecords where Self: FactorRecords & SecurityKeyRecords {
-  /// Gives `session` its next refresh token. The user's time of grace may have run out since the sign-in.
-  fileprivate func renew(_ session: inout LoginSession, of user: User, _ policy: Policy, at now: Timestamp) throws {
+extension UnitOfWork {
+  /// Ends all sessions of the user, or those of `device`, with one notice if there were any.
+  func endSessions(of userID: UUID, on device: DeviceID? = nil) throws {
+    guard try records.revokeSessions(of: userID, on: device, sparing: 0, at: now) > 0 else { return }
+    try notify(userID, of: .sessionRevoked, concerning: device?.text)
+  }
+
+  /// Ends `session`, with a notice.
+  fileprivate func revoke(_ session: inout LoginSession) throws {
+    session.revokedAt = now
+    try records.update(session)
+    try notify(session.userID, of: .sessionRevoked, concerning: session.id.uuidString.lowercased())
+  }
+
+  /// Gives `session` its next refresh token. The user's grace period may have ended since the sign-in.
+  fileprivate func renew(_ session: inout LoginSession, of user: User) throws {
     session.generation += 1
     session.rotatedAt = now
-    // It may have begun under an older version, or before the operator stopped vouching.
+    // The session may have begun under an older version, or before the operator stopped vouching.
     if !policy.vouchesForDeviceKeys {
       session.methods = session.methods.map { $0 == "hwk" ? policy.reference(ofKeyBoundTo: session.binding) : $0 }
     }
-    if session.scope == .full, policy.blocks(user, at: now), try secondFactorSince(of: user.id) == nil {
+    if session.scope == .full, policy.blocks(user, at: now), try records.secondFactorSince(of: user.id) == nil {
       session.scope = .setup
     }
-    try update(session)
+    try records.update(session)
   }
 }
 
-extension SessionRecords where Self: AuditRecords {
-  /// Inserts the session of a sign-in, and ends the oldest of its device that are too many by it.
-  func begin(_ session: LoginSession, of user: User, by caller: Caller, at now: Timestamp) throws {
-    let ended = try revokeSessions(of: user.id, on: session.deviceID, sparing: LoginSession.mostOfDevice - 1, at: now)
-    try insert(session)
-    guard ended > 0 else { return }
-    try note(.sessionRevoked, by: caller, account: user.username.key, ["count=\(ended)", "reason=too_many"], at: now)
+extension UnitOfWork where Initiator == Caller {
+  /// Inserts a session that was just proved, and ends the oldest sessions of its device above the limit.
+  func beginSession(
+    of user: User, on device: Device, scope: LoginSession.Scope, methods: [String]
+  ) throws -> LoginSession {
+    let session = LoginSession(
+      id: context.entropy.uuid(), userID: user.id, deviceID: device.id, binding: caller.identity.binding,
+      scope: scope, methods: methods, authenticatedAt: now, createdAt: now,
+      expiresAt: now.advanced(by: LoginSession.lifetime), rotatedAt: now)
+    let ended = try records.revokeSessions(
+      of: user.id, on: session.deviceID, sparing: LoginSession.mostOfDevice - 1, at: now)
+    try records.insert(session)
+    if ended > 0 { try note(.sessionRevoked, of: user, ["count=\(ended)", "reason=too_many"]) }
+    return session
   }
-}
 
-extension SessionRecords where Self: NoticeRecords {
-  /// Ends all sessions of `user`, or of `device` alone, and tells the user's devices once.
-  func endSessions(of userID: UUID, on device: DeviceID? = nil, at now: Timestamp) throws {
-    guard try revokeSessions(of: userID, on: device, sparing: 0, at: now) > 0 else { return }
-    _ = try append(.sessionRevoked, to: userID, concerning: device?.text, at: now)
-  }
-
-  /// Ends `session` and tells its user's devices.
-  func revoke(_ session: inout LoginSession, at now: Timestamp) throws {
-    session.revokedAt = now
-    try update(session)
-    _ = try append(.sessionRevoked, to: session.userID, concerning: session.id.uuidString.lowercased(), at: now)
+  /// The reason not to renew `session`, recorded except for a caller that the session is not bound to; `nil` if there
+  /// is none.
+  fileprivate func refusalToRenew(_ session: LoginSession, of user: User) throws -> MFARefusal? {
+    func record(_ reason: String, _ refusal: MFARefusal) throws -> MFARefusal {
+      try note(.refreshRefused, of: user, ["session=\(session.id)", "reason=\(reason)"])
+      return refusal
+    }
+    guard session.isLive(at: now) else { return try record("session_ended", .sessionRequired) }
+    guard session.binding == caller.identity.binding else { return .boundElsewhere(account: user.username.key) }
+    guard user.lockedAt == nil else { return try record("locked", .accountLocked(retryAfter: nil)) }
+    if let device = try session.deviceID.flatMap({ try records.device($0) }), !policy.admits(device) {
+      return try record(SignInFault.unlock.rawValue, .sessionRequired)
+    }
+    return nil
   }
 }

@@ -1,12 +1,12 @@
 internal import ByteCoding
 
-/// Why a trusted device is asked for the second factor all the same.
+/// The reason why a trusted device must give the second factor.
 enum StepUp: Sendable, Hashable {
-  /// It has not been used from this network before, and is trusted where it was used alone.
+  /// The device was not used from this network before, and trust is limited to known networks.
   case elsewhere
   case risk(Risk)
 
-  /// What the history says of it.
+  /// The detail of the history's entry.
   var detail: [String] {
     switch self {
     case .elsewhere: ["reason=network"]
@@ -15,39 +15,36 @@ enum StepUp: Sendable, Hashable {
   }
 }
 
-extension NetworkRecords where Self: AuditRecords {
-  /// What asks for the second factor where `trusted` would spare it to `device` of `user`; `nil` if nothing does.
-  func stepUp(
-    for user: User, trusted: TrustedDevice, device: Device?, _ policy: Policy, by caller: Caller, at now: Timestamp
-  ) throws -> StepUp? {
+extension UnitOfWork where Initiator == Caller {
+  /// The reason why `device` of `user` must give the second factor despite `trusted`; `nil` if there is none.
+  func stepUp(for user: User, trusted: TrustedDevice, device: Device?) throws -> StepUp? {
     let network = NetworkPrefix(caller.identity.clientAddress)?.text
     if policy.bindsTrustToNetwork,
-      try network.map({ try isKnown(network: $0, of: user.id, by: trusted.binding) }) != true
+      try network.map({ try records.isKnown(network: $0, of: user.id, by: trusted.binding) }) != true
     {
       return .elsewhere
     }
     guard let threshold = policy.stepUpScore else { return nil }
     var signals: Set<Risk.Signal> = []
-    if try network.map({ try isKnown(network: $0, of: user.id, by: nil) }) != true { signals.insert(.network) }
+    if try network.map({ try records.isKnown(network: $0, of: user.id, by: nil) }) != true { signals.insert(.network) }
     let windowAgo = now.advanced(by: RefusalTally.window * -1)
-    if try countRefusals(AuditEvent.ofSignIns, at: user.username.key, since: windowAgo) >= Risk.manyFailures {
-      signals.insert(.failures)
-    }
+    let refusals = try records.countRefusals(AuditEvent.ofSignIns, at: user.username.key, since: windowAgo)
+    if refusals >= Risk.manyFailures { signals.insert(.failures) }
     if let device, now.since(device.enrolledAt) < Risk.newDeviceAge { signals.insert(.newDevice) }
     if caller.identity.environment == .development { signals.insert(.development) }
     let risk = Risk(signals: signals)
     return risk.score >= threshold ? .risk(risk) : nil
   }
 
-  /// Remembers the network from which the user has completed a sign-in, if the policy needs it.
-  func remember(_ address: String, of user: User, _ binding: Binding, _ policy: Policy, at now: Timestamp) throws {
+  /// Stores the network from which the user has completed a sign-in, if the policy uses networks.
+  func remember(_ address: String, of user: User, _ binding: Binding) throws {
     guard policy.watchesNetworks, let network = NetworkPrefix(address) else { return }
-    try saw(network: network.text, of: user.id, by: binding, at: now)
+    try records.saw(network: network.text, of: user.id, by: binding, at: now)
   }
 }
 
 extension Policy {
-  /// Whether anything depends on where sign-ins come from. If nothing does, nothing of it is kept.
+  /// Whether any policy depends on the network of a sign-in. Otherwise no network is stored.
   var watchesNetworks: Bool { bindsTrustToNetwork || stepUpScore != nil }
 }
 

@@ -1,12 +1,14 @@
 public import ByteCoding
 
-/// The state of a user's second factor, and the devices that are spared it.
+/// The state of a user's second factor, and the trusted devices, which may skip it.
 public struct Trust: Sendable {
   let context: DomainContext
 
   public init(_ context: DomainContext) { self.context = context }
 
+  /// The state of the second factor of one account.
   public struct Status: Sendable, Hashable {
+    /// When the second factor was set up; `nil` without one.
     public let enabledAt: Timestamp?
     public let backupCodesRemaining: Int
     public let trustedDevices: Int
@@ -15,22 +17,23 @@ public struct Trust: Sendable {
     public let isChallengeRequired: Bool
     /// Whether this app instance is trusted.
     public let isDeviceTrusted: Bool
-    /// What the second factor may be given by.
+    /// The methods that the second factor may be given by.
     public let methods: [SecondFactorMethod]
     public let requirement: Requirement?
     public let allowsBiometricGate: Bool
   }
 
+  /// Returns the state of the caller's second factor, also to a session that has yet to give it.
   public func status(for caller: Caller) async throws -> Status {
-    let now = context.clock.now()
-    return try await context.store.read { [policy = context.policy] records in
-      let (session, user) = try records.session(of: caller, scope: .pending, at: now)
+    try await context.read(by: caller) { work in
+      let (session, user) = try work.session(scope: .pending)
+      let (records, policy) = (work.records, work.policy)
       let hasAuthenticator = try records.totp(of: user.id)?.confirmedAt != nil
       let keys = try records.securityKeys(of: user.id)
-      let trusted = try records.trustedDevices(of: user.id, at: now)
+      let trusted = try records.trustedDevices(of: user.id, at: work.now)
       let codes = hasAuthenticator ? try records.countBackupCodes(of: user.id) : 0
       let hasEmail = try records.email(of: user.id) != nil
-      // Codes by e-mail and on paper belong to the authenticator.
+      // E-mail codes and backup codes belong to the authenticator.
       let byCode: [SecondFactorMethod] = [.totp] + (hasEmail ? [.email] : []) + (codes > 0 ? [.backup] : [])
       let byKey: [SecondFactorMethod] = keys.isEmpty || policy.relyingParty == nil ? [] : [.securityKey]
       return Status(
@@ -39,27 +42,26 @@ public struct Trust: Sendable {
         isChallengeRequired: session.scope == .pending,
         isDeviceTrusted: trusted.contains { $0.binding == session.binding },
         methods: (hasAuthenticator ? byCode : []) + byKey,
-        requirement: policy.requirement(for: user, at: now), allowsBiometricGate: policy.allowsBiometricGate)
+        requirement: policy.requirement(for: user, at: work.now), allowsBiometricGate: policy.allowsBiometricGate)
     }
   }
 
+  /// The trusted devices of the caller's account.
   public func devices(for caller: Caller) async throws -> [TrustedDevice] {
-    let now = context.clock.now()
-    return try await context.store.read { records in
-      try records.trustedDevices(of: records.session(of: caller, at: now).user.id, at: now)
+    try await context.read(by: caller) { work in
+      try work.records.trustedDevices(of: work.session().user.id, at: work.now)
     }
   }
 
-  /// - Throws: `.notFound` for another user's device as for none.
+  /// Ends the trust of a device, for a session with a recent proof.
+  ///
+  /// - Throws: `.notFound` for an unknown device and for a device of another user.
   public func revoke(_ id: Int64, by caller: Caller) async throws {
-    let now = context.clock.now()
-    let userID = try await context.store.write { [policy = context.policy] records in
-      let (_, user) = try records.freshSession(of: caller, maximumAge: policy.freshProof, at: now)
-      guard try records.removeTrustedDevice(id, of: user.id) else { throw MFARefusal.notFound }
-      try records.note(.trustRevoked, by: caller, account: user.username.key, ["trusted=\(id)"], at: now)
-      _ = try records.append(.trustRevoked, to: user.id, concerning: String(id), at: now)
-      return user.id
+    try await context.write(by: caller) { work in
+      let (_, user) = try work.freshSession()
+      guard try work.records.removeTrustedDevice(id, of: user.id) else { throw MFARefusal.notFound }
+      try work.note(.trustRevoked, of: user, ["trusted=\(id)"])
+      try work.notify(user.id, of: .trustRevoked, concerning: String(id))
     }
-    context.hub.notify(for: userID)
   }
 }

@@ -1,6 +1,6 @@
 internal import ByteCoding
 
-/// What a device shows to be spared the second factor.
+/// The trust token that a device presents to skip the second factor.
 struct TrustProof: Sendable {
   let tokenHash: [UInt8]
   let binding: Binding
@@ -11,43 +11,51 @@ struct TrustProof: Sendable {
   }
 }
 
-extension FactorRecords where Self: SecurityKeyRecords & TrustRecords & AuditRecords & NetworkRecords {
-  /// How far a first factor brings `user`: to the end if there is no second and need not be one, or if the device is
-  /// trusted to do without and nothing asks for the factor all the same.
+extension UnitOfWork where Initiator == Caller {
+  /// The scope that a first factor gives `user`: full if no second factor is set up and none is required, or if the
+  /// device is trusted and no policy asks for the factor again.
   ///
-  /// - Parameter device: the one that signs in.
-  func scope(
-    after proof: TrustProof?, for user: User, on device: Device? = nil, _ policy: Policy, by caller: Caller,
-    at now: Timestamp
-  ) throws -> LoginSession.Scope {
-    let scope = try scopeOfProof(proof, for: user, on: device, policy, by: caller, at: now)
-    if scope == .full {
-      try remember(caller.identity.clientAddress, of: user, caller.identity.binding, policy, at: now)
-    }
+  /// - Parameter device: the device that signs in.
+  func scope(after proof: TrustProof?, for user: User, on device: Device?) throws -> LoginSession.Scope {
+    let scope = try scopeOfProof(proof, for: user, on: device)
+    if scope == .full { try remember(caller.identity.clientAddress, of: user, caller.identity.binding) }
     return scope
   }
 
-  private func scopeOfProof(
-    _ proof: TrustProof?, for user: User, on device: Device?, _ policy: Policy, by caller: Caller, at now: Timestamp
-  ) throws -> LoginSession.Scope {
-    guard try secondFactorSince(of: user.id) != nil else { return policy.blocks(user, at: now) ? .setup : .full }
+  private func scopeOfProof(_ proof: TrustProof?, for user: User, on device: Device?) throws -> LoginSession.Scope {
+    guard try records.secondFactorSince(of: user.id) != nil else {
+      return policy.blocks(user, at: now) ? .setup : .full
+    }
     guard let proof else { return .pending }
     guard proof.binding != .debugBuild,
-      var trusted = try trustedDevices(of: user.id, at: now).first(where: {
+      var trusted = try records.trustedDevices(of: user.id, at: now).first(where: {
         $0.binding == proof.binding && constantTimeEqual($0.tokenHash, proof.tokenHash)
       })
     else {
-      try note(.trustRefused, by: caller, account: user.username.key, at: now)
+      try note(.trustRefused, of: user)
       return .pending
     }
-    if let stepUp = try stepUp(for: user, trusted: trusted, device: device, policy, by: caller, at: now) {
-      try note(
-        .trustSteppedUp, by: caller, account: user.username.key, ["trusted=\(trusted.id)"] + stepUp.detail, at: now)
+    if let stepUp = try stepUp(for: user, trusted: trusted, device: device) {
+      try note(.trustSteppedUp, of: user, ["trusted=\(trusted.id)"] + stepUp.detail)
       return .pending
     }
     trusted.lastUsedAt = now
-    try update(trusted)
-    try note(.trustUsed, by: caller, account: user.username.key, ["trusted=\(trusted.id)"], at: now)
+    try records.update(trusted)
+    try note(.trustUsed, of: user, ["trusted=\(trusted.id)"])
     return .full
+  }
+
+  /// Trusts the caller's app instance, which keeps `token`.
+  func trust(_ description: SecondFactor.Description, _ token: String, for user: User) throws {
+    // Each app instance has one entry in the list, so removing that entry ends its trust.
+    let (binding, address) = (caller.identity.binding, caller.identity.clientAddress)
+    try records.removeTrustedDevices(of: user.id, boundTo: binding)
+    let fingerprint = vault.hash(description.userAgent, address, as: "fingerprint")
+    let id = try records.insert(
+      TrustedDevice(
+        id: 0, userID: user.id, tokenHash: vault.hash(token, as: "trust"), binding: binding,
+        name: description.name, fingerprint: Hex.encode(fingerprint.prefix(16)), address: address, createdAt: now,
+        lastUsedAt: now, expiresAt: now.advanced(by: TrustedDevice.lifetime)))
+    try note(.deviceTrusted, of: user, ["trusted=\(id)"])
   }
 }

@@ -34,9 +34,11 @@ struct AuthenticationController {
       guard let signature = Base64.decode(request.signature), (8...96).contains(signature.count) else {
         throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
       }
+      let response = Authentication.SignedChallenge(
+        challengeID: challengeID, username: try Username(request.username),
+        deviceID: try DeviceID(request.deviceId), signature: signature)
       let tokens = try await authentication.verify(
-        signature, of: challengeID, Username(request.username), DeviceID(request.deviceId),
-        trustToken: request.trustToken.checked("trustToken"), by: caller)
+        response, trustToken: request.trustToken.checked("trustToken"), by: caller)
       return TokenResponse(tokens)
     }
   }

@@ -43,7 +43,8 @@ struct PushController {
         throw InvalidValue(field: "signature", rule: "must be an ECDSA signature in base64, DER or 64 bytes")
       }
       let state = try await approval.answer(
-        id, approves: request.approve, number: request.number ?? 0, signature, by: caller)
+        PushApproval.Answer(id: id, approves: request.approve, number: request.number ?? 0, signature: signature),
+        by: caller)
       return PushState(state: state.rawValue)
     }
   }
