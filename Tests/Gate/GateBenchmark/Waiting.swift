@@ -1,9 +1,9 @@
 import Dispatch
 import Locking
 
-/// What `body` comes to, awaited by the calling thread.
+/// Blocks the calling thread until `body` returns, and returns its result.
 ///
-/// An asynchronous `main` ends the main thread instead, which valgrind 3.19 does not survive.
+/// An asynchronous `main` would end the main thread, which valgrind 3.19 does not survive.
 func awaited<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
   let isDone = DispatchSemaphore(value: 0)
   let result = LockedValue<Result<Value, any Error>?>(nil)
