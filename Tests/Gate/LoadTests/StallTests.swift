@@ -5,7 +5,7 @@ import Transport
 import TransportEngine
 
 extension LoadTests {
-  @Test("bears 50 readers that stall: a bounded piece of memory each, others served, and no byte lost")
+  @Test("tolerates 50 stalled readers: bounded memory for each, other clients served, and no byte lost")
   func stalls() async throws {
     let readers = Sanitizer.isOn ? 5 : 50
     let backend = try FloodBackend()
@@ -38,7 +38,7 @@ extension LoadTests {
     }
   }
 
-  /// Until nobody takes any more of what the backend has.
+  /// Waits until no reader accepts more bytes from the backend.
   private static func waitForStall(of backend: FloodBackend) async throws {
     var last = (bytes: 0, at: ContinuousClock.now)
     try await eventually("readers to stall", within: .seconds(40)) {
@@ -62,7 +62,7 @@ extension LoadTests {
     #expect(times[199] < .seconds(3), "the worst")
   }
 
-  /// Reads everything, and gives the number that the backend has given the socket.
+  /// Reads all messages and returns the number that the backend gave the socket.
   private static func readAll(of socket: ClientWebSocket, from backend: FloodBackend) async throws -> [UInt8] {
     var tags: Set<[UInt8]> = []
     for index in 0..<FloodBackend.messageCount {

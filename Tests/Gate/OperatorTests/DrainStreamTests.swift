@@ -6,22 +6,21 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A stream of messages that can be told from any other one: each has its number, and a length and filling by that.
+/// A stream of distinct messages: each contains its number, which determines its length and content.
 private enum NumberedMessage {
   static func at(_ number: Int) -> [UInt8] {
     withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) }
       + Array(repeating: UInt8(truncatingIfNeeded: number), count: number * 131 % 5000)
   }
 
-  /// Bytes of the frame around an unmasked message (RFC 6455 section 5.2).
+  /// Returns the size of the frame of an unmasked message in bytes (RFC 6455 section 5.2).
   static func frameSize(_ payload: Int) -> Int { payload + (payload < 126 ? 2 : payload < 65536 ? 4 : 10) }
 }
 
-@Suite("A drain while everybody talks", .serialized, .timeLimit(.minutes(5)))
+@Suite("A drain during heavy traffic", .serialized, .timeLimit(.minutes(5)))
 struct DrainStreamTests {
-  /// A backend that streams numbered messages to each socket, and checks those that it gets. It ends at the gate's
-  /// Close and writes, for each socket, the request's id, the bytes of frames and the messages before that, and what
-  /// was wrong.
+  /// A backend that streams numbered messages to each socket, and checks the received ones. It stops at the gate's
+  /// Close and prints, for each socket, the request's id, the bytes and messages before the Close, and the errors.
   private static let backend = """
     import base64, hashlib, json, socket, struct, threading, time
     def payload(n): return struct.pack(">Q", n) + bytes([n & 255]) * (n * 131 % 5000)
@@ -73,7 +72,7 @@ struct DrainStreamTests {
         threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
     """
 
-  /// What one end got until the gate's Close.
+  /// The data that one end received until the gate's Close.
   private struct Account: Decodable {
     let id: String
     let messages: Int
@@ -82,14 +81,14 @@ struct DrainStreamTests {
     let faults: [String]
   }
 
-  /// Streams to the gate, and checks what comes, until the gate closes. `begun` is called when some messages have come.
+  /// Streams to the gate, and checks the received messages, until the gate closes. Calls `begun` after some messages.
   private func talk(over socket: ClientWebSocket, begun: @escaping @Sendable () -> Void) async throws -> Account {
     let sending = Task {
       var number = 0
       while !Task.isCancelled {
         try await socket.send(.binary(NumberedMessage.at(number)))
         number += 1
-        // A pace that all can keep: an end that does not answer a Close within 5 seconds is cut off.
+        // A rate that all ends can sustain: an end that does not answer a Close within 5 seconds is disconnected.
         try await Task.sleep(for: .milliseconds(4))
       }
     }
@@ -110,7 +109,7 @@ struct DrainStreamTests {
     }
   }
 
-  @Test("Every byte that the gate had read of either side reaches the other one, in order, and then comes the Close")
+  @Test("Every byte that the gate had read from either side reaches the other, in order, followed by the Close")
   func streams() async throws {
     let backend = try ChildProcess("/usr/bin/python3", ["-c", Self.backend])
     defer { backend.kill() }
@@ -142,7 +141,7 @@ struct DrainStreamTests {
         #expect(client.faults == [] && upstream.faults == [])
         #expect(client.close == 1001 && upstream.close == 1001)
         #expect(client.messages >= 50 && upstream.messages > 0)
-        // What the gate counts as read is what it has passed on: not a byte less has arrived, nor a byte more.
+        // The gate counts the bytes that it has passed on: exactly these have arrived.
         let line = try #require(log.first { $0.contains("session closed") && $0.contains(client.id) })
         #expect(line.contains(#""bytes_from_upstream":\#(client.bytes),"#), "\(client) \(line)")
         #expect(line.contains(#""bytes_from_client":\#(upstream.bytes),"#), "\(upstream) \(line)")
