@@ -243,7 +243,7 @@ struct FaultTests {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL() + "&application_name=forgetting"
     let stores = try (0..<3).map { _ in
-      // Longer than any test machine is busy with something else.
+      // Longer than any delay of a test machine.
       try Self.store(at: url) {
         ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
       }
