@@ -98,7 +98,7 @@ struct LayerTests {
   }
 
   @Test(
-    "Variables that are not settings are ignored", arguments: ["SALLYPORT_AUTHORITY", "SALLYPORT_PORT_6200_TCP", "HOME"])
+    "Variables without a setting are ignored", arguments: ["SALLYPORT_AUTHORITY", "SALLYPORT_PORT_6200_TCP", "HOME"])
   func foreignVariables(_ name: String) throws {
     let workspace = try Workspace()
     let settings = try workspace.load(environment: [name: "x"].merging(Workspace.tls) { given, _ in given })
