@@ -16,7 +16,7 @@ struct DenialTests {
       "a CBOR number or length not in its shortest form at byte 7"
     ),
     (.attestationRefused(.unexpectedMembers(of: "attStmt")), "attStmt"),
-    (.attestationRefused(.unexpectedFormat("what a stranger wrote")), nil),
+    (.attestationRefused(.unexpectedFormat("text of a client")), nil),
     (.attestationRefused(.unexpectedCertificateCount(3)), "3 certificates"),
     (
       .attestationRefused(.malformedAuthenticatorData(.tooShort(100, minimum: 164))),

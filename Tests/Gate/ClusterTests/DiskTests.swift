@@ -25,7 +25,7 @@ private struct SmallDisk {
       let disk = SmallDisk(path: folder + "/disk")
       guard mkdir(disk.path, 0o700) == 0,
         run("mount", "-t", "tmpfs", "-o", "size=\(kibibytes)k,mode=0700", "tmpfs", disk.path)
-      else { throw Unexpected("no disk") }
+      else { throw Unexpected("cannot mount a disk") }
       defer { _ = run("umount", "--lazy", disk.path) }
       return try await body(disk)
     }
@@ -51,7 +51,7 @@ private struct SmallDisk {
   func makeRoom() { unlink(filler) }
 
   func remount(readOnly: Bool) throws {
-    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("no remount") }
+    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("cannot remount the disk") }
   }
 }
 

@@ -84,7 +84,7 @@ struct ConformanceTests {
     let (without, with) = (try await direct(cases), try await through(cases))
     #expect(without.count >= 200 && Set(with.keys) == Set(without.keys))
     var differences = without.keys.filter { without[$0] != with[$0] }.sorted()
-    print("ConformanceTests: \(what): \(without.count) cases, \(differences.count) to ask again: \(differences)")
+    print("ConformanceTests: \(what): \(without.count) cases, \(differences.count) to run again: \(differences)")
     if !differences.isEmpty {
       let (one, other) = (try await through(differences), try await direct(differences))
       differences = differences.filter { one[$0] != other[$0] }

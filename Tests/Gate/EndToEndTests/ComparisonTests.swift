@@ -23,7 +23,7 @@ struct ComparisonTests {
     }
     print("| all | \(cases.count) | " + columns.map { "\($0.passed.count)" }.joined(separator: " | ") + " |")
     for (name, passed) in columns where !passed.isEmpty {
-      print("\(name) lets through: " + passed.map(\.name).joined(separator: "; "))
+      print("\(name) forwards: " + passed.map(\.name).joined(separator: "; "))
     }
     #expect(columns.last?.passed.isEmpty == true)
   }

@@ -39,7 +39,7 @@ struct HTTPBackend: Sendable {
       let mark = "/mark/\(UUID().uuidString)"
       guard let url = URL(string: "http://127.0.0.1:\(port)\(mark)") else { throw URLError(.badURL) }
       _ = try await URLSession.shared.data(from: url)
-      _ = try await process.output.first("what the backend heard") { $0.contains(mark) }
+      _ = try await process.output.first("the marker request") { $0.contains(mark) }
       return try process.output.lines.dropFirst()
         .map { try JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
         .filter { $0.head?.first?.hasPrefix("GET /mark/") != true }

@@ -71,7 +71,7 @@ struct IdentityTests {
   @Test("The documented verifier refuses an assertion for another audience")
   func audience() async throws {
     try await serving { gate, _, _, assertion in
-      let refusals = try await DocumentedVerifier(gate: gate, audience: "somebody else").refusals([assertion])
+      let refusals = try await DocumentedVerifier(gate: gate, audience: "another audience").refusals([assertion])
       #expect(refusals == ["InvalidAudienceError"])
     }
   }
@@ -129,7 +129,7 @@ struct IdentityTests {
       let key = try StateFile(of: gate).identityKey()
       func signed(_ change: (inout [String: Any]) -> Void) throws -> String { try resigned(assertion, by: key, change) }
       let refusals = try await DocumentedVerifier(gate: gate).refusals([
-        signed { $0["exp"] = now - 10 }, signed { $0["iss"] = "somebody else" }, signed { $0["sub"] = nil },
+        signed { $0["exp"] = now - 10 }, signed { $0["iss"] = "another issuer" }, signed { $0["sub"] = nil },
         // The counterpart: the same signer, unchanged claims.
         signed { _ in },
       ])

@@ -52,10 +52,10 @@ struct BenchResult: Encodable {
     let system = Self.text(microseconds(systemSeconds))
     return """
       \(operations) \(operation)s in \(Self.text(seconds)) s, \(inFlight) in flight
-      \(Self.text(Double(operations) / seconds)) a second
-      \(Self.text(Double(operations) / cpuSeconds)) a second and core
+      \(Self.text(Double(operations) / seconds)) per second
+      \(Self.text(Double(operations) / cpuSeconds)) per second and core
       \(Self.text(microseconds(cpuSeconds))) us of CPU each: \(user) user, \(system) system
-      \(Self.text(callsPerCommit)) calls a commit
+      \(Self.text(callsPerCommit)) calls per commit
       """
   }
 

@@ -53,7 +53,7 @@ struct Refusals: ParsableCommand {
     let unknown = times[.unknown] ?? []
     for kind in Kind.allCases {
       let own = (times[kind] ?? []).sorted()
-      let share = kind == .unknown ? "" : String(format: "  told apart %.1f %%", 100 * Self.accuracy(own, unknown))
+      let share = kind == .unknown ? "" : String(format: "  separated %.1f %%", 100 * Self.accuracy(own, unknown))
       print(
         "\(kind.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0))"
           + String(format: "  median %.1f us", own[own.count / 2]) + share)

@@ -14,6 +14,6 @@ func awaited<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Val
     isDone.signal()
   }
   isDone.wait()
-  guard let outcome = result.withLock({ $0 }) else { preconditionFailure("signalled before there was a result") }
+  guard let outcome = result.withLock({ $0 }) else { preconditionFailure("signaled before the result was set") }
   return try outcome.get()
 }

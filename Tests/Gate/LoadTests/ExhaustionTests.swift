@@ -95,7 +95,7 @@ struct ExhaustionTests {
       "for \(attack.count) clients, \(attack.rawValue), \(bytes / attack.count) each")
     if let patience = attack.patience {
       try await eventually("the end of \(attack)", within: patience) { try figures.sockets <= sockets }
-      print("LoadTests: \(attack) is over \(start.duration(to: .now)) after its last client stood")
+      print("LoadTests: \(attack) ended \(start.duration(to: .now)) after its last client was ready")
     }
     attacker.process.closeInput()
     try await eventually("the end of the attacker's sockets", within: .seconds(20)) { try figures.sockets <= sockets }

@@ -20,7 +20,7 @@ struct LoadTests {
       let visitor = try Visitor(to: gate)
       let before = try figures.memory
       let sockets = try await gather(count, workers: 32) { _ in try await visitor.open() }
-      expectMemory(try figures.memory - before, below: count * 20_000, "for \(count) sockets that do nothing")
+      expectMemory(try figures.memory - before, below: count * 20_000, "for \(count) idle sockets")
 
       let answers = try await gather(count, workers: 32) { number in
         try await sockets[number].exchange(.text("socket \(number)")) == .text("socket \(number)")

@@ -46,11 +46,11 @@ struct RegistrationFloodTests {
         _ = try await attackers
         let refused = refusals.withLock { $0 }
         print(
-          "LoadTests: registrations that are \(garbage): \(refused); a login takes \(times[times.count / 2]), at worst "
+          "LoadTests: registrations of kind \(garbage): \(refused); a login takes \(times[times.count / 2]), at worst "
             + "\(times[times.count - 1])")
         #expect(refused.values.reduce(0, +) >= Sanitizer.reduce(20) && refused.keys.allSatisfy { $0 != "none" })
         #expect(times[times.count / 2] < .seconds(1), "the median")
-        expectMemory(try figures.peakMemory - before, below: 32 << 20, "for registrations that are \(garbage)")
+        expectMemory(try figures.peakMemory - before, below: 32 << 20, "for registrations of kind \(garbage)")
       }
     }
   }

@@ -27,13 +27,13 @@ extension LoadTests {
         #expect(backend.bytesSent < readers * FloodBackend.messageCount * FloodBackend.messageSize)
         try await Self.expectPromptAnswers(on: other)
         let bound = readers * (128 << 10) + (4 << 20)
-        expectMemory(try figures.memory - before, below: bound, "for \(readers) readers that stall")
+        expectMemory(try figures.memory - before, below: bound, "for \(readers) stalled readers")
 
         let tags = try await gather(readers, workers: readers) {
           try await Self.readAll(of: sockets[$0], from: backend)
         }
         #expect(Set(tags).count == readers)
-        expectMemory(try figures.peakMemory - before, below: bound, "for \(readers) readers at the worst time")
+        expectMemory(try figures.peakMemory - before, below: bound, "for \(readers) readers at the peak")
       }
     }
   }
@@ -56,7 +56,7 @@ extension LoadTests {
       times.append(start.duration(to: .now))
     }
     times.sort()
-    print("LoadTests: \(times[100]) for the median answer beside readers that stall, \(times[199]) for the slowest")
+    print("LoadTests: \(times[100]) for the median answer next to stalled readers, \(times[199]) for the slowest")
     #expect(times[100] < .milliseconds(100), "the median")
     // Other tests run on the same cores.
     #expect(times[199] < .seconds(3), "the worst")
@@ -67,7 +67,7 @@ extension LoadTests {
     var tags: Set<[UInt8]> = []
     for index in 0..<FloodBackend.messageCount {
       guard case .binary(let message) = try await socket.next(), let tag = backend.tag(of: message, at: index) else {
-        throw Unexpected("message \(index) is not what the backend has sent")
+        throw Unexpected("message \(index) differs from the one that the backend sent")
       }
       tags.insert(tag)
     }

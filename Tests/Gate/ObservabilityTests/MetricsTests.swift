@@ -89,7 +89,7 @@ struct MetricsTests {
         phone.keyID, String(hash.prefix(6)), "127.0.0.1", "secret", "token=",
         try #require(socket.response.headers.first("X-Request-Id")), GatePlan.teamID, bench.gate.folder.path,
       ]
-      for secret in secrets { #expect(!scrape.text.contains(secret), "\(secret) is told") }
+      for secret in secrets { #expect(!scrape.text.contains(secret), "\(secret) is exposed") }
       // Fixed words of the program, the bounds of buckets and the paths of routes.
       for (name, value) in scrape.samples.flatMap(\.labels) where name != "version" {
         #expect(value.wholeMatch(of: /[a-z0-9_+.\/-]{0,40}|\+Inf/) != nil, "\(name)=\(value)")

@@ -51,13 +51,13 @@ struct DrainStreamTests {
         close, faults = None, []
         while close is None:
             start = source.read(2)
-            if len(start) < 2: faults.append("cut off behind message %d" % messages); break
+            if len(start) < 2: faults.append("truncated after message %d" % messages); break
             length, count = start[1] & 127, 2
             if length == 126: length, count = struct.unpack(">H", source.read(2))[0], 4
             mask = source.read(4)
             data = bytes(b ^ m for b, m in zip(source.read(length), mask * (length // 4 + 1)))
             if start[0] & 15 == 8: close = struct.unpack(">H", data[:2])[0]; break
-            if start[0] != 0x82 or data != payload(messages): faults.append("message %d is another one" % messages)
+            if start[0] != 0x82 or data != payload(messages): faults.append("message %d is different" % messages)
             messages, size = messages + 1, size + count + 4 + length
         over.set()
         sender.join()
@@ -97,10 +97,10 @@ struct DrainStreamTests {
     while true {
       switch try await socket.receive() {
       case .message(.binary(let payload)):
-        if payload != NumberedMessage.at(messages) { faults.append("message \(messages) is another one") }
+        if payload != NumberedMessage.at(messages) { faults.append("message \(messages) is different") }
         (messages, bytes) = (messages + 1, bytes + NumberedMessage.frameSize(payload.count))
         if messages == 50 { begun() }
-      case .message(.text): faults.append("a text behind message \(messages)")
+      case .message(.text): faults.append("a text after message \(messages)")
       case .ended(let ending):
         return Account(
           id: socket.response.headers.first("X-Request-Id") ?? "", messages: messages, bytes: bytes,
@@ -134,7 +134,7 @@ struct DrainStreamTests {
       #expect(try await gate.process.exit(within: .seconds(60)) == .code(0))
       let log = try await gate.process.errors.all()
       #expect(log.last?.contains(#""cut_off":"0""#) == true)
-      let upstreams = try await backend.output.first(count, "each socket's account") { $0.hasPrefix("{") }
+      let upstreams = try await backend.output.first(count, "each socket's result") { $0.hasPrefix("{") }
         .map { try JSONDecoder().decode(Account.self, from: Data($0.utf8)) }
       for client in clients {
         let upstream = try #require(upstreams.first { $0.id == client.id })

@@ -26,7 +26,7 @@ struct ParameterTests {
   func malformed(_ url: String) {
     do throws(ConnectionParameters.Malformed) {
       _ = try ConnectionParameters(url: url)
-      Issue.record("taken: \(url)")
+      Issue.record("accepted: \(url)")
     } catch {
       #expect(!error.reason.contains("sec") && !error.reason.isEmpty)
     }

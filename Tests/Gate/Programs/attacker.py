@@ -1,4 +1,4 @@
-"""attacker.py KIND PORT AUTHORITY COUNT: attacks with many clients, each on its own connection over TLS or during the TLS handshake.
+"""attacker.py KIND PORT AUTHORITY COUNT: attacks with many clients, each on its own TLS connection.
 
     heads        each sends 16,000 bytes of a head without its end
     bodies       each sends all but one of 60,000 bytes of a registration

@@ -1,8 +1,8 @@
 """An HTTP backend that records every request, and answers correctly or incorrectly depending on the path.
 
 Listens at a free port of 127.0.0.1. Writes lines of JSON: {"port": N} first, then for each request
-{"connection": n, "head": [lines], "length": bytes of the body, "sha256": its digest}, and for bytes that are not a request
-{"connection": n, "broken": "hex"}.
+{"connection": n, "head": [lines], "length": bytes of the body, "sha256": its digest}, and for bytes that are not a
+request {"connection": n, "broken": "hex"}.
 """
 import asyncio
 import hashlib

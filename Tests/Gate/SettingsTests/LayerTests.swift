@@ -168,7 +168,7 @@ struct LayerTests {
       environment: Workspace.tls.merging(
         ["CREDENTIALS_DIRECTORY": "\(workspace.folder)/credentials"]) { $1 })
     guard case .postgres(let stored, let passwordFile) = settings.store else {
-      Issue.record("not a PostgreSQL")
+      Issue.record("not a PostgreSQL store")
       return
     }
     #expect(stored.text == url)

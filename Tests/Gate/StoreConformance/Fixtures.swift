@@ -48,7 +48,7 @@ public enum Specimen {
   }
 
   private static func unwrap<Value>(_ value: Value?) -> Value {
-    guard let value else { preconditionFailure("a specimen is malformed") }
+    guard let value else { preconditionFailure("a fixture is malformed") }
     return value
   }
 }

@@ -8,7 +8,7 @@ import Transport
 import TransportEngine
 
 /// Resources that run out while a gate serves.
-@Suite("A gate that runs out of", .serialized, .timeLimit(.minutes(5)))
+@Suite("Exhausted resources", .serialized, .timeLimit(.minutes(5)))
 struct ScarcityTests {
   /// Starts the gate that `RunningGate.prepare` set up in `folder`, through a shell that runs `limits` first.
   private func start(in folder: String, after limits: String = "true") async throws -> RunningGate {
@@ -20,7 +20,7 @@ struct ScarcityTests {
       process: process, folder: folder, port: try await GateLog(lines: process.errors).listeningPort())
   }
 
-  @Test("descriptors keeps its open sockets, logs it, and accepts new ones when descriptors are free again")
+  @Test("A gate without free descriptors logs it, keeps its open sockets, and accepts new ones later")
   func descriptors() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -42,7 +42,7 @@ struct ScarcityTests {
     }
   }
 
-  @Test("its certificate's validity serves the open sockets, and accepts new ones after a renewal")
+  @Test("A gate with an expired certificate serves its open sockets, and accepts new ones after a renewal")
   func certificate() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -78,7 +78,7 @@ struct ScarcityTests {
     }
   }
 
-  @Test("luck writes no core file, which would contain its memory")
+  @Test("A gate writes no core file, which would contain its memory")
   func cores() async throws {
     try await RunningGate.serving { gate in
       let limits = try String(contentsOfFile: "/proc/\(gate.process.id)/limits", encoding: .utf8)
