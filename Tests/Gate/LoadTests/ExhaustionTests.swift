@@ -29,7 +29,7 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
     case .hellos, .certificates: 80 << 10
     // The cost of a connection, and 16 KiB of a head in a buffer that doubles.
     case .heads: 48 << 10
-    // The same, and 64 KiB of a body.
+    // The cost of a connection and a head, and 64 KiB of a body.
     case .bodies: 128 << 10
     case .fragments, .windows: 128 << 10
     case .silence: 32 << 10

@@ -224,7 +224,7 @@ struct FaultTests {
     let all = keys
     for round in UInt32(0)..<10 {
       let nonces = (0..<40).map { _ in Specimen.nonce() }
-      // Each nonce is brought by two keys to two gates, in opposite orders.
+      // Two keys use each nonce at two gates, in opposite orders.
       let answers = try await StoreInvariant.tally(160) { number in
         let (gate, index) = (number % 2, number / 2 % 40)
         let key = all[gate == 0 ? index : 39 - index]

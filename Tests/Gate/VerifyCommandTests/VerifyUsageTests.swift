@@ -99,7 +99,7 @@ struct VerifyUsageTests {
       #expect(transcript.status == 1)
       #expect(try transcript.report().broken == ["format"])
     }
-    guard line[0] != "assertion" else { return }  // A key verifies it, and no root.
+    guard line[0] != "assertion" else { return }  // An assertion is verified with a key, without a root.
     #expect(try shell.verify(line + ["--root", shell.file("root.pem", padding + "!")]).status == 65)
   }
 
