@@ -51,7 +51,7 @@ private struct SmallDisk {
   func makeRoom() { unlink(filler) }
 
   func remount(readOnly: Bool) throws {
-    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("cannot remount the disk") }
+    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("remount failed") }
   }
 }
 

@@ -22,7 +22,7 @@ struct Scrape {
     let (exit, output, errors) = try await ChildProcess.run(
       "/usr/bin/python3", [ProjectFile.path("Tests/Gate/Programs/exposition.py")], input: Array(text.utf8),
       environment: ["PYTHONDONTWRITEBYTECODE": "1"])
-    guard exit == .code(0) else { throw Unexpected("the parser refused the metrics: \(errors.joined(separator: "\n"))\n\(text)") }
+    guard exit == .code(0) else { throw Unexpected("metrics refused: \(errors.joined(separator: "\n"))\n\(text)") }
     samples = try output.map { try JSONDecoder().decode(Sample.self, from: Data($0.utf8)) }
   }
 
