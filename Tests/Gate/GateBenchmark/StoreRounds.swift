@@ -68,7 +68,7 @@ private final class Rows: Sendable {
   private let store: any GateStore
   private let keys: Int
   private let count: Int
-  /// The first counter of the next round. The store was filled with counter 0.
+  /// The first counter of the next round. The first round expects the store as it was filled.
   private let steps = LockedValue(UInt32(1))
 
   init(store: any GateStore, keys: Int, count: Int) {
