@@ -31,11 +31,11 @@ struct AdmissionTests {
     }
   }
 
-  @Test("A registered device is let in by a fresh assertion, and the admission says who it is")
+  @Test("A registered device is admitted with a fresh assertion, and the admission identifies the device")
   func honest() async throws {
     let admission = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 1))
     guard case .device(let principal) = admission.principal else {
-      Issue.record("not as a device")
+      Issue.record("the device is not the principal")
       return
     }
     #expect(principal.keyID == device.keyID && principal.appID.text == GateBench.appID)
@@ -43,31 +43,34 @@ struct AdmissionTests {
     #expect(admission.at == bench.clock.now)
   }
 
-  @Test("Nobody is let in without credentials")
+  @Test("A client without credentials is refused")
   func nothing() async throws {
     #expect(await denial(AdmissionClaim(headers: [:])) == .noCredentials)
   }
 
-  @Test("A verified client certificate lets in without an assertion")
+  @Test("A verified client certificate admits without an assertion")
   func debugPath() async throws {
     let admission = try await bench.gate.admit(AdmissionClaim(headers: [:], certificate: certificate))
     #expect(admission.principal == .certificate(certificate))
   }
 
-  @Test("A certificate means nothing where the debug path is off")
+  @Test("A certificate does not count where the debug path is off")
   func debugPathOff() async throws {
     let bench = try GateBench(certificates: nil)
     #expect(await denial(AdmissionClaim(headers: [:], certificate: certificate), at: bench.gate) == .noCredentials)
   }
 
-  @Test("Only certificates with an allowed subject are taken, if some are listed")
+  @Test("If subjects are listed, only certificates with a listed subject are accepted")
   func subjects() async throws {
     let bench = try GateBench(certificates: ClientCertificateRule(allowedSubjects: ["CN=Someone"]))
     let claim = AdmissionClaim(headers: [:], certificate: certificate)
     #expect(await denial(claim, at: bench.gate) == .certificateRefused(subject: certificate.subject))
   }
 
-  @Test("An assertion beside a certificate decides alone: a bad one does not fall through", arguments: [true, false])
+  @Test(
+    "With an assertion and a certificate, the assertion decides: a bad one does not fall through",
+    arguments: [true, false]
+  )
   func noFallThrough(isGood: Bool) async throws {
     let nonce = try bench.nonce()
     var headers = try device.headers(over: nonce, count: 1)
@@ -80,7 +83,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("Some of the three headers are present and bad, also beside a good certificate", arguments: 1..<7)
+  @Test("A partial set of the three headers is refused, even with a good certificate", arguments: 1..<7)
   func partialHeaders(_ selection: Int) async throws {
     var headers = try device.headers(over: try bench.nonce(), count: 1)
     let names = AssertionClaim.Name.allCases
@@ -89,14 +92,14 @@ struct AdmissionTests {
     #expect(await denial(AdmissionClaim(headers: headers, certificate: certificate)) == .partMissing(missing))
   }
 
-  @Test("A header that came twice is bad, also beside a good certificate", arguments: AssertionClaim.Name.allCases)
+  @Test("A repeated header is refused, even with a good certificate", arguments: AssertionClaim.Name.allCases)
   func repeatedHeader(_ name: AssertionClaim.Name) async throws {
     let headers = try device.headers(over: try bench.nonce(), count: 1)
     let assertion = AssertionClaim { $0 == name ? .repeated : headers[$0].map(AssertionClaim.Part.once) ?? .absent }
     #expect(await denial(AdmissionClaim(assertion: assertion, certificate: certificate)) == .partRepeated(name))
   }
 
-  @Test("A header that is not written as it must be is refused")
+  @Test("A malformed header is refused")
   func malformedHeaders() async throws {
     let good = try device.headers(over: try bench.nonce(), count: 1)
     let faults: [(AssertionClaim.Name, [String], GateRefusalCode)] = [
@@ -114,14 +117,14 @@ struct AdmissionTests {
     }
   }
 
-  @Test("An assertion is good once: the same again is a used nonce")
+  @Test("An assertion works once: the replay is a used nonce")
   func replay() async throws {
     let claim = try device.claim(over: try bench.nonce(), count: 1)
     _ = try await bench.gate.admit(claim)
     #expect(await denial(claim) == .nonceUsed)
   }
 
-  @Test("Of 50 upgrades at once with one assertion, one gets in")
+  @Test("Of 50 simultaneous upgrades with one assertion, one is admitted")
   func race() async throws {
     let claim = try device.claim(over: try bench.nonce(), count: 1)
     let admitted = await withTaskGroup(of: Bool.self) { group in
@@ -131,7 +134,7 @@ struct AdmissionTests {
     #expect(admitted == 1)
   }
 
-  @Test("A counter that was seen is refused and leaves the nonce alone; gaps are normal")
+  @Test("A used counter is refused and does not spend the nonce; gaps are normal")
   func counters() async throws {
     let nonce = try bench.nonce()
     _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 5))
@@ -143,7 +146,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: nonce, count: 900)) == nil)
   }
 
-  @Test("With a counter window, sockets that overtake one another all get in, once each")
+  @Test("With a counter window, sockets that arrive out of order are all admitted, once each")
   func window() async throws {
     let bench = try GateBench(window: try #require(CounterWindow(4)))
     let device = try await bench.registeredDevice()
@@ -156,7 +159,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("An unknown key and a wrong signature look alike from outside; the log tells them apart")
+  @Test("An unknown key and a wrong signature get the same answer; the log distinguishes them")
   func keyRefused() async throws {
     let stranger = try bench.device()
     let unknown = try #require(await denial(try stranger.claim(over: try bench.nonce(), count: 1)))
@@ -167,7 +170,7 @@ struct AdmissionTests {
     #expect(unknown.report.step == "key_unknown" && unsigned.report.step == "assertion_signature")
   }
 
-  @Test("Unknown, remembered and registered keys cost a refusal the same steps: one look-up, one verification")
+  @Test("For unknown, cached and registered keys, a refusal costs the same: one lookup, one verification")
   func stepsOfRefusals() async throws {
     let steps = LockedValue<[Stopwatch.Work]>([])
     let bench = try GateBench(stopwatch: Stopwatch { work, _ in steps.withLock { $0.append(work) } })
@@ -183,7 +186,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("A wrong signature does not burn a stranger's nonce")
+  @Test("A wrong signature does not spend the nonce of another client")
   func nonceBurning() async throws {
     let nonce = try bench.nonce()
     let thief = try await bench.registeredDevice()
@@ -193,7 +196,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: nonce, count: 1)) == nil)
   }
 
-  @Test("A signature over another nonce, over the text of this one, or hashed once is refused")
+  @Test("A signature over another nonce, over the nonce's text, or over a single hash is refused")
   func otherMessages() async throws {
     let nonce = try bench.nonce()
     for hash in [SHA256.hash(Array(nonce.text.utf8)), try bench.nonce().clientDataHash.bytes, nonce.bytes] {
@@ -212,7 +215,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: try bench.nonce(), count: 1))?.code == .rpIDMismatch)
   }
 
-  @Test("The nonce is good until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
+  @Test("The nonce is valid until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
   func boundary(_ milliseconds: Int, isGood: Bool) async throws {
     let claim = try device.claim(over: try bench.nonce(), count: 1)
     let age = Duration.milliseconds(milliseconds)
@@ -220,7 +223,7 @@ struct AdmissionTests {
     #expect(await denial(claim) == (isGood ? nil : .nonceRefused(.expired(age: age))))
   }
 
-  @Test("A nonce spent stays spent when it is forgotten and the clock goes back")
+  @Test("A spent nonce stays spent after its record is removed and the clock is set back")
   func clockBack() async throws {
     let nonce = try bench.nonce()
     let issue = bench.clock.now
@@ -233,7 +236,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: nonce, count: 2)) == .nonceUsed)
   }
 
-  @Test("A revoked key is refused although it is remembered; restored, it is let in")
+  @Test("A revoked key is refused even if it is cached; a restored key is admitted")
   func revocation() async throws {
     _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 1))
     let appID = try #require(AppID(GateBench.appID))
@@ -244,7 +247,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: nonce, count: 2)) == nil)
   }
 
-  @Test("What the assertion says of the app's source counts, before what the attestation said")
+  @Test("The validation category in the assertion takes precedence over the one in the attestation")
   func categories() async throws {
     let appID = try #require(AppID(GateBench.appID))
     let policy = CategoryPolicy(allowed: [.testFlight, .appStore], whenMissing: .accept)
@@ -258,7 +261,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("A key of an app that is configured no longer, or not for its environment, is refused")
+  @Test("A key is refused if its app is no longer configured, or not for its environment")
   func changedConfiguration() async throws {
     let appID = try #require(AppID(GateBench.appID))
     let other = try #require(AppID("AAABBBCCC1.com.example.other"))
@@ -273,14 +276,14 @@ struct AdmissionTests {
     }
   }
 
-  @Test("Without an app an assertion cannot be judged")
+  @Test("Without a configured app, an assertion is refused as not configured")
   func notConfigured() async throws {
     let bench = try GateBench(apps: [])
     #expect(await denial(try device.claim(over: try bench.nonce(), count: 1), at: bench.gate) == .notConfigured)
     #expect(await denial(AdmissionClaim(headers: [:]), at: bench.gate) == .noCredentials)
   }
 
-  @Test("An open gate lets everyone in and spends nothing")
+  @Test("With enforcement off, every client is admitted and no nonce is spent")
   func open() async throws {
     let bench = try GateBench(enforcement: .off)
     #expect(try await bench.gate.admit(AdmissionClaim(headers: [:])).principal == .anyone)
@@ -288,7 +291,7 @@ struct AdmissionTests {
     #expect(try await bench.gate.admit(claim).principal == .anyone)
   }
 
-  @Test("A gate that watches lets in whom it would refuse, as nobody, and spends like one that enforces")
+  @Test("Monitor mode admits refused clients anonymously and spends nonces like enforcement")
   func monitor() async throws {
     let bench = try GateBench(enforcement: .monitor)
     let device = try await bench.registeredDevice()
@@ -301,13 +304,13 @@ struct AdmissionTests {
     #expect(nobody.principal == .anyone && nobody.overruled == .noCredentials)
   }
 
-  @Test("Only a gate that watches overrules a denial", arguments: [Gate.Enforcement.enforce, .off])
+  @Test("Only monitor mode overrules a denial", arguments: [Gate.Enforcement.enforce, .off])
   func overruling(_ enforcement: Gate.Enforcement) throws {
     let gate = Gate(rules: [], enforcement: enforcement)
     #expect(throws: Denial.keyExists) { try gate.overrule(.keyExists) }
   }
 
-  @Test("A store that cannot be had refuses, and answers once it can")
+  @Test("An unreachable store causes a refusal; the gate recovers once the store is reachable")
   func storeFault() async throws {
     let folder = bench.folder.file("later")
     let late = try GateBench(registry: SQLiteStore(path: folder + "/state.db"))
@@ -317,7 +320,7 @@ struct AdmissionTests {
     #expect(await denial(claim, at: late.gate) == .unknownKey)
   }
 
-  @Test("More keys than are remembered are all let in")
+  @Test("All keys are admitted, even when there are more than the cache can keep")
   func forgottenKeys() async throws {
     let appID = try #require(AppID(GateBench.appID))
     let apps = try #require(AllowedApps([AppPolicy(appID: appID, environments: [.development])]))

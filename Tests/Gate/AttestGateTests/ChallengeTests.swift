@@ -26,7 +26,7 @@ struct ChallengeTests {
     }
   }
 
-  @Test("A nonce is 64 lowercase hex digits: key, milliseconds, random bytes, and the code over them")
+  @Test("A nonce is 64 lowercase hex digits: key number, milliseconds, random bytes, and the MAC over them")
   func form() throws {
     let key = try #require(ChallengeKey(number: 7, secret: SecureRandom.bytes(32)))
     let ring = try #require(ChallengeKeyRing(keys: [key]))
@@ -43,7 +43,7 @@ struct ChallengeTests {
   }
 
   @Test(
-    "A text that is not 64 lowercase hex digits is no nonce",
+    "A text that is not 64 lowercase hex digits is not a nonce",
     arguments: [
       "", "00", String(repeating: "0", count: 63), String(repeating: "0", count: 65), String(repeating: "A", count: 64),
       "+5" + String(repeating: "0", count: 62), String(repeating: "0", count: 63) + "g",
@@ -51,14 +51,14 @@ struct ChallengeTests {
     ])
   func malformed(_ text: String) { #expect(Nonce(text: text) == nil) }
 
-  @Test("No two nonces are the same, even of one millisecond")
+  @Test("Nonces are unique, even within one millisecond")
   func unique() throws {
     let nonces = try (0..<1000).map { _ in try issue() }
     #expect(Set(nonces).count == 1000)
   }
 
   @Test(
-    "A nonce is good from its issue until 60.000 s later, and from 5.000 s before it, for clocks that differ",
+    "A nonce is valid from 5.000 s before its issue, for clock skew, until 60.000 s after it",
     arguments: [
       (Duration.zero, true), (.milliseconds(59_999), true), (.seconds(60), true),
       (.seconds(60) + .nanoseconds(1), false), (.milliseconds(60_001), false), (.seconds(3600), false),
@@ -71,7 +71,7 @@ struct ChallengeTests {
     #expect(found == expected)
   }
 
-  @Test("Another life is kept to the millisecond", arguments: [1, 30, 300])
+  @Test("A configured lifetime is exact to the millisecond", arguments: [1, 30, 300])
   func otherLife(_ seconds: Int) throws {
     let challenges = Challenges(ring: .random(), life: .seconds(seconds))
     let challenge = try #require(challenges.issue(at: now))
@@ -80,7 +80,7 @@ struct ChallengeTests {
     #expect(fault(challenge.nonce, at: challenge.expiresAt.advanced(by: .milliseconds(1)), by: challenges) != nil)
   }
 
-  @Test("A nonce with any one bit of any byte changed is refused", arguments: 0..<32)
+  @Test("A nonce with one changed bit in any byte is refused", arguments: 0..<32)
   func tampered(_ index: Int) throws {
     let nonce = try issue()
     for bit in 0..<8 {
@@ -92,7 +92,7 @@ struct ChallengeTests {
     }
   }
 
-  @Test("A nonce of another gate is refused, also under the same key number")
+  @Test("A nonce of another gate is refused, even under the same key number")
   func otherKey() throws {
     let (first, second) = (SecureRandom.bytes(32), SecureRandom.bytes(32))
     let rings = try [first, second].map { secret in
@@ -104,7 +104,7 @@ struct ChallengeTests {
     #expect(fault(nonce, at: now, by: Challenges(ring: rings[1])) == .forged)
   }
 
-  @Test("After a rotation the new key issues, and nonces of the old one stay good for the overlap")
+  @Test("After a rotation the new key issues nonces, and nonces of the old key stay valid for the overlap")
   func rotation() throws {
     let old = ChallengeKeyRing.random()
     let new = old.rotated(at: now, overlap: .seconds(5), life: .seconds(60))
@@ -118,7 +118,7 @@ struct ChallengeTests {
     #expect(fault(own, at: now, by: before) == .unknownKey(own.bytes[0]))
   }
 
-  /// Answers when it is told to.
+  /// Answers once `isHeld` is false.
   private final class SlowStorage: ChallengeKeyStorage {
     let ring: LockedValue<ChallengeKeyRing>
     let fault = LockedValue<StoreError?>(nil)
@@ -142,7 +142,7 @@ struct ChallengeTests {
   }
 
   @Test(
-    "Everyone whose nonce has a key that is not known yet waits for the keys, of which one asks",
+    "Clients whose nonce names an unknown key wait for one shared reload of the keys",
     arguments: [true, false])
   func sharedRefresh(isReachable: Bool) async throws {
     let old = ChallengeKeyRing.random()
@@ -174,7 +174,7 @@ struct ChallengeTests {
     }
     if isReachable {
       #expect(outcomes.isEmpty && storage.calls.withLock { $0 } == 2)
-      // Nonces that are made up ask no more often than once a second.
+      // Forged nonces reload the keys at most once a second.
       let other = try issue(by: Challenges(ring: new.rotated(at: now, overlap: .zero, life: .seconds(60))))
       await #expect(throws: Denial.self) { try await challenges.require(other, at: now) }
       #expect(storage.calls.withLock { $0 } == 2)
@@ -189,7 +189,8 @@ struct ChallengeTests {
     }
   }
 
-  /// Answers the first call after the next one, with what there was when it came.
+  /// Delays the answer to the first call: it returns the state at the time of that call, after later calls have
+  /// returned.
   private final class OvertakenStorage: ChallengeKeyStorage {
     let ring: LockedValue<ChallengeKeyRing>
     let calls = LockedValue(0)
@@ -214,14 +215,14 @@ struct ChallengeTests {
     ) async throws(StoreError) -> Bool { false }
   }
 
-  @Test("Keys that were read earlier and come later do not take the place of newer ones", .timeLimit(.minutes(1)))
+  @Test("Keys that were read earlier but arrive later do not replace newer ones", .timeLimit(.minutes(1)))
   func overtaken() async throws {
     let old = ChallengeKeyRing.random()
     let storage = OvertakenStorage(old)
     let challenges = Challenges(storage: storage)
     let slow = Task { try await challenges.refresh() }
     while storage.calls.withLock({ $0 }) == 0 { await Task.yield() }
-    // `rotate --now` of another process: nothing of before is good.
+    // `rotate --now` in another process: every old key is invalid.
     let new = ChallengeKeyRing.random()
     storage.ring.withLock { $0 = new }
     try await challenges.refresh()
@@ -231,7 +232,7 @@ struct ChallengeTests {
     #expect(fault(try issue(by: Challenges(ring: old)), at: now, by: challenges) != nil)
   }
 
-  @Test("Housekeeping takes over the keys that it finds")
+  @Test("Maintenance adopts the keys that it finds in the storage")
   func tendAdopts() async throws {
     let storage = SlowStorage(.random())
     let challenges = Challenges(storage: storage)
@@ -242,7 +243,7 @@ struct ChallengeTests {
     #expect(fault(try issue(by: Challenges(ring: new)), at: now, by: challenges) == nil)
   }
 
-  @Test("A retired key is dropped once no nonce of it can be good, and numbers do not clash in a thousand rotations")
+  @Test("A retired key is dropped once its nonces have expired; key numbers stay unique over 1000 rotations")
   func manyRotations() throws {
     var ring = ChallengeKeyRing.random()
     for step in 0..<1000 {
@@ -257,7 +258,7 @@ struct ChallengeTests {
     #expect(Set(ring.keys.map(\.number)).count == ring.keys.count)
   }
 
-  @Test("A key file lists keys, the first one issues")
+  @Test("A key file lists keys; the first key issues nonces")
   func keyFile() throws {
     let (first, second) = (SecureRandom.bytes(32), SecureRandom.bytes(32))
     let ring = try ChallengeKeyRing(text: "# keys\n\n200 \(Hex.encode(first))\n3\t\(Hex.encode(second))\r\n")
@@ -268,7 +269,7 @@ struct ChallengeTests {
   }
 
   @Test(
-    "A key file with a fault is refused with its line",
+    "An invalid key file is refused with the line number",
     arguments: [
       ("", ChallengeKeyRing.FileFault.noKeys), ("# nothing\n", .noKeys),
       ("1 \(String(repeating: "0", count: 62))", .malformedLine(1)),
@@ -280,7 +281,7 @@ struct ChallengeTests {
     #expect(throws: fault) { try ChallengeKeyRing(text: text) }
   }
 
-  @Test("Without keys nothing is issued; once the storage can be had, everything is as if it always could")
+  @Test("Without keys no nonce is issued; once the storage is reachable, nonces are issued and checked normally")
   func lateStorage() async throws {
     let bench = try GateBench()
     let challenges = Challenges(storage: bench.store)

@@ -6,7 +6,7 @@ import CBOR
 import Cryptography
 import Testing
 
-@Suite("What the log says of a denial")
+@Suite("Details of a denial in the log")
 struct DenialTests {
   private static let instant = Timestamp(seconds: 1_800_000_000)
   private static let earlier = Timestamp(seconds: 1_700_000_000)
@@ -17,7 +17,7 @@ struct DenialTests {
       "a CBOR number or length not in its shortest form at byte 7"
     ),
     (.attestationRefused(.unexpectedMembers(of: "attStmt")), "attStmt"),
-    (.attestationRefused(.unexpectedFormat("what a stranger wrote")), nil),
+    (.attestationRefused(.unexpectedFormat("text of a client")), nil),
     (.attestationRefused(.unexpectedCertificateCount(3)), "3 certificates"),
     (
       .attestationRefused(.malformedAuthenticatorData(.tooShort(100, minimum: 164))),
@@ -50,18 +50,18 @@ struct DenialTests {
     (.assertionMalformed(.unexpectedMembers), nil),
   ]
 
-  @Test("It says which part, and where, and quotes nothing", arguments: details)
+  @Test("The detail names the part and the offset and quotes no input", arguments: details)
   func detail(_ example: (denial: Denial, detail: String?)) {
     #expect(example.denial.report.detail == example.detail)
   }
 
-  @Test("What a stranger can make long is cut")
+  @Test("Details that a client can make long are cut")
   func bounded() {
     let error = CryptographyError.malformedCertificate(String(repeating: "1.", count: 5000))
     #expect(Denial.attestationRefused(.malformedCertificate(error)).report.detail?.count == 200)
   }
 
-  @Test("What the gate could not do is nobody else's fault")
+  @Test("A failure of the gate itself is reported as overload, not as the client's fault")
   func ownFailure() {
     let failure = ChainRejection.operationFailed("out of memory")
     #expect(Denial.attestationRefused(.untrustedChain(failure)).code == .overloaded)

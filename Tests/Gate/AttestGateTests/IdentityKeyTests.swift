@@ -5,7 +5,7 @@ import GateFixtures
 import SQLiteStore
 import Testing
 
-@Suite("Keys of identities")
+@Suite("Identity signing keys")
 struct IdentityKeyTests {
   private let clock = ManualClock()
   private let folder: TemporaryFolder
@@ -21,7 +21,7 @@ struct IdentityKeyTests {
   private var signing: String? { keys.signing(at: clock.now)?.kid }
   private var published: [String] { keys.published(at: clock.now).map(\.kid) }
 
-  @Test("There is none before it is asked for, then one that signs and is published, on every node the same")
+  @Test("Keys do not exist before `prepare`; afterwards one key signs and is published, the same on every node")
   func first() async throws {
     #expect(!keys.isReady && signing == nil && published.isEmpty)
     try await keys.prepare()
@@ -32,7 +32,9 @@ struct IdentityKeyTests {
     #expect(other.signing(at: clock.now)?.kid == kid)
   }
 
-  @Test("A new key is published for the overlap before it signs, and the old one for as long after it has")
+  @Test(
+    "A new key is published for the overlap before it signs; the old key stays published for the overlap after that"
+  )
   func overlap() async throws {
     try await keys.prepare()
     let old = try #require(signing)
@@ -49,7 +51,7 @@ struct IdentityKeyTests {
     }
   }
 
-  @Test("Without an overlap the old key is gone at once, as one that was stolen has to be")
+  @Test("Without an overlap the old key is removed at once, as a stolen key must be")
   func atOnce() async throws {
     try await keys.prepare()
     let stolen = try #require(signing)
@@ -57,7 +59,7 @@ struct IdentityKeyTests {
     #expect(published.count == 1 && signing == published[0] && signing != stolen)
   }
 
-  @Test("A key that is due is followed by one, once for all nodes, and not before")
+  @Test("A key is replaced when it reaches its rotation age, once for all nodes, and not before")
   func due() async throws {
     let other = IdentityKeys(storage: store, clock: clock.wallClock)
     for node in [keys, other] { #expect(try await !node.rotateIfDue(every: .seconds(100), overlap: .seconds(10))) }
@@ -69,7 +71,7 @@ struct IdentityKeyTests {
     #expect(other.published(at: clock.now).map(\.kid) == published)
   }
 
-  @Test("Without a period keys are made, and never changed")
+  @Test("Without a rotation period keys are created and never replaced")
   func never() async throws {
     let housekeeping = IdentityKeyRotation(keys: keys, every: nil, overlap: .seconds(10))
     #expect(try await !housekeeping.run())
@@ -79,13 +81,13 @@ struct IdentityKeyTests {
     #expect(signing == kid)
   }
 
-  @Test("A node whose clock is behind signs with the key that is published the longest")
+  @Test("A node whose clock is late signs with the key that has been published the longest")
   func behind() async throws {
     try await keys.prepare()
     #expect(keys.signing(at: clock.now.advanced(by: .seconds(-5)))?.kid == signing)
   }
 
-  @Test("A ring has a key, and each of them once")
+  @Test("A ring contains at least one key, and each key once")
   func rings() throws {
     let key = IdentityKey(privateKey: try P256PrivateKey(), signsFrom: clock.now)
     #expect(IdentityKeyRing(keys: []) == nil)

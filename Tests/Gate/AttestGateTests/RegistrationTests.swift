@@ -22,7 +22,7 @@ struct RegistrationTests {
     }
   }
 
-  @Test("An honest device is registered: key, app, receipt and counter 0 are stored")
+  @Test("A genuine device is registered: key, app, receipt and counter 0 are stored")
   func honest() async throws {
     let device = try bench.device(claims: AppClaims(validationCategory: 3, bundleVersion: "7"))
     let registered = try await bench.register(device)
@@ -34,7 +34,7 @@ struct RegistrationTests {
     #expect(try await bench.store.receipt(of: device.keyID) != nil)
   }
 
-  @Test("The same request is answered again, however late, and does not touch the counter")
+  @Test("A repeated request gets the same answer at any later time and does not change the counter")
   func idempotent() async throws {
     let device = try bench.device()
     let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
@@ -47,7 +47,7 @@ struct RegistrationTests {
     #expect(try await bench.store.record(of: device.keyID)?.counter == SignCount(4))
   }
 
-  @Test("The same request after the key was revoked is refused")
+  @Test("A repeated request is refused after the key was revoked")
   func revoked() async throws {
     let device = try bench.device()
     let claim = try device.registration(over: try bench.nonce(), at: bench.clock.now)
@@ -77,7 +77,7 @@ struct RegistrationTests {
     #expect(try await bench.registrar.register(claim).isRepetition)
   }
 
-  @Test("A second registration of a key never replaces it")
+  @Test("A second registration of a key never replaces the first")
   func secondRegistration() async throws {
     let device = try await bench.registeredDevice()
     let before = try await bench.store.record(of: device.keyID)
@@ -86,7 +86,7 @@ struct RegistrationTests {
     #expect(try await bench.store.record(of: device.keyID) == before)
   }
 
-  @Test("A nonce that registered one device registers no other and admits nobody")
+  @Test("A nonce that registered one device registers no other device and admits no client")
   func oneNonce() async throws {
     let (first, second, nonce) = (try bench.device(), try bench.device(), try bench.nonce())
     _ = try await bench.registrar.register(try first.registration(over: nonce, at: bench.clock.now))
@@ -94,7 +94,7 @@ struct RegistrationTests {
     await #expect(throws: Denial.nonceUsed) { try await bench.gate.admit(try first.claim(over: nonce, count: 1)) }
   }
 
-  @Test("The nonce is good until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
+  @Test("The nonce is valid until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
   func boundary(_ milliseconds: Int, isGood: Bool) async throws {
     let (device, nonce) = (try bench.device(), try bench.nonce())
     let claim = try device.registration(over: nonce, at: bench.clock.now)
@@ -103,7 +103,7 @@ struct RegistrationTests {
     #expect(await denial(claim) == (isGood ? nil : .nonceRefused(.expired(age: age))))
   }
 
-  @Test("A value that is not written as it must be is named")
+  @Test("A malformed value is refused and named")
   func malformedValues() async throws {
     let good = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
     for keyID in ["", "AAAA", good.keyID + "=", "\n" + good.keyID, String(good.keyID.dropLast())] {
@@ -118,7 +118,7 @@ struct RegistrationTests {
     #expect(await denial(claim) == .nonceMalformed)
   }
 
-  @Test("A bad attestation is refused and spends nothing: its nonce is good for a better one")
+  @Test("An invalid attestation is refused and does not spend the nonce")
   func badAttestation() async throws {
     let (nonce, honest) = (try bench.nonce(), try bench.device())
     let crooks: [(GateRefusalCode, @Sendable (inout MintedDevice) throws -> Void)] = [
@@ -152,7 +152,7 @@ struct RegistrationTests {
     #expect(await denial(try honest.registration(over: nonce, at: bench.clock.now)) == nil)
   }
 
-  @Test("An attestation under another root is refused")
+  @Test("An attestation with another root is refused")
   func otherRoot() async throws {
     let stranger = try TestAuthority(appID: GateBench.appID, at: bench.clock.now)
     let device = try MintedDevice(app: SimulatedApp(appID: GateBench.appID), authority: stranger)
@@ -160,7 +160,7 @@ struct RegistrationTests {
       await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))?.code == .chainUntrusted)
   }
 
-  @Test("An attestation for another challenge, or for the text of this one, is refused")
+  @Test("An attestation for another challenge, or for the challenge's text, is refused")
   func otherChallenge() async throws {
     let (device, nonce) = (try bench.device(), try bench.nonce())
     for hash in [try bench.nonce().clientDataHash.bytes, SHA256.hash(Array(nonce.text.utf8))] {
@@ -171,7 +171,7 @@ struct RegistrationTests {
     }
   }
 
-  @Test("A receipt of the kind that Apple makes later, whose hash nobody can compare, is refused")
+  @Test("A receipt of the later kind, whose client data hash cannot be compared, is refused")
   func newerReceipt() async throws {
     var device = try bench.device()
     for hash in [SHA256.hash([]), nil] {
@@ -214,14 +214,14 @@ struct RegistrationTests {
     #expect(found == (isAccepted ? nil : expected))
   }
 
-  @Test("Without an app nothing can be registered")
+  @Test("Without a configured app, registration is refused")
   func notConfigured() async throws {
     let bench = try GateBench(apps: [])
     let claim = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
     #expect(await denial(claim, by: bench.registrar) == .notConfigured)
   }
 
-  @Test("Fifty times the same request at once: one key, nobody is refused")
+  @Test("Of 50 identical simultaneous requests, one stores the key and all succeed")
   func race() async throws {
     let claim = try bench.device().registration(over: try bench.nonce(), at: bench.clock.now)
     let repetitions = try await withThrowingTaskGroup(of: Bool.self) { group in

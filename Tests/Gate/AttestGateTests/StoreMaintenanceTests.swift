@@ -8,7 +8,7 @@ import Testing
 
 @testable import AttestGate
 
-@Suite("A gate keeps its store")
+@Suite("Store maintenance")
 struct StoreMaintenanceTests {
   private let clock = ManualClock()
   private let folder: TemporaryFolder
@@ -29,7 +29,7 @@ struct StoreMaintenanceTests {
     StoreMaintenance(store: store, challenges: challenges, plan: plan, clock: clock.wallClock)
   }
 
-  @Test("The key that issues nonces is replaced at its age, not before, and is dropped when its nonces are dead")
+  @Test("The challenge key is rotated at its maximum age, not before, and dropped when its nonces have expired")
   func rotation() async throws {
     let challenges = try await challenges()
     let keeper = housekeeping(challenges, .init(rotation: .seconds(3600)))
@@ -40,7 +40,8 @@ struct StoreMaintenanceTests {
     #expect(try await keeper.run()?.ring == .rotated)
     #expect(try await keeper.run()?.ring == nil)
     #expect(challenges.issue(at: clock.now)?.nonce.keyNumber != old.keyNumber)
-    // Good for its whole life, and gone behind the last nonce that another gate may have issued with it.
+    // Valid for the whole lifetime; dropped after the last nonce that another gate may have issued with it has
+    // expired.
     clock.advance(by: challenges.life)
     _ = try await keeper.run()
     try challenges.check(old, at: clock.now)
@@ -49,7 +50,7 @@ struct StoreMaintenanceTests {
     #expect(throws: NonceFault.unknownKey(old.keyNumber)) { try challenges.check(old, at: clock.now) }
   }
 
-  @Test("Of many gates one replaces the key, and the nonces of each are good at the others")
+  @Test("Of many gates, one rotates the challenge key, and each gate accepts the nonces of all")
   func rotationByMany() async throws {
     var gates: [Challenges] = []
     for _ in 0..<5 { gates.append(try await challenges()) }
@@ -64,14 +65,14 @@ struct StoreMaintenanceTests {
     }
   }
 
-  @Test("Without a period the key stays, however old")
+  @Test("Without a rotation period the challenge key stays, at any age")
   func rotationOff() async throws {
     let keeper = housekeeping(try await challenges(), .init())
     clock.advance(by: .seconds(1_000_000))
     #expect(try await keeper.run() == StoreMaintenance.Report())
   }
 
-  @Test("A key that has been unused for too long is removed, one that was used is not; without a limit all stay")
+  @Test("Keys unused for too long are removed, used keys stay; without a limit all keys stay")
   func unusedKeys() async throws {
     let keys = (0..<450).map { _ in Specimen.key() }
     for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
@@ -87,7 +88,7 @@ struct StoreMaintenanceTests {
     #expect(try await store.entries(after: nil, limit: 500).map(\.record.key) == [keys[7]])
   }
 
-  @Test("A clock that is set ahead removes no key, also once a device has come under it")
+  @Test("A clock that is set ahead removes no keys, even after a device has connected")
   func clockAhead() async throws {
     let uptime = LockedValue(ContinuousClock.now)
     let latest = ClockUpperBound { uptime.withLock { $0 } }
@@ -97,7 +98,7 @@ struct StoreMaintenanceTests {
         clock: clock.wallClock, latest: latest)
     }
     var keeper = try await reloaded()
-    // Nobody has come yet.
+    // No device has connected yet.
     #expect(try await keeper.run()?.removedKeys == 0)
     let keys = [Specimen.key(), Specimen.key()]
     for key in keys { _ = try await store.register(Specimen.registration(of: key, at: clock.now)) }
@@ -110,14 +111,14 @@ struct StoreMaintenanceTests {
     #expect(try await keeper.run()?.removedKeys == 0)
     keeper = try await reloaded()
     #expect(try await keeper.run()?.removedKeys == 0)
-    // Time that has really gone by counts, and a day of doubt is on the devices' side or on the gate's.
+    // Time that has really passed counts. One day of uncertainty is granted to the devices or to the gate.
     uptime.withLock { $0 += .seconds(86_400 * 29) }
     #expect(try await keeper.run()?.removedKeys == 0)
     uptime.withLock { $0 += .seconds(1) }
     #expect(try await keeper.run()?.removedKeys == 1)
   }
 
-  @Test("A gate that starts late removes less, not more")
+  @Test("A gate that starts late removes fewer keys, not more")
   func startsLate() async throws {
     let key = Specimen.key()
     _ = try await store.register(Specimen.registration(of: key, at: clock.now))
@@ -128,13 +129,16 @@ struct StoreMaintenanceTests {
   }
 }
 
-@Suite("Gates share a limit")
+@Suite("Sharing a limit among gates")
 struct LiveGatesTests {
   private let start = ContinuousClock.now
 
   private func after(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-  @Test("A limit is divided and rounded up", arguments: [(1, 100), (2, 50), (3, 34), (7, 15), (100, 1), (101, 1)])
+  @Test(
+    "A limit is divided by the number of gates and rounded up",
+    arguments: [(1, 100), (2, 50), (3, 34), (7, 15), (100, 1), (101, 1)]
+  )
   func share(_ gates: Int, _ share: Int) {
     var live = LiveGates()
     live.see(gates, at: start)
@@ -142,7 +146,7 @@ struct LiveGatesTests {
     #expect(live.share(of: 0) == 0)
   }
 
-  @Test("A gate more counts at once; a gate less when it has been missing for the patience")
+  @Test("An added gate counts at once; a removed gate stops counting after the grace period")
   func hysteresis() {
     var live = LiveGates(patience: .seconds(30))
     live.see(3, at: after(0))
@@ -156,7 +160,7 @@ struct LiveGatesTests {
     #expect(live.count == 3)
   }
 
-  @Test("One that comes back in time was never gone, and of several lower numbers the greatest counts")
+  @Test("A gate that returns within the grace period still counts; of several lower counts the highest applies")
   func flapping() {
     var live = LiveGates(patience: .seconds(30))
     live.see(4, at: after(0))
@@ -169,7 +173,7 @@ struct LiveGatesTests {
     #expect(live.count == 3)
   }
 
-  @Test("There is always one")
+  @Test("The count is at least one")
   func atLeastOne() {
     var live = LiveGates(patience: .zero)
     live.see(0, at: start)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Watching a store", .timeLimit(.minutes(1)))
 struct StoreWatchTests {
-  /// Gives two changes at a time, as a store gives a thousand, and hints at nothing.
+  /// A feed that returns two changes at a time, as a store returns a thousand, and sends no notices.
   private struct PagedFeed: ChangeFeed {
     let count: Int64
 
@@ -20,7 +20,7 @@ struct StoreWatchTests {
     func notices() -> AsyncStream<Void> { AsyncStream { _ in } }
   }
 
-  @Test("All that is new is handed on at once, however little of it the store gives at a time")
+  @Test("All new changes are delivered at once, even if the store returns them in small pages")
   func pages() async throws {
     let handled = LockedValue<[StoreChange]>([])
     let watch = Task {

@@ -5,9 +5,9 @@ import Testing
 
 @testable import AttestGate
 
-@Suite("The lane of registrations")
+@Suite("The concurrency limiter of registrations")
 struct VerificationLimiterTests {
-  @Test("verifies so many at once, and the others in the order of their arrival")
+  @Test("runs at most `width` verifications at once, and the others in the order of their arrival")
   func turns() async {
     let limiter = VerificationLimiter(width: 2)
     await limiter.begin()
@@ -33,12 +33,12 @@ struct VerificationLimiterTests {
     #expect(await limiter.inTurn { true })
   }
 
-  @Test("always verifies one, whatever it was told")
+  @Test("runs at least one verification, for any width")
   func narrow() async {
     #expect(await VerificationLimiter(width: 0).inTurn { true })
   }
 
-  @Test("refuses at once what it has no room for, and has room again after a failure as after a success")
+  @Test("refuses work beyond its capacity at once, and frees the slot after success and failure")
   func room() async throws {
     let limiter = VerificationLimiter(width: 1, capacity: 1)
     for outcome in [nil, Denial.keyExists] {
@@ -53,7 +53,7 @@ struct VerificationLimiterTests {
     }
   }
 
-  @Test("keeps registrations out while it is full, spends nothing of theirs, and leaves admissions alone")
+  @Test("refuses registrations while it is full, spends no nonces of theirs, and does not affect admissions")
   func full() async throws {
     let limiter = VerificationLimiter(width: 1, capacity: 1)
     let bench = try GateBench(limiter: limiter)

@@ -4,7 +4,7 @@ import ByteCoding
 import TestSupport
 import Testing
 
-/// `sallyport check` in a folder with an authority's files, without variables of the tests' own environment.
+/// Runs `sallyport check` in a folder with an authority's files, without the variables of the tests' own environment.
 private struct Shell {
   let folder: String
 
@@ -19,7 +19,7 @@ private struct Shell {
     try text.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
   }
 
-  /// What `sallyport check` says and ends with; the folder is called DIR.
+  /// Returns the exit status and the output of `sallyport check`; DIR replaces the path of the folder.
   func check(
     _ arguments: String..., environment: [String: String?] = [:]
   ) async throws -> (status: Int32?, output: [String], errors: [String]) {
@@ -50,7 +50,7 @@ private let sound = """
 
 @Suite("sallyport check", .timeLimit(.minutes(2)))
 struct CheckCommandTests {
-  @Test("tells every fault at once, with its place, then the warnings and the hints, and exits 78")
+  @Test("reports all errors with their places, then warnings and hints, and exits 78")
   func faults() async throws {
     try await Shell.with { shell in
       try shell.write("listen: { prot: 1 }\napp_attest: { enforcement: off }\nsession: { ping: 5 }\n", to: "gate.yaml")
@@ -69,7 +69,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("exits 1 when the file is sound and what it names is not there, and 0 when nobody looks")
+  @Test("exits 1 when the file is valid but a referenced target is missing, and 0 with --offline")
   func probes() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -90,7 +90,7 @@ struct CheckCommandTests {
   }
 
   @Test(
-    "refuses what run refuses, with the same words",
+    "refuses what run refuses, with the same text",
     arguments: [
       ("admin: { listen: '127.0.0.1:1', token_file: short }", "admin.token_file: "),
       ("admin: { listen: '127.0.0.1:1', token_file: none }", "admin.token_file: "),
@@ -119,7 +119,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("takes the URL of a store that libpq makes nothing of for a fault, whether anybody looks or not")
+  @Test("reports a store URL that libpq cannot parse as an error, with and without probes")
   func malformedStore() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -134,7 +134,7 @@ struct CheckCommandTests {
   }
 
   @Test(
-    "refuses the URL of a store that can be read in two ways, and prints no part of its password",
+    "refuses an ambiguous store URL, and prints no part of its password",
     arguments: [
       "postgres://u:hunter@2word@127.0.0.1:1/x", "postgres://u:hunter/2word@127.0.0.1:1/x",
       "postgres://u:hunter?2word@127.0.0.1:1/x", "host=127.0.0.1 password=hunter2word",
@@ -157,7 +157,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("does not print what it cannot tell apart from a key")
+  @Test("does not print a value that it cannot separate from its key")
   func settingWithoutKey() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")
@@ -169,7 +169,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("refuses a store that every user can access, as run does, and warns of one that a group can")
+  @Test("refuses a store that every user can access, as run does, and warns about one that a group can access")
   func readableStore() async throws {
     try await Shell.with { shell in
       try shell.write(
@@ -202,7 +202,7 @@ struct CheckCommandTests {
     }
   }
 
-  @Test("writes the settings in force, which load again to the same")
+  @Test("writes the effective settings, which load to the same settings")
   func effective() async throws {
     try await Shell.with { shell in
       try shell.write(sound, to: "gate.yaml")

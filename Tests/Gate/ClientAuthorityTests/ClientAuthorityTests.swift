@@ -8,7 +8,7 @@ import Testing
 private let now = Timestamp(seconds: 1_780_000_000)
 private let year: Int64 = 365
 
-/// An authority in a folder of its own, which is gone when the test ends.
+/// Calls `body` with an authority in a temporary folder and removes the folder afterwards.
 private func withAuthority<R>(_ body: (ClientAuthority) async throws -> R) async throws -> R {
   try await Places.withTemporaryFolder { try await body(ClientAuthority(folder: $0 + "/config/client-ca")) }
 }
@@ -17,9 +17,9 @@ private func permissions(_ path: String) throws -> Int? {
   try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
 }
 
-@Suite("An authority of client certificates", .timeLimit(.minutes(2)))
+@Suite("An authority for client certificates", .timeLimit(.minutes(2)))
 struct ClientAuthorityTests {
-  @Test("issues certificates that lead to it, for TLS clients alone, with keys that only their owner reads")
+  @Test("issues certificates that chain to it, for TLS clients only, with keys that only their owner can read")
   func issue() async throws {
     try await withAuthority { authority in
       let made = try authority.make(DistinguishedName(.commonName("Debug CA")), days: 3650, at: now, isReplacing: false)
@@ -35,14 +35,14 @@ struct ClientAuthorityTests {
       #expect(leaf.subject == "O=Org,CN=Debug Client")
       let validator = ChainValidator(roots: [root])
       _ = try validator.validate(leaf: leaf, intermediates: [], at: now)
-      // It cannot be an authority itself: a certificate below it is refused.
+      // The leaf cannot act as an authority: a certificate below it is refused.
       #expect(leaf.issuanceFault(by: root) == nil && root.isAuthority && !leaf.isAuthority)
       let (_, text, _) = try await openssl("x509", "-in", issued[0], "-noout", "-purpose")
       #expect(text.contains("SSL client : Yes") && text.contains("SSL server : No"))
     }
   }
 
-  @Test("is not made where a file stands in the place of its folder")
+  @Test("is not created where a file has the name of its folder")
   func fileForFolder() async throws {
     try await Places.withTemporaryFolder { folder in
       try Data().write(to: URL(fileURLWithPath: folder + "/ca"))
@@ -53,7 +53,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("signs what openssl's own authority would, so that the guide's commands and these mix")
+  @Test("issues certificates with an authority that openssl created, so that the guide's commands can be mixed")
   func guideAuthority() async throws {
     try await withAuthority { authority in
       try FileManager.default.createDirectory(atPath: authority.folder, withIntermediateDirectories: true)
@@ -69,7 +69,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("lets no certificate outlive it")
+  @Test("issues no certificate that outlives it")
   func lifetime() async throws {
     try await withAuthority { authority in
       _ = try authority.make(DistinguishedName(.commonName("CA")), days: 30, at: now, isReplacing: false)
@@ -79,7 +79,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("overwrites nothing unless told to, and then gives everything anew")
+  @Test("overwrites files only on request, and then replaces all of them")
   func overwriting() async throws {
     try await withAuthority { authority in
       let name = DistinguishedName(.commonName("CA"))
@@ -96,7 +96,7 @@ struct ClientAuthorityTests {
       #expect(throws: ClientAuthorityFault.exists(authority.folder + "/client.pem")) {
         try authority.export("client", as: .pem, to: nil, isReplacing: false)
       }
-      // One of the two is enough, and nothing is left behind.
+      // One existing file of the two is enough for the refusal, and no file is added.
       try FileManager.default.removeItem(atPath: authority.certificatePath)
       #expect(throws: ClientAuthorityFault.exists(authority.keyPath)) {
         try authority.make(name, days: 30, at: now, isReplacing: false)
@@ -110,7 +110,7 @@ struct ClientAuthorityTests {
   }
 
   @Test(
-    "takes no name that leads elsewhere, or is its own",
+    "accepts no name that leads to another folder or is its own",
     arguments: ["", "ca", "../x", "a/b", ".", "a b", "é", "a\u{0}b"])
   func names(_ name: String) async throws {
     try await withAuthority { authority in
@@ -121,7 +121,7 @@ struct ClientAuthorityTests {
     }
   }
 
-  @Test("without its files, or with those of another, says which is wrong")
+  @Test("names the wrong file when its files are missing or belong to another authority")
   func brokenFolder() async throws {
     try await withAuthority { authority in
       let name = DistinguishedName(.commonName("CA"))
@@ -138,7 +138,7 @@ struct ClientAuthorityTests {
   }
 }
 
-@Suite("A client's certificate in other forms", .timeLimit(.minutes(2)))
+@Suite("Export of a client's certificate", .timeLimit(.minutes(2)))
 struct ClientExportTests {
   private func withClient<R>(_ body: (ClientAuthority) async throws -> R) async throws -> R {
     try await withAuthority { authority in
@@ -151,7 +151,7 @@ struct ClientExportTests {
   }
 
   @Test(
-    "PKCS #12 is opened by openssl with the password, and by nothing else",
+    "openssl opens the PKCS #12 file with the password only",
     arguments: PKCS12.Encryption.allCases, ["", "päss word"])
   func bundle(_ encryption: PKCS12.Encryption, _ password: String) async throws {
     try await withClient { authority in
@@ -171,7 +171,7 @@ struct ClientExportTests {
     }
   }
 
-  @Test("PEM holds the certificate and its key, DER the certificate alone")
+  @Test("A PEM file contains the certificate and its key, a DER file only the certificate")
   func plain() async throws {
     try await withClient { authority in
       let pem = try authority.export("client", as: .pem, to: nil, isReplacing: false)
@@ -187,7 +187,7 @@ struct ClientExportTests {
     }
   }
 
-  @Test("A configuration profile is a property list with the authority and the identity, and without the password")
+  @Test("A configuration profile is a property list with the authority and the identity, without the password")
   func profile() async throws {
     try await withClient { authority in
       let path = try authority.export(

@@ -8,13 +8,13 @@ import StoreConformance
 import TestSupport
 import Testing
 
-/// Whether the long histories are asked for: `scripts/test --cluster`.
+/// Whether the long histories were requested with `scripts/test --cluster`.
 private let runsHistories = ProcessInfo.processInfo.environment["SALLYPORT_TEST_CLUSTER"] == "1"
 
 @Suite("Histories of crashes", .serialized, .enabled(if: runsHistories))
 struct CrashHistoryTests {
   @Test(
-    "A database that is killed and started again: nothing is taken twice, nothing acknowledged is lost",
+    "After a database crash and restart no nonce or counter is accepted twice and no acknowledged write is lost",
     arguments: 1...20)
   func crash(_ seed: Int) async throws {
     let server = try await PostgresServer.start()
@@ -28,7 +28,8 @@ struct CrashHistoryTests {
   }
 
   @Test(
-    "A synchronous standby that is promoted: nothing is taken twice, nothing acknowledged is lost", arguments: 1...20)
+    "After a standby's promotion no nonce or counter is accepted twice and no acknowledged write is lost",
+    arguments: 1...20)
   func failover(_ seed: Int) async throws {
     let primary = try await PostgresServer.start()
     let standby = try await primary.standby(name: "standby")
@@ -42,7 +43,8 @@ struct CrashHistoryTests {
     }
   }
 
-  /// Runs two gates' stores under load through `events`, lets them work on after those, and checks what they were told.
+  /// Runs the stores of two gates under load through `events`, lets them continue afterwards, and checks their
+  /// answers.
   private static func drive(
     at url: String, seed: Int, _ events: (History) async throws -> Void
   ) async throws {
@@ -59,7 +61,7 @@ struct CrashHistoryTests {
       try await history.goOn()
       group.cancelAll()
     }
-    // None was missed: the crash hit calls that were under way.
+    // At least one call was refused: the crash hit calls in progress.
     #expect(history.countOfRefusals > 0)
     for store in stores { await store.close() }
     let reader = PostgresStore(parameters)
@@ -76,7 +78,7 @@ struct CrashHistoryTests {
 }
 
 extension History {
-  /// Returns when 200 more admissions went well.
+  /// Returns when 200 more admissions have succeeded.
   fileprivate func goOn() async throws {
     let goal = countOfAdmissions + 200
     let start = ContinuousClock.now

@@ -7,11 +7,11 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A small disk of its own, in memory.
+/// A small disk in memory.
 private struct SmallDisk {
   let path: String
 
-  /// Whether this user may mount; where not, these tests are left out.
+  /// Whether this user may mount disks; otherwise these tests are skipped.
   static let isPermitted: Bool = {
     let path = NSTemporaryDirectory() + "sallyport-mount-\(getpid())"
     guard mkdir(path, 0o700) == 0 else { return false }
@@ -19,13 +19,13 @@ private struct SmallDisk {
     return run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", path) && run("umount", path)
   }()
 
-  /// Calls `body` with a disk of so many kibibytes, and takes it away.
+  /// Calls `body` with a new disk of `kibibytes` KiB, and removes the disk afterwards.
   static func with<R>(kibibytes: Int, _ body: (SmallDisk) async throws -> R) async throws -> R {
     try await Places.withTemporaryFolder { folder in
       let disk = SmallDisk(path: folder + "/disk")
       guard mkdir(disk.path, 0o700) == 0,
         run("mount", "-t", "tmpfs", "-o", "size=\(kibibytes)k,mode=0700", "tmpfs", disk.path)
-      else { throw Unexpected("no disk") }
+      else { throw Unexpected("cannot mount a disk") }
       defer { _ = run("umount", "--lazy", disk.path) }
       return try await body(disk)
     }
@@ -38,7 +38,7 @@ private struct SmallDisk {
 
   private var filler: String { path + "/filler" }
 
-  /// Takes what room there is.
+  /// Fills the disk.
   func fill() {
     let descriptor = open(filler, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     defer { close(descriptor) }
@@ -51,16 +51,16 @@ private struct SmallDisk {
   func makeRoom() { unlink(filler) }
 
   func remount(readOnly: Bool) throws {
-    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("no remount") }
+    guard Self.run("mount", "-o", "remount,\(readOnly ? "ro" : "rw")", path) else { throw Unexpected("remount failed") }
   }
 }
 
 @Suite(
-  "Disks that are full or read-only", .serialized, .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk")
+  "Full and read-only disks", .serialized, .enabled(if: SmallDisk.isPermitted, "this user may not mount a disk")
 )
 struct DiskTests {
   @Test(
-    "On a full disk new sockets are refused and open ones live on; with room again new ones open, without a restart")
+    "On a full disk new sockets are refused and open ones stay; with free space new ones open without a restart")
   func full() async throws {
     try await SmallDisk.with(kibibytes: 8192) { disk in
       try await Self.serving("sqlite://\(disk.path)/state.db") { gate, visitor in
@@ -69,7 +69,7 @@ struct DiskTests {
         let socket = try await visitor.open(as: phone, counter: 1)
         disk.fill()
         var counter: UInt32 = 2
-        // What room SQLite has in its own files is used up first.
+        // SQLite first uses the free space in its own files.
         while try await visitor.refusal(of: phone.credentials(over: visitor.challenge(), counter: counter)) == nil {
           counter += 1
           if counter > 3000 { throw Unexpected("the disk does not fill up") }
@@ -87,7 +87,7 @@ struct DiskTests {
   }
 
   @Test(
-    "On a read-only disk the gate starts, refuses and says why; once it can be written sockets open, without a restart")
+    "On a read-only disk the gate starts, refuses and logs why; once writable, sockets open without a restart")
   func readOnly() async throws {
     try await SmallDisk.with(kibibytes: 8192) { disk in
       try disk.remount(readOnly: true)
@@ -103,11 +103,13 @@ struct DiskTests {
     }
   }
 
-  @Test("On a PostgreSQL whose disk is full the same holds")
+  @Test(
+    "On PostgreSQL with a full disk, new sockets are refused, open ones stay, and service resumes without a restart"
+  )
   func fullServer() async throws {
     let server = try await PostgresServer.start()
     try await SmallDisk.with(kibibytes: 16_384) { disk in
-      // Tables alone: the log has a disk of its own, as it should.
+      // Only tables: the write-ahead log is on another disk, as in a recommended setup.
       try await server.useTablespace(at: disk.path)
       try await Self.serving(PostgresServer.url(of: [server])) { gate, visitor in
         let phone = try Phone(of: gate.authority)

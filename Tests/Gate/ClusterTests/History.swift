@@ -5,15 +5,14 @@ import StoreConformance
 import TestSupport
 import Testing
 
-/// What several gates did to one database, and what they were told: to be checked when all is over.
+/// Records what several gates did to one database and which answers they got, for a check at the end.
 ///
-/// Whatever crashed meanwhile, no nonce and no counter of a key may have been taken twice, and what was acknowledged
-/// has to be there.
+/// No crash may make the database accept a nonce or a key's counter twice, or lose an acknowledged write.
 final class History: Sendable {
   private struct Log {
     var registered: [Registration] = []
     var admitted: [KeyUse] = []
-    /// Every nonce that was ever shown, whatever became of it.
+    /// Every nonce that was used in a call, with any outcome.
     var shown: [Nonce] = []
     var refusals = 0
   }
@@ -23,9 +22,9 @@ final class History: Sendable {
   var countOfAdmissions: Int { log.withLock { $0.admitted.count } }
   var countOfRefusals: Int { log.withLock { $0.refusals } }
 
-  /// Registers keys and admits them over any of `stores`, replaying what was shown before, until the task is cancelled.
+  /// Registers keys and admits them through any of `stores`, replaying earlier nonces, until the task is cancelled.
   ///
-  /// A fault of the store is a refusal and is not tried again; a replay may try what it left.
+  /// A store error counts as a refusal and is not retried; a replay may use the same nonce later.
   func work(on stores: [any GateStore], seed: UInt64) async {
     var random = SeededGenerator(seed: seed)
     var keys: [(key: AttestedKey, counter: UInt32)] = []
@@ -40,7 +39,7 @@ final class History: Sendable {
       keys[index].counter += 1
       let isReplay = Int.random(in: 0..<4, using: &random) == 0
       let nonce = (isReplay ? log.withLock { $0.shown.randomElement(using: &random) } : nil) ?? Specimen.nonce()
-      // Sometimes with a counter of before: it must have been taken once at most.
+      // Sometimes reuses an earlier counter, which may be accepted at most once.
       let back = UInt32.random(in: 0...2, using: &random)
       let counter = max(1, keys[index].counter - min(back, keys[index].counter))
       await admit(Specimen.use(of: keys[index].key, counter, over: nonce, window: 8), by: store)
@@ -67,20 +66,20 @@ final class History: Sendable {
     }
   }
 
-  /// Looks for whatever must not have happened.
+  /// Checks that no nonce and no counter was accepted twice and that no acknowledged write is missing.
   func check(in store: any GateStore) async throws {
     let (registered, admitted) = log.withLock { ($0.registered, $0.admitted) }
     #expect(!admitted.isEmpty && !registered.isEmpty)
-    #expect(Set(admitted.map(\.nonce)).count == admitted.count, "a nonce was taken twice")
+    #expect(Set(admitted.map(\.nonce)).count == admitted.count, "a nonce was accepted twice")
     for registration in registered {
       let record = try await store.record(of: registration.key.keyID)
       #expect(record?.request == registration.request, "an acknowledged registration is missing")
       #expect(try await store.receipt(of: registration.key.keyID) == registration.receipt)
     }
     for (keyID, uses) in Dictionary(grouping: admitted, by: \.keyID) {
-      #expect(Set(uses.map(\.counter)).count == uses.count, "a counter was taken twice")
+      #expect(Set(uses.map(\.counter)).count == uses.count, "a counter was accepted twice")
       let stored = try #require(try await store.record(of: keyID)).counter
-      #expect(uses.allSatisfy { $0.counter <= stored }, "a counter went back")
+      #expect(uses.allSatisfy { $0.counter <= stored }, "a counter decreased")
     }
     for use in admitted {
       let again = KeyUse(

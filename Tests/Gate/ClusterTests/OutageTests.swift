@@ -7,9 +7,9 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A database that goes away and comes back", .serialized)
+@Suite("A database outage and recovery", .serialized)
 struct OutageTests {
-  @Test("New sockets are refused, open ones live on, and without a restart new ones open again")
+  @Test("New sockets are refused, open sockets stay, and new sockets open again without a restart")
   func outage() async throws {
     let server = try await PostgresServer.start()
     try await TwoGates.serving(on: server) { gates in
@@ -23,7 +23,7 @@ struct OutageTests {
         #expect(.now - start < .seconds(5))
       }
       #expect(try await socket.exchange(.text("alive")) == .text("alive"))
-      // Nonces are made without the store.
+      // The gate issues nonces without the store.
       _ = try await gates.visitors[1].challenge()
 
       try await server.start()
@@ -37,13 +37,13 @@ struct OutageTests {
     }
   }
 
-  @Test("A revocation that happened while a gate could not hear closes the sockets as soon as it can")
+  @Test("A gate that misses a revocation during an outage closes the sockets once it reaches the database")
   func revocationMeanwhile() async throws {
     let server = try await PostgresServer.start()
     try await TwoGates.serving(on: server) { gates in
       let phone = try await gates.registeredPhone()
       let socket = try await gates.visitors[1].open(as: phone, counter: 1)
-      // Every connection of the gates is cut in the moment of the revocation: no notice can be relied on.
+      // All connections of the gates are closed at the moment of the revocation, so that no notice arrives.
 
       try await server.sql(
         """
@@ -57,7 +57,7 @@ struct OutageTests {
     }
   }
 
-  /// Tries with rising counters until nothing is refused any more.
+  /// Tries with rising counters until an attempt is admitted.
   private func comesBack(_ attempt: (UInt32) async throws -> String?) async throws {
     let start = ContinuousClock.now
     var counter: UInt32 = 10

@@ -7,9 +7,9 @@ import StoreConformance
 import TestSupport
 import Testing
 
-@Suite("Gates on one database know of one another", .serialized)
+@Suite("Cluster membership of gates on one database", .serialized)
 struct RosterTests {
-  @Test("Each gate counts the others; one that leaves, and one that is silent for its life, counts no more")
+  @Test("Each gate counts the others; a gate that leaves or sends no heartbeat for its lifetime no longer counts")
   func counting() async throws {
     try await Self.withStores(3) { stores in
       let gates = stores.map { _ in GateNumber.random() }
@@ -19,12 +19,12 @@ struct RosterTests {
       #expect(try await stores[0].report(gates[0], life: .seconds(60)) == 3)
       try await stores[2].leave(gates[2])
       #expect(try await stores[0].report(gates[0], life: .seconds(60)) == 2)
-      // Whoever reports counts, whatever life is asked about; the other one's report is older than nothing.
+      // The reporting gate always counts, for any lifetime. The heartbeat of the other gate is older than zero.
       #expect(try await stores[0].report(gates[0], life: .zero) <= 1)
     }
   }
 
-  @Test("A limit of all is shared as gates come and go, and never exceeded by more than the rounding")
+  @Test("A shared limit is divided as gates come and go, and never exceeded by more than the rounding")
   func limit() async throws {
     try await Self.withStores(3) { stores in
       let numbers = stores.map { _ in GateNumber.random() }
@@ -33,7 +33,7 @@ struct RosterTests {
       var second = 0
       func round(_ alive: [Int]) async throws {
         second += 5
-        // Twice: who came first sees who came later.
+        // Twice, so that the gates that reported first also count the later ones.
         for index in alive + alive {
           views[index].see(
             try await stores[index].report(numbers[index], life: .seconds(600)), at: start + .seconds(second))
@@ -46,20 +46,20 @@ struct RosterTests {
       #expect(total([0, 1]) == 100)
       try await round([0, 1, 2])
       #expect(total([0, 1, 2]) == 102)
-      // A restart: gone and back within the patience. Nobody's share moves.
+      // A restart: the gate leaves and returns within the grace period. The other shares do not change.
       try await stores[2].leave(numbers[2])
       try await round([0, 1])
       #expect(total([0, 1]) == 68)
       try await round([0, 1, 2])
       #expect(total([0, 1, 2]) == 102)
-      // Gone for good.
+      // The gate leaves for good.
       try await stores[2].leave(numbers[2])
       for _ in 0..<8 { try await round([0, 1]) }
       #expect(total([0, 1]) == 100)
     }
   }
 
-  @Test("Of many gates one cleans up at a time, and another may when that one has ended or lost its connection")
+  @Test("One gate at a time runs maintenance; another may start after it finishes or loses its connection")
   func housekeeping() async throws {
     try await Self.withStores(5) { stores in
       let answers = try await StoreInvariant.tally(5) { try await stores[$0].beginHousekeeping() }

@@ -7,9 +7,9 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A limit of all gates", .serialized, .timeLimit(.minutes(5)))
+@Suite("A limit shared by all gates", .serialized, .timeLimit(.minutes(5)))
 struct SharedLimitTests {
-  /// Opens as many sockets at gate `number` as it takes on.
+  /// Opens sockets at gate `number` until it refuses one.
   private func fill(_ gates: TwoGates, _ number: Int, as phone: Phone, from counter: UInt32) async throws
     -> [ClientWebSocket]
   {
@@ -35,7 +35,7 @@ struct SharedLimitTests {
     }
   }
 
-  @Test("is divided among them, and belongs to the one that is left once the other has been gone for half a minute")
+  @Test("is divided among them; a remaining gate gets the whole limit half a minute after the other has left")
   func divided() async throws {
     var plan = GatePlan()
     plan.further = "limits: { global_sessions: 4 }"
@@ -48,7 +48,7 @@ struct SharedLimitTests {
 
       gates.gates[1].process.send(SIGTERM)
       #expect(try await gates.gates[1].process.exit() == .code(0))
-      // Not at once: it may only be starting anew.
+      // Not at once: the gate may only be restarting.
       #expect(try await fill(gates, 0, as: phones[0], from: 100).count == 0)
       try await count(1, at: gates.gates[0])
       let more = try await fill(gates, 0, as: phones[0], from: 200)

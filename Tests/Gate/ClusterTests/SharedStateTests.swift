@@ -10,9 +10,9 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("Gates that share a database are as one", .serialized)
+@Suite("Gates that share a database share their state", .serialized)
 struct SharedStateTests {
-  @Test("Of 50 upgrades with one nonce over two gates exactly one gets in; 20 rounds of 20")
+  @Test("Of 50 upgrades with one nonce over two gates exactly one is admitted, in 20 rounds")
   func race() async throws {
     try await TwoGates.serving(on: .shared()) { gates in
       let phone = try await gates.registeredPhone()
@@ -32,7 +32,7 @@ struct SharedStateTests {
     }
   }
 
-  @Test("A revoked key's sockets close on both gates within 2 s with 3003, others stay; restored, it opens new ones")
+  @Test("A revoked key's sockets close on both gates within 2 s with 3003, others stay; a restored key opens new ones")
   func revocation() async throws {
     try await TwoGates.serving(on: .shared()) { gates in
       let (phone, other) = (try await gates.registeredPhone(), try await gates.registeredPhone())
@@ -59,7 +59,7 @@ struct SharedStateTests {
     }
   }
 
-  @Test("A removed key's sockets close, too")
+  @Test("The sockets of a removed key are closed")
   func removal() async throws {
     try await TwoGates.serving(on: .shared()) { gates in
       let phone = try await gates.registeredPhone()
@@ -72,14 +72,14 @@ struct SharedStateTests {
     }
   }
 
-  @Test("After a rotation by one node, the nonces of old and new keys are good everywhere, at once")
+  @Test("After a rotation by one node, all gates accept the nonces of the old and the new key at once")
   func rotation() async throws {
     try await TwoGates.serving(on: .shared()) { gates in
       let phone = try await gates.registeredPhone()
       let old = try await gates.visitors[0].challenge()
       let operatorsNode = Challenges(storage: gates.store)
       #expect(try await operatorsNode.rotate(at: .now()))
-      // Made with a key that no gate may have heard of yet.
+      // Issued with a key that the gates may not have loaded yet.
       let new = try #require(operatorsNode.issue(at: .now())?.nonce.text)
       #expect(try await gates.visitors[1].refusal(of: phone.credentials(over: new, counter: 1)) == nil)
       #expect(try await gates.visitors[0].refusal(of: phone.credentials(over: new, counter: 2)) == "nonce_used")

@@ -9,11 +9,11 @@ import TestSupport
 import Transport
 import TransportEngine
 
-/// Two gates, as they are built, on one PostgreSQL, with an echo server behind them.
+/// Two gate processes on one PostgreSQL database, with an echo server as their upstream.
 struct TwoGates: Sendable {
   let gates: [GateProcess]
   let visitors: [Visitor]
-  /// The store that the gates share, as a command of an operator would open it.
+  /// The store that the gates share, opened as an operator's command opens it.
   let store: PostgresStore
 
   static func serving<R>(
@@ -30,7 +30,7 @@ struct TwoGates: Sendable {
         var plan = plan
         plan.routes = [("/", upstream)]
         plan.storeURL = url
-        // One folder, so one authority.
+        // One folder, so that both gates use the same authority.
         let first = try await GateProcess(plan, in: path + "/gate")
         defer { first.process.kill() }
         let second = try await GateProcess(plan, in: path + "/gate")
@@ -44,7 +44,7 @@ struct TwoGates: Sendable {
     }
   }
 
-  /// A phone whose key is registered, at the first gate.
+  /// Returns a phone whose key is registered at the first gate.
   func registeredPhone() async throws -> Phone {
     let phone = try Phone(of: gates[0].authority)
     try await visitors[0].register(phone)
@@ -53,7 +53,7 @@ struct TwoGates: Sendable {
 }
 
 extension Phone {
-  /// The id under which the registry has its key.
+  /// The id of the phone's key in the registry.
   var registeredID: KeyID {
     get throws {
       guard let keyID = KeyID(base64: keyID) else { throw Unexpected("a key id of another size") }
@@ -62,7 +62,7 @@ extension Phone {
   }
 }
 
-/// How a socket ended, and how long after `start`.
+/// Returns the close code of a socket and the time from `start` to its end.
 func ending(
   of socket: ClientWebSocket, since start: ContinuousClock.Instant
 ) async throws -> (code: UInt16?, after: Duration) {

@@ -3,13 +3,13 @@ import GateProcesses
 import SimulatedDevice
 import TestSupport
 
-/// The program that has the cases, and what they are put to.
+/// Runs the program with the test cases.
 enum CaseRunner {
   static let isWanted = ProcessInfo.processInfo.environment["SALLYPORT_TEST_CONFORMANCE"] != nil
 
-  /// All but those of sizes and speed, and of compression, which are many and long.
+  /// All cases except the many long ones: sizes, speed and compression.
   static let quickCases = ["*", "-9.*", "-12.*", "-13.*"]
-  /// All but the longest of compression, which say of a relay what the others say.
+  /// All cases except the longest ones with compression, which test nothing more about a relay.
   static let cases = ["*", "-12.*", "-13.*"]
 
   private static let program = ProjectFile.path("Tests/Gate/Programs/conformance.py")
@@ -45,7 +45,7 @@ enum CaseRunner {
     return score
   }
 
-  /// A gate that lets everybody in, in front of what listens at `port`.
+  /// Returns a plan for a gate with enforcement off, in front of the server at `port`.
   static func openPlan(before port: Int) -> GatePlan {
     var plan = GatePlan()
     plan.isEnforcing = false
@@ -54,7 +54,7 @@ enum CaseRunner {
   }
 }
 
-/// Debian's HAProxy, putting TLS around what comes in plain: for clients that know no authority of ours.
+/// Debian's HAProxy, which adds TLS to plain connections, for clients that do not know the test's authority.
 struct TLSWrap {
   let process: ChildProcess
   let port: UInt16
@@ -81,7 +81,7 @@ struct TLSWrap {
     try configuration.write(toFile: file, atomically: true, encoding: .utf8)
     process = try ChildProcess("/usr/sbin/haproxy", ["-db", "-f", file])
     self.port = port
-    // It does not say when it listens: it is asked until it does.
+    // HAProxy does not report that it listens, so the test tries to connect until it does.
     while !process.hasEnded, !Self.listens(at: port) { try await Task.sleep(for: .milliseconds(20)) }
   }
 

@@ -4,25 +4,28 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-/// What a run of the cases says of one end: verdicts by the name of the case.
+/// The result of a run for one endpoint: verdicts by the name of the case.
 typealias Score = [String: Verdict]
 
 struct Verdict: Decodable, Sendable, Hashable {
   let verdict: String
   let close: String
-  /// The code of the Close that came; 0 for none.
+  /// The code of the received Close frame; 0 if there was none.
   let code: Int
 }
 
-/// The cases of the Autobahn test suite. The gate has no opinion about a socket: a server behind it, and a client in
-/// front of it, have to score as they do without it.
+/// The cases of the Autobahn test suite. The gate does not change messages, so a server or a client must score
+/// through the gate as it scores without it.
 @Suite(
-  "Behind the gate", .serialized, .timeLimit(.minutes(20)),
+  "Through the gate", .serialized, .timeLimit(.minutes(20)),
   .enabled(if: CaseRunner.isWanted, "scripts/test --conformance"))
 struct ConformanceTests {
   enum Backend: String, CaseIterable, Sendable { case echo, faulty }
 
-  @Test("a server scores as without it, a good one and one that breaks most rules", arguments: Backend.allCases)
+  @Test(
+    "a server scores as without the gate, both a correct one and one that breaks most rules",
+    arguments: Backend.allCases
+  )
   func server(_ kind: Backend) async throws {
     let backend = try CaseRunner.start([kind.rawValue])
     defer { backend.kill() }
@@ -35,11 +38,11 @@ struct ConformanceTests {
       let through: Asking = { try await CaseRunner.score(["drive", "ws://127.0.0.1:\(wrap.port)"] + $0) }
       return try await compare("a server, \(kind)", in: cases, through: through, direct: direct)
     }
-    // A good server does well, and one that does not is told apart.
+    // The correct server passes all cases, and the faulty one fails some.
     #expect(score.values.contains { $0.verdict == "FAILED" } == (kind == .faulty))
   }
 
-  @Test("a client scores as without it")
+  @Test("a client scores as without the gate")
   func client() async throws {
     let direct: Asking = { cases in
       try await clientScore(in: cases) { (["client", "ws://127.0.0.1:\($0)"], nil) }
@@ -55,7 +58,7 @@ struct ConformanceTests {
     _ = try await compare("a client", in: CaseRunner.quickCases, through: through, direct: direct)
   }
 
-  /// The score of a client that is started as `way` says for the port of the cases.
+  /// Returns the score of a client that is started with the arguments that `way` returns for the port of the cases.
   private func clientScore(
     in cases: [String], _ way: (Int) async throws -> (arguments: [String], gate: GateProcess?)
   ) async throws -> Score {
@@ -71,7 +74,8 @@ struct ConformanceTests {
 
   private typealias Asking = @Sendable (_ cases: [String]) async throws -> Score
 
-  /// Cases that come out differently are asked again, each way: some judge by time, and other programs run here.
+  /// Runs cases with different results again, both with and without the gate: some depend on time, and other programs
+  /// run on this machine.
   ///
   /// - Returns: the score without the gate.
   private func compare(
@@ -80,7 +84,7 @@ struct ConformanceTests {
     let (without, with) = (try await direct(cases), try await through(cases))
     #expect(without.count >= 200 && Set(with.keys) == Set(without.keys))
     var differences = without.keys.filter { without[$0] != with[$0] }.sorted()
-    print("ConformanceTests: \(what): \(without.count) cases, \(differences.count) to ask again: \(differences)")
+    print("ConformanceTests: \(what): \(without.count) cases, \(differences.count) to run again: \(differences)")
     if !differences.isEmpty {
       let (one, other) = (try await through(differences), try await direct(differences))
       differences = differences.filter { one[$0] != other[$0] }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("A gate of several certificates", .serialized, .timeLimit(.minutes(5)))
+@Suite("A gate with several certificates", .serialized, .timeLimit(.minutes(5)))
 struct CertificateChoiceTests {
-  /// Each by the name of its file, which is its subject too, and what it is good for.
+  /// The DNS names of each certificate, by the name of its file, which is also its subject.
   private static let hosts = [
     "wildcard": "DNS:*.example.test", "exact": "DNS:api.example.test,DNS:www.example.org",
     "late": "DNS:api.example.test",
@@ -21,7 +21,7 @@ struct CertificateChoiceTests {
     #expect(exit == .code(0), "\(errors)")
   }
 
-  /// Serves `wildcard`, `exact` and `late`, in this order, beside the certificate of every test's gate.
+  /// Serves `wildcard`, `exact` and `late`, in this order, in addition to the certificate of every test's gate.
   private func serving(
     clientAuthority: String? = nil, _ body: (RunningGate) async throws -> Void
   ) async throws {
@@ -38,7 +38,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  /// The common name of the certificate that a client gets which asks for `host`, or for none.
+  /// Returns the common name of the certificate that a client receives for `host`; `nil` sends no server name.
   private func subject(of gate: RunningGate, for host: String?, version: String = "-tls1_3") async throws -> String? {
     let name = host.map { "-servername '\($0)'" } ?? "-noservername"
     let (_, output, _) = try await ChildProcess.run(
@@ -52,7 +52,7 @@ struct CertificateChoiceTests {
   }
 
   @Test(
-    "serves the one for the name that a client asks for, the exact one before the wildcard, and else the first",
+    "serves the certificate for the requested name: an exact match before a wildcard, otherwise the first",
     arguments: ["-tls1_2", "-tls1_3"])
   func choice(version: String) async throws {
     try await serving { gate in
@@ -67,7 +67,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("asks for clients' certificates with each of them, and verifies them with the same authority")
+  @Test("requests client certificates with each certificate and verifies them with the same authority")
   func clientCertificates() async throws {
     try await Places.withTemporaryFolder { certificates in
       let (exit, _, errors) = try await PythonProgram.certificates.finish([certificates])
@@ -75,7 +75,7 @@ struct CertificateChoiceTests {
       try await serving(clientAuthority: certificates + "/authority.pem") { gate in
         for host in ["api.example.test", "chat.example.test", "localhost"] {
           for (shown, isLetIn) in [(ShownCertificate.none, true), (.good, true), (.otherAuthority, false)] {
-            // Not RawClient, which trusts the test's authority alone.
+            // RawClient cannot be used here: it trusts only the test's authority.
             let process = try ChildProcess(
               Places.tool("openssl"),
               ["s_client", "-quiet", "-connect", "127.0.0.1:\(gate.port)", "-servername", host]
@@ -90,7 +90,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("serves a further one that was renewed, without a restart")
+  @Test("reloads a renewed additional certificate without a restart")
   func renewed() async throws {
     try await serving { gate in
       #expect(try await subject(of: gate, for: "new.example.net") != "exact")
@@ -101,7 +101,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("tells when each of them ends, by command and to Prometheus")
+  @Test("reports the expiry of each certificate in sallyport status and in the metrics")
   func ends() async throws {
     try await serving { gate in
       let (exit, output, errors) = try await ChildProcess.run(
@@ -119,7 +119,7 @@ struct CertificateChoiceTests {
     }
   }
 
-  @Test("does not start with a further key that everybody can read")
+  @Test("does not start with an additional key that every user can read")
   func readable() async throws {
     try await serving { gate in
       try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: gate.folder + "/late.key")

@@ -3,9 +3,9 @@ import TestSupport
 import Transport
 import TransportEngine
 
-@Suite("A gate that starts again with another configuration", .timeLimit(.minutes(10)))
+@Suite("A gate that restarts with another configuration", .timeLimit(.minutes(10)))
 struct ChangedConfigurationTests {
-  /// What a new configuration refuses, though the old one let it register.
+  /// A new configuration that refuses a key which the old configuration registered.
   struct Change: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let configuration: GateConfiguration
@@ -23,7 +23,7 @@ struct ChangedConfigurationTests {
       code: "environment_mismatch", text: "Keys of this App Attest environment are not accepted", step: "environment"),
   ]
 
-  @Test("refuses the keys that it no longer serves, and knows them still when it serves them again", arguments: changes)
+  @Test("refuses the keys that it no longer serves, and admits them when it serves them again", arguments: changes)
   func restarted(change: Change) async throws {
     let backend = try await EchoBackend()
     let original = GateConfiguration(upstream: backend.upstream)
@@ -44,7 +44,7 @@ struct ChangedConfigurationTests {
         #expect(entry.code == change.code)
         #expect(entry.status == 403)
       }
-      // The refusal has left the counter where it was.
+      // The refusal did not change the counter.
       try await serving(original, in: folder) { try await expectAdmission(of: device, count: 2, at: $0) }
     }
   }

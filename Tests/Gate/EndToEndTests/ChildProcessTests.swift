@@ -2,9 +2,9 @@ import Foundation
 import Testing
 import TestSupport
 
-/// What the other tests stand on.
+/// Tests the process support that the other tests use.
 @Suite struct ChildProcessTests {
-  @Test("A process is told its arguments, environment, folder and input, and what it says is kept")
+  @Test("A process receives its arguments, environment, folder and input, and its output is kept")
   func run() async throws {
     try await Places.withTemporaryFolder { folder in
       let script = "echo \"$1 $WORD\"; pwd; cat; echo oops >&2; printf end; exit 3"
@@ -17,7 +17,7 @@ import TestSupport
     }
   }
 
-  @Test("A line can be waited for, and its absence is told when the stream ends")
+  @Test("Waiting for a line returns it, and throws when the stream ends without it")
   func lines() async throws {
     let process = try ChildProcess("/bin/sh", ["-c", "read a; echo got $a; read b"])
     process.write("x\n")
@@ -27,24 +27,24 @@ import TestSupport
     #expect(try await process.exit() == .code(1))
   }
 
-  @Test("A process is ended by its number, and waiting has a bound")
+  @Test("A process is terminated by its id, and waiting is bounded")
   func signals() async throws {
     let process = try ChildProcess("/bin/cat")
     await #expect(throws: WaitedTooLong.self) { try await process.exit(within: .milliseconds(1)) }
     process.send(SIGTERM)
     #expect(try await process.exit() == .signal(SIGTERM))
     process.send(SIGKILL)
-    process.write("to nobody")
+    process.write("to a dead process")
   }
 
-  @Test("A program that is not there does not start")
+  @Test("A missing program does not start")
   func missing() {
     #expect(throws: SpawnFailed.self) { try ChildProcess("/nowhere/at/all") }
     #expect(throws: NotThere.self) { try Places.tool("no-such-tool") }
     #expect(throws: NotThere.self) { try Places.product("no-such-product") }
   }
 
-  @Test("A temporary folder is gone when its use is over, even by an error")
+  @Test("A temporary folder is removed after use, even after an error")
   func folders() async throws {
     struct Stop: Error {}
     nonisolated(unsafe) var seen = ""

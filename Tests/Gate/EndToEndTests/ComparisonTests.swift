@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 import TransportEngine
 
-/// The table of `HeadBatteryTests`, put to servers that others wrote: no judgement of them, which are made to be
-/// lenient, but a measure of what a backend behind the gate is spared.
+/// Sends the table of `HeadBatteryTests` to other servers. This does not judge them, since they are made to be
+/// lenient; it measures what the gate keeps from its backend.
 @Suite(
   "The table of bad requests", .serialized, .timeLimit(.minutes(10)),
   .enabled(if: ProcessInfo.processInfo.environment["SALLYPORT_TEST_COMPARE"] != nil, "scripts/test --compare"))
 struct ComparisonTests {
-  @Test("is put to nginx and HAProxy as Debian has them, with what each of them lets through")
+  @Test("compares nginx and HAProxy of Debian with the gate and prints the requests that each server forwards")
   func compare() async throws {
     let cases = HeadCase.all.filter(\.kind.isForEverybody)
     var columns: [(name: String, passed: [HeadCase])] = []
@@ -23,7 +23,7 @@ struct ComparisonTests {
     }
     print("| all | \(cases.count) | " + columns.map { "\($0.passed.count)" }.joined(separator: " | ") + " |")
     for (name, passed) in columns where !passed.isEmpty {
-      print("\(name) lets through: " + passed.map(\.name).joined(separator: "; "))
+      print("\(name) forwards: " + passed.map(\.name).joined(separator: "; "))
     }
     #expect(columns.last?.passed.isEmpty == true)
   }
@@ -36,7 +36,7 @@ struct ComparisonTests {
       let (process, port) = try await server.start(in: folder, backend: witness.port)
       defer { process.kill() }
       let client = RawClient(RunningGate(process: process, folder: folder, port: port))
-      // A good request comes through, or the rest would say nothing.
+      // A good request must pass, otherwise the other results mean nothing.
       #expect(try await passes(HeadCase.good, client, witness), "\(server)")
       return try await passed(cases, client, witness)
     }
@@ -45,7 +45,7 @@ struct ComparisonTests {
   private func passedByTheGate(_ cases: [HeadCase]) async throws -> [HeadCase] {
     let witness = try await Witness()
     defer { witness.process.kill() }
-    // Open: what stops a request here is its form alone.
+    // Enforcement is off, so that only the form of a request can stop it.
     let configuration = GateConfiguration(upstream: witness.url, enforcement: "off")
     return try await RunningGate.serving(configuration) { gate in
       let client = RawClient(gate)
@@ -60,13 +60,14 @@ struct ComparisonTests {
     return passed
   }
 
-  /// Whether the backend hears anything of `head`: a connection is enough, for a proxy opens none for nothing.
+  /// Returns whether `head` reaches the backend. A connection is enough: a proxy opens none without a request.
   private func passes(_ head: HeadCase, _ client: RawClient, _ witness: Witness) async throws -> Bool {
     let before = try witness.connectionCount
     let process = try client.connect()
     defer { process.kill() }
     process.write(head.bytes(["X-App-Assert-Nonce: x"]))
-    // An answer, an end, or two seconds of neither: some wait for more of a head that they take for unfinished.
+    // Waits for an answer, the end, or two seconds: some servers wait for more of a head that they consider
+    // incomplete.
     _ = try? await process.output.first("an answer", within: .seconds(2)) { _ in true }
     return try witness.connectionCount > before
   }
@@ -76,7 +77,7 @@ extension HeadCase {
   fileprivate static let good = HeadCase("nothing wrong", 101) { head(["GET / HTTP/1.1"] + handshake + $0) }
 }
 
-/// Another server in front of a backend, with TLS and upgrades, and otherwise as it comes.
+/// Another server in front of a backend, with TLS and upgrades and otherwise the default configuration.
 private enum OtherServer: String, CaseIterable {
   case nginx
   case haproxy = "HAProxy"
@@ -88,7 +89,7 @@ private enum OtherServer: String, CaseIterable {
       case .nginx: try nginx(in: folder, port, backend)
       case .haproxy: try haproxy(in: folder, port, backend)
       }
-    // Neither says when it listens: it is asked until it does.
+    // The servers do not report that they listen, so the test tries to connect until it can.
     while !process.hasEnded, (try? await ClientEngine().connect(host: "127.0.0.1", port: port, tls: nil)) == nil {
       try await Task.sleep(for: .milliseconds(20))
     }

@@ -9,7 +9,7 @@ import TransportEngine
 
 @Suite("The debug path", .serialized, .timeLimit(.minutes(10)))
 struct DebugPathTests {
-  /// A gate that takes the certificates of `authority`, a path in its folder, in front of an echo server.
+  /// Runs a gate that accepts the certificates of `authority`, a path in its folder, in front of an echo server.
   private func serving(
     authority: String = "config/client-ca/ca.pem",
     _ body: (RunningGate, EchoBackend) async throws -> Void
@@ -24,7 +24,7 @@ struct DebugPathTests {
     }
   }
 
-  /// `attest connect` with a certificate and without a device.
+  /// Runs `attest connect` with a certificate and without a device.
   private func connect(
     to gate: RunningGate, certificate: String, key: String
   ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
@@ -34,7 +34,7 @@ struct DebugPathTests {
       environment: .gateless, within: .seconds(20))
   }
 
-  @Test("lets in who has the certificate that the guide's commands make, a version 1 leaf")
+  @Test("admits a client with the certificate that the guide's commands make, a version 1 leaf")
   func admitted() async throws {
     try await serving { gate, backend in
       let folder = gate.folder + "/config/client-ca"
@@ -51,7 +51,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("lets in a client with what the PKCS#12 file holds", arguments: ["1.2", "1.3"])
+  @Test("admits a client with the content of the PKCS #12 file", arguments: ["1.2", "1.3"])
   func bundle(tls: String) async throws {
     try await serving { gate, _ in
       let folder = gate.folder + "/config/client-ca"
@@ -69,12 +69,12 @@ struct DebugPathTests {
     }
   }
 
-  @Test("ends the handshake of a certificate that another authority signed")
+  @Test("fails the handshake for a certificate of another authority")
   func stranger() async throws {
     try await serving { gate, backend in
       let files = try ClientFiles(commonName: "MudApp Debug Client", in: gate.folder)
       let (exit, output, errors) = try await connect(to: gate, certificate: files.certificate, key: files.key)
-      // With TLS 1.3 a client learns of it only behind its own request.
+      // With TLS 1.3 a client learns of the failure only after it has sent its request.
       #expect([.code(69), .code(76)].contains(exit), "\(errors)")
       #expect(output.isEmpty)
       _ = try await gate.log.first("the failed handshake") { $0.message == "TLS handshake failed" }
@@ -82,7 +82,10 @@ struct DebugPathTests {
     }
   }
 
-  @Test("ends the handshake of a certificate whose time is over", arguments: [(0, true), (-2, false), (2, false)])
+  @Test(
+    "fails the handshake for a certificate outside its validity period",
+    arguments: [(0, true), (-2, false), (2, false)]
+  )
   func time(yearsFromNow: Int64, isAdmitted: Bool) async throws {
     try await serving(authority: "tls-ca.pem") { gate, backend in
       let start = Timestamp.now().advanced(by: .seconds(yearsFromNow * 365 * 86400))
@@ -98,7 +101,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("has nothing for who shows no certificate, but does not lock devices out")
+  @Test("refuses a client without a certificate, but admits devices")
   func nothing() async throws {
     try await serving { gate, _ in
       let visitor = try Visitor(gate)
@@ -110,7 +113,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("is no way around: bad assertion headers beside a good certificate are refused")
+  @Test("does not bypass App Attest: bad assertion headers with a good certificate are refused")
   func fallThrough() async throws {
     try await serving { gate, backend in
       let folder = gate.folder + "/config/client-ca"
@@ -122,12 +125,12 @@ struct DebugPathTests {
         #expect([400, 401].contains(refused.status))
       }
       #expect(!backend.process.output.lines.contains { $0.contains("headers") })
-      // The certificate was good all the time.
+      // The certificate was valid in all attempts.
       try await expectEcho(over: debugBuild.open())
     }
   }
 
-  @Test("is off unless it is configured: the guide's certificate opens nothing")
+  @Test("is off unless it is configured: the guide's certificate does not admit a client")
   func off() async throws {
     try await Places.withTemporaryFolder { folder in
       try await GuideCommands.makeClientCertificate(in: folder)
@@ -142,7 +145,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("stops the start if its authority cannot be had", arguments: BadAuthority.allCases)
+  @Test("stops the start if its authority cannot be loaded", arguments: BadAuthority.allCases)
   func badAuthority(bad: BadAuthority) async throws {
     try await Places.withTemporaryFolder { folder in
       try AuthorityFolder(path: folder).save(RunningGate.authority.get())

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Transport
 
-/// A proxy that somebody else wrote, configured as the documentation says, which asks a gate about each request.
+/// Another vendor's proxy, configured as the documentation describes, which asks a gate about each request.
 enum OuterProxy: String, CaseIterable, CustomTestStringConvertible {
   case nginx
   case caddy
@@ -13,7 +13,7 @@ enum OuterProxy: String, CaseIterable, CustomTestStringConvertible {
 
   var testDescription: String { rawValue }
 
-  /// Starts the proxy in front of `gate`, whose certificate it shows itself, and of `backend`, a port.
+  /// Starts the proxy in front of `gate` and of `backend`, a port. The proxy uses the gate's certificate.
   fileprivate func start(_ gate: RunningGate, backend: Int) async throws -> RunningGate {
     let port = try Places.freePort()
     let process =
@@ -69,7 +69,7 @@ enum OuterProxy: String, CaseIterable, CustomTestStringConvertible {
 
   private func startHAProxy(_ gate: RunningGate, _ backend: Int, _ port: UInt16) throws -> ChildProcess {
     let guide = try Guide.service("ForwardAuth")
-    // Abstract sockets belong to the whole machine, so each proxy has one of its own.
+    // Abstract sockets are global to the machine, so each proxy uses a name with its port.
     let socket = "abns@attest-\(port)"
     let configuration = try guide.block("haproxy").replacing([
       "bind :443": "bind 127.0.0.1:\(port)", "/etc/haproxy/": gate.folder + "/", "abns@attest": socket,
@@ -95,7 +95,7 @@ extension RunningGate {
         _ = try await Visitor(self).connection()
         return
       } catch {
-        // Other programs do not say when they listen: they are asked until they do.
+        // These programs do not report that they listen, so the test tries to connect until it can.
         guard ContinuousClock.now < end, !process.hasEnded else { throw error }
         try await Task.sleep(for: .milliseconds(50))
       }
@@ -103,9 +103,9 @@ extension RunningGate {
   }
 }
 
-@Suite("Forward auth by proxies that others wrote", .serialized, .timeLimit(.minutes(10)))
+@Suite("Forward auth by other vendors' proxies", .serialized, .timeLimit(.minutes(10)))
 struct ForwardAuthTests {
-  /// A witness behind a proxy that asks a gate, and what a client of the proxy does.
+  /// Runs a witness behind a proxy that asks a gate, and calls `body` with a client of the proxy.
   private func serving(
     _ kind: OuterProxy, _ configuration: GateConfiguration = GateConfiguration(),
     _ body: (_ client: Visitor, Witness, RunningGate) async throws -> Void
@@ -119,8 +119,8 @@ struct ForwardAuthTests {
     }
   }
 
-  /// Every way in which a client may say who it is: each name in three cases, and with each separator that a server
-  /// could read as a hyphen, in place of one hyphen or of all.
+  /// Every spelling in which a client may send the gate's identity headers: each name in three cases, and with each
+  /// separator that a server could read as a hyphen, in place of one hyphen or of all.
   private static let spoofs = HeaderFields(
     ["X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method", "X-Attest-Error"].flatMap(spellings)
       .map { HeaderFields.Field(name: $0, value: "spoofed") })
@@ -135,7 +135,7 @@ struct ForwardAuthTests {
     return [name, name.lowercased(), name.uppercased()] + separated
   }
 
-  @Test("A device registers and opens a socket through the proxy, and talks", arguments: OuterProxy.allCases)
+  @Test("A device registers through the proxy, opens a socket and exchanges messages", arguments: OuterProxy.allCases)
   func device(_ kind: OuterProxy) async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -159,7 +159,7 @@ struct ForwardAuthTests {
   }
 
   @Test(
-    "Nobody gets through without an assertion, nor with one twice, nor after a revocation",
+    "A client without an assertion, with a used one, or with a revoked key does not reach the backend",
     arguments: OuterProxy.allCases)
   func refused(_ kind: OuterProxy) async throws {
     try await serving(kind) { client, witness, gate in
@@ -178,7 +178,7 @@ struct ForwardAuthTests {
   }
 
   @Test(
-    "What a client says about itself does not arrive, neither beside the gate's word nor in its place, in any spelling",
+    "Identity headers of a client never reach the backend, with or without the gate's own, in any spelling",
     arguments: OuterProxy.allCases, ["enforce", "off"])
   func spoofing(_ kind: OuterProxy, enforcement: String) async throws {
     try await serving(kind, GateConfiguration(enforcement: enforcement)) { client, witness, _ in
@@ -187,12 +187,12 @@ struct ForwardAuthTests {
       let head = try await witness.head(1)
       #expect(!head.contains { $0.contains("spoofed") }, "\(head)")
       let expected = enforcement == "off" ? "none" : "app-attest"
-      // HAProxy writes names in small letters.
+      // HAProxy writes header names in lowercase.
       #expect(head.map { $0.lowercased() }.filter { $0.contains("attest-method") } == ["x-attest-method: \(expected)"])
     }
   }
 
-  @Test("Without the gate nobody gets through", arguments: OuterProxy.allCases)
+  @Test("Without the gate no client reaches the backend", arguments: OuterProxy.allCases)
   func gateGone(_ kind: OuterProxy) async throws {
     try await serving(kind) { client, witness, gate in
       gate.process.kill()

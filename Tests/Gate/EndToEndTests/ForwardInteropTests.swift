@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 import Transport
 
-@Suite("Ordinary requests between programs that others wrote", .serialized, .timeLimit(.minutes(10)))
+@Suite("Forwarded requests between curl and nginx", .serialized, .timeLimit(.minutes(10)))
 struct ForwardInteropTests {
-  /// nginx as a backend that serves and stores files, and tells of each request which connection it came over.
+  /// Starts nginx as a backend that serves and stores files, and logs the connection of each request.
   private func startNginx(in folder: String) async throws -> (process: ChildProcess, port: UInt16) {
     let port = try Places.freePort()
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(folder)/\($0);" }
@@ -35,7 +35,7 @@ struct ForwardInteropTests {
     return (process, port)
   }
 
-  /// A gate in front of nginx, and `curl` with a fresh assertion for each call.
+  /// Runs a gate in front of nginx, and calls `body` with a `curl` that sends a fresh assertion with each call.
   private func serving(
     _ body: (_ folder: String, _ nginx: ChildProcess, _ curl: ([String], String) async throws -> [String]) async throws
       -> Void
@@ -62,7 +62,7 @@ struct ForwardInteropTests {
     }
   }
 
-  @Test("A large file comes down, and goes up counted and in chunks, without a byte changed")
+  @Test("Large downloads, uploads with a length, and chunked uploads arrive unchanged")
   func largeFiles() async throws {
     try await serving { folder, _, curl in
       let content = SecureRandom.bytes(48 << 20)
@@ -78,7 +78,7 @@ struct ForwardInteropTests {
     }
   }
 
-  @Test("Downloads one after another share a connection to nginx; an upload has its own")
+  @Test("Consecutive downloads share a connection to nginx; an upload has its own")
   func keepAlive() async throws {
     try await serving { folder, nginx, curl in
       try Data("small".utf8).write(to: URL(filePath: folder + "/files/small"))
@@ -87,13 +87,13 @@ struct ForwardInteropTests {
       #expect(try await curl(["-X", "PUT", "-d", "new"], "/new") == ["201"])
       let lines = try await nginx.output.first(8).map { $0.split(separator: " ").map(String.init) }
       let reads = lines.filter { $0.count == 3 && $0[1] != "PUT" }
-      // How many exactly depends on the loops that they came to, and on how fast they came.
+      // The exact number of connections depends on the loops that serve the requests and on the timing.
       #expect(reads.count == 7 && Set(reads.map { $0[0] }).count < 7)
       #expect(!reads.contains { $0[0] == lines.last?[0] })
     }
   }
 
-  @Test("What nginx refuses reaches curl as nginx said it")
+  @Test("An error answer of nginx reaches curl unchanged")
   func refusal() async throws {
     try await serving { _, _, curl in
       let output = try await curl([], "/nothing-here")

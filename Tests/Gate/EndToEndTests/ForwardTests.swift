@@ -7,7 +7,7 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("Ordinary requests", .serialized, .timeLimit(.minutes(10)))
+@Suite("Forwarded requests", .serialized, .timeLimit(.minutes(10)))
 struct ForwardTests {
   /// A device of a gate that forwards ordinary requests.
   private final class Client: Sendable {
@@ -20,7 +20,7 @@ struct ForwardTests {
       device = try await visitor.registeredDevice()
     }
 
-    /// Headers that let one request in.
+    /// Returns headers that admit one request.
     func proof() async throws -> HeaderFields {
       try device.headers(over: await visitor.challenge(), count: counter.next())
     }
@@ -31,7 +31,7 @@ struct ForwardTests {
       try await visitor.send(method, target, proof().appending(headers), body: body)
     }
 
-    /// The bytes of a request that `rest`, fields and body, completes.
+    /// Returns the bytes of a request whose remaining fields and body are `rest`.
     func bytes(_ line: String, _ rest: String) async throws -> [UInt8] {
       let fields = try await proof().lines.joined(separator: "\r\n")
       return Array("\(line) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n\(rest)".utf8)
@@ -46,7 +46,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("A request with an assertion reaches the backend as it is, with who sent it, and its answer comes back")
+  @Test("An admitted request reaches the backend unchanged, with identity headers, and its answer reaches the client")
   func forwarded() async throws {
     try await serving { client, backend, _ in
       let body = SecureRandom.bytes(100_000)
@@ -65,7 +65,7 @@ struct ForwardTests {
   }
 
   @Test(
-    "Each request needs an assertion of its own; without one nothing reaches the backend", arguments: ["GET", "POST"])
+    "Each request needs a new assertion; without one nothing reaches the backend", arguments: ["GET", "POST"])
   func refused(_ method: String) async throws {
     try await serving { client, backend, _ in
       let body = method == "POST" ? SecureRandom.bytes(200_000) : []
@@ -77,7 +77,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("Without forward: all an ordinary request is refused, and nothing of it is forwarded")
+  @Test("Without forward: all an ordinary request is refused, and no byte of it is forwarded")
   func upgradesOnly() async throws {
     let backend = try await HTTPBackend()
     defer { backend.process.kill() }
@@ -88,7 +88,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("Answers of each form arrive whole")
+  @Test("Answers with every kind of framing arrive complete")
   func answers() async throws {
     try await serving { client, _, _ in
       let chunked = try await client.send("GET", "/chunked")
@@ -111,7 +111,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("HEAD is answered with the length, and the connection goes on")
+  @Test("The answer to HEAD has the length, and the connection stays open")
   func head() async throws {
     try await serving { client, _, gate in
       var bytes = try await client.bytes("HEAD /", "\r\n")
@@ -122,7 +122,7 @@ struct ForwardTests {
   }
 
   @Test(
-    "A bad answer is a 502, and the client sees nothing of it",
+    "A malformed answer becomes a 502, and the client sees no part of it",
     arguments: ["both", "lengths", "status", "line", "head", "101", "large", "nothing"])
   func badAnswers(_ kind: String) async throws {
     try await serving { client, _, _ in
@@ -131,21 +131,21 @@ struct ForwardTests {
     }
   }
 
-  @Test("An answer that is cut off never looks whole", arguments: ["length", "chunk", "badchunk"])
+  @Test("A truncated answer never looks complete", arguments: ["length", "chunk", "badchunk"])
   func cut(_ kind: String) async throws {
     try await serving { client, _, gate in
       let bytes = try await client.bytes("GET /cut/\(kind)", "\r\n")
       let text = String(decoding: try await RawClient(gate).everything(bytes), as: UTF8.self)
       #expect(text.hasPrefix("HTTP/1.1 200") && !text.contains("\r\n0\r\n\r\n"))
       #expect(kind != "length" || (text.contains("Content-Length: 100") && text.hasSuffix("abc")))
-      // The twin: a whole one ends as it should.
+      // The counterpart: a complete answer has a proper end.
       let whole = try await client.bytes("GET /until-close", "Connection: close\r\n\r\n")
       #expect(String(decoding: try await RawClient(gate).everything(whole), as: UTF8.self).hasSuffix("\r\n0\r\n\r\n"))
     }
   }
 
   @Test(
-    "What another reader could frame in another way is refused and ends the connection, and the backend never sees it",
+    "A request with ambiguous framing is refused and closes the connection, and never reaches the backend",
     arguments: [
       "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
       "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
@@ -165,7 +165,7 @@ struct ForwardTests {
   }
 
   @Test(
-    "A chunk that is not one ends the request: the backend gets no whole request out of it, nor what follows",
+    "A malformed chunk aborts the request: the backend gets neither a complete request nor the bytes after it",
     arguments: [
       "zz\r\nabc\r\n0\r\n\r\n", "3;x=y\r\nabc\r\n0\r\n\r\n", "3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n",
       "-3\r\nabc\r\n0\r\n\r\n",
@@ -181,7 +181,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("A client that waits to be told to go on is told so by the gate once it is let in, and not before")
+  @Test("The gate sends 100 Continue to an admitted client that expects it, and not before")
   func expectation() async throws {
     try await serving { client, backend, gate in
       let (process, head) = try await RawClient(gate).open(
@@ -198,7 +198,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("An answer before the whole request was read ends the connection behind it")
+  @Test("An answer before the end of the request body closes the connection")
   func early() async throws {
     try await serving { client, backend, gate in
       let answer = try await RawClient(gate).exchange(
@@ -209,7 +209,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("Requests that change nothing share connections to the backend; one that died meanwhile costs nobody an answer")
+  @Test("Safe requests share connections to the backend; a connection that died in between does not lose an answer")
   func keepAlive() async throws {
     try await serving { client, backend, _ in
       for _ in 0..<4 { _ = try await client.send("GET", "/") }
@@ -222,7 +222,7 @@ struct ForwardTests {
     }
   }
 
-  @Test("No value of a client's arrives under a name that the gate speaks by")
+  @Test("No value of a client arrives under a header name that the gate uses")
   func spoofing() async throws {
     let names = [
       "X-Attest-Assertion", "X-Attest-Key-Id", "X-Attest-App", "X-Attest-Method", "X_Attest_Key_Id", "X-Attest_App",
@@ -265,7 +265,7 @@ private final class Counter: Sendable {
 }
 
 extension RawClient {
-  /// Sends `bytes` and gives all that comes until the gate closes the connection.
+  /// Sends `bytes` and returns all received bytes until the gate closes the connection.
   func everything(_ bytes: [UInt8]) async throws -> [UInt8] {
     let process = try connect()
     defer { process.kill() }

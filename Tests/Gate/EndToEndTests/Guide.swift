@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A guide of the documentation, whose examples the tests run as they stand there.
+/// A guide of the documentation, whose examples the tests run unchanged.
 struct Guide {
   private let text: String
 
-  /// - Parameter path: from the root of the project.
+  /// - Parameter path: The path relative to the root of the project.
   init(_ path: String) throws {
     text = try ProjectFile.text(path)
   }
@@ -15,7 +15,7 @@ struct Guide {
     try Guide("Sources/Gate/GateService/GateService.docc/\(name).md")
   }
 
-  /// The only block in `language`.
+  /// Returns the only code block in `language`.
   func block(_ language: String) throws -> String {
     let parts = text.components(separatedBy: "```\(language)\n")
     #expect(parts.count == 2, "one block in \(language)")
@@ -25,7 +25,8 @@ struct Guide {
 }
 
 extension String {
-  /// With each of `changes` made. Each has to be needed: an example that no longer says what is replaced has changed.
+  /// Returns the text with all `changes` applied. Fails if a text to replace is missing, because the example has
+  /// changed.
   func replacing(_ changes: KeyValuePairs<String, String>) throws -> String {
     var text = self
     for (old, new) in changes {

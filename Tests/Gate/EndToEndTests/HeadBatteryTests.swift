@@ -6,20 +6,20 @@ import Testing
 import Transport
 import TransportEngine
 
-/// The backend's own log decides: what it has not written down did not come through.
+/// The backend's own log decides: bytes that it has not recorded did not reach it.
 @Suite("Behind the gate, a backend", .serialized, .timeLimit(.minutes(10)))
 struct HeadBatteryTests {
-  @Test("hears nothing of a request that is refused, although its credentials are good, nor of one behind it")
+  @Test("receives nothing of a request that is refused despite good credentials, nor of a request after it")
   func refusedHeads() async throws {
     #expect(HeadCase.all.count >= 150)
-    #expect(Set(HeadCase.all.map(\.name)).count == HeadCase.all.count, "two cases have one name")
+    #expect(Set(HeadCase.all.map(\.name)).count == HeadCase.all.count, "two cases have the same name")
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
       let visitor = try Visitor(gate)
       let device = try await visitor.registeredDevice()
       let credentials = try device.headers(over: await visitor.challenge()).lines
       let client = RawClient(gate)
-      // What follows a refused request is never looked at, be it a handshake that would open a socket.
+      // The gate never reads bytes after a refused request, not even a handshake that would open a socket.
       let good = HeadCase.head(["GET / HTTP/1.1"] + HeadCase.handshake + credentials)
       for head in HeadCase.all {
         let answer = try await client.exchange(head.bytes(credentials) + good)
@@ -28,7 +28,7 @@ struct HeadBatteryTests {
         #expect(answer.count == 1, "\(head.name) was answered twice")
         #expect(try witness.connectionCount == 0, "\(head.name) reached the backend")
       }
-      // Nothing of all this has spent the credentials.
+      // No refused request has spent the credentials.
       let (process, answer) = try await client.open(good)
       defer { process.kill() }
       #expect(answer.first == "HTTP/1.1 101 Switching Protocols")
@@ -37,7 +37,7 @@ struct HeadBatteryTests {
     }
   }
 
-  @Test("hears nothing of who is refused for what he is")
+  @Test("receives nothing from refused clients")
   func refusedClients() async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
@@ -59,7 +59,7 @@ struct HeadBatteryTests {
     }
   }
 
-  @Test("never hears a client's word in a field of the gate's")
+  @Test("never receives a client's value in one of the gate's headers")
   func spoofedIdentity() async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
@@ -94,11 +94,11 @@ struct HeadBatteryTests {
     #expect(head.contains("X-Attest-Method: app-attest"))
     #expect(head.contains("X-Attest-App: \(GateConfiguration.appID)"))
     #expect(head.contains("X-Forwarded-For: 127.0.0.1"))
-    #expect(!head.contains { $0.contains(device.keyID) }, "the key id itself is no upstream's business")
+    #expect(!head.contains { $0.contains(device.keyID) }, "the upstream must not receive the key id itself")
     #expect(head.contains("X-Harmless: kept") == spoof.keepsHarmless, "\(spoof.lines)")
   }
 
-  @Test("hears the frames of a socket and nothing of an upgrade that was never finished")
+  @Test("receives the frames of a socket and nothing of an incomplete upgrade")
   func bytesBehindTheHead() async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
@@ -106,7 +106,7 @@ struct HeadBatteryTests {
       let device = try await visitor.registeredDevice()
       let head = HeadCase.head(
         ["GET / HTTP/1.1"] + HeadCase.handshake + (try device.headers(over: await visitor.challenge()).lines))
-      // A masked text frame in the same write as the head: it belongs to the socket that opens.
+      // A masked text frame in the same write as the head. It belongs to the new socket.
       let frame: [UInt8] = [0x81, 0x82, 1, 2, 3, 4, UInt8(ascii: "h") ^ 1, UInt8(ascii: "i") ^ 2]
       let (process, answer) = try await RawClient(gate).open(head + frame)
       defer { process.kill() }
@@ -116,7 +116,7 @@ struct HeadBatteryTests {
   }
 }
 
-/// Lines by which a client tries to speak in the gate's name.
+/// Lines with which a client tries to forge the gate's headers.
 struct Spoof: Sendable {
   let lines: [String]
   var keepsHarmless = true

@@ -6,16 +6,16 @@ import TestSupport
 import Testing
 import Transport
 
-/// The verifier that the documentation shows, run as it stands there, with a JWT library that we did not write.
+/// Runs the verifier of the documentation unchanged, with an independent JWT library.
 struct DocumentedVerifier {
   let gate: RunningGate
   var audience: String?
-  /// The route that is demanded; only with an audience.
+  /// The required route; only with an audience.
   var route: String?
 
   static func text() throws -> String { try Guide.service("Identity").block("python") }
 
-  /// What the verifier makes of each assertion: its claims as JSON, or `refused`.
+  /// Returns the verifier's result for each assertion: its claims as JSON, or `refused`.
   func verify(_ assertions: [String]) async throws -> [[String: Any]] {
     let path = gate.folder + "/identity.py"
     try Self.text().write(toFile: path, atomically: true, encoding: .utf8)
@@ -35,7 +35,8 @@ struct DocumentedVerifier {
 
 @Suite("Identity for the upstream", .serialized, .timeLimit(.minutes(10)))
 struct IdentityTests {
-  /// A gate in front of a backend that writes down what it gets, and the assertion of a device's first socket.
+  /// Runs a gate in front of a backend that records its input, and calls `body` with the assertion of a device's
+  /// first socket.
   private func serving(_ body: (RunningGate, Witness, TestDevice, _ assertion: String) async throws -> Void)
     async throws
   {
@@ -51,7 +52,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("The documented verifier takes the assertion, and reads from it which device it is")
+  @Test("The documented verifier accepts the assertion and reads the device's identity from it")
   func accepted() async throws {
     try await serving { gate, witness, device, assertion in
       let claims = try #require(try await DocumentedVerifier(gate: gate).verify([assertion]).first)
@@ -70,12 +71,12 @@ struct IdentityTests {
   @Test("The documented verifier refuses an assertion for another audience")
   func audience() async throws {
     try await serving { gate, _, _, assertion in
-      let refusals = try await DocumentedVerifier(gate: gate, audience: "somebody else").refusals([assertion])
+      let refusals = try await DocumentedVerifier(gate: gate, audience: "another audience").refusals([assertion])
       #expect(refusals == ["InvalidAudienceError"])
     }
   }
 
-  @Test("The upstream of one route cannot use its assertions at the upstream of another one")
+  @Test("The upstream of one route cannot use its assertions at the upstream of another")
   func routes() async throws {
     let witness = try await Witness()
     defer { witness.process.kill() }
@@ -101,7 +102,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("The documented verifier refuses an assertion of which a byte was changed, or that nobody signed")
+  @Test("The documented verifier refuses changed and unsigned assertions")
   func tampered() async throws {
     try await serving { gate, _, _, assertion in
       let parts = assertion.split(separator: ".").map(String.init)
@@ -121,22 +122,22 @@ struct IdentityTests {
   }
 
   @Test(
-    "The documented verifier refuses an assertion that has expired, one of another issuer, and one without a subject")
+    "The documented verifier refuses an expired assertion, one of another issuer, and one without a subject")
   func expired() async throws {
     try await serving { gate, _, _, assertion in
       let now = Timestamp.now().seconds
       let key = try StateFile(of: gate).identityKey()
       func signed(_ change: (inout [String: Any]) -> Void) throws -> String { try resigned(assertion, by: key, change) }
       let refusals = try await DocumentedVerifier(gate: gate).refusals([
-        signed { $0["exp"] = now - 10 }, signed { $0["iss"] = "somebody else" }, signed { $0["sub"] = nil },
-        // The twin: the same hand, and nothing changed.
+        signed { $0["exp"] = now - 10 }, signed { $0["iss"] = "another issuer" }, signed { $0["sub"] = nil },
+        // The counterpart: the same signer, unchanged claims.
         signed { _ in },
       ])
       #expect(refusals == ["ExpiredSignatureError", "InvalidIssuerError", "MissingRequiredClaimError", nil])
     }
   }
 
-  @Test("The documented verifier refuses what another key signed, under a name that is published or not")
+  @Test("The documented verifier refuses signatures of another key, under a published or an unknown key id")
   func stranger() async throws {
     try await serving { gate, _, _, assertion in
       let refusals = try await DocumentedVerifier(gate: gate).refusals([
@@ -147,7 +148,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("Gates that are started again, or beside one another on one store, sign with the same key")
+  @Test("Gates that restart, or share a store, sign with the same key")
   func restart() async throws {
     try await Places.withTemporaryFolder { folder in
       var sets: [String] = []
@@ -161,7 +162,7 @@ struct IdentityTests {
     }
   }
 
-  /// `assertion` with other claims, signed by `key`.
+  /// Returns `assertion` with changed claims, signed by `key`.
   private func resigned(
     _ assertion: String, by key: P256PrivateKey, kid: String? = nil, _ change: (inout [String: Any]) -> Void
   ) throws -> String {
@@ -177,7 +178,7 @@ struct IdentityTests {
 }
 
 extension StateFile {
-  /// The key that the gate signs identities with.
+  /// Returns the identity signing key of the gate.
   func identityKey() throws -> P256PrivateKey {
     let data = try database.read {
       try Data.fetchOne($0, sql: "SELECT private_key FROM identity_keys ORDER BY position LIMIT 1")

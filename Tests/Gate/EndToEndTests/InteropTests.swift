@@ -6,10 +6,10 @@ import Testing
 import Transport
 import TransportEngine
 
-/// Clients and backends that nobody wrote for this gate.
-@Suite("The gate speaks with", .serialized, .timeLimit(.minutes(10)))
+/// Clients and backends that were not written for this gate.
+@Suite("The gate works with", .serialized, .timeLimit(.minutes(10)))
 struct InteropTests {
-  /// The three lines that `attest headers` prints, for a device whose state is in the gate's folder.
+  /// Returns the three lines that `attest headers` prints for a device whose state is in the gate's folder.
   private func headers(for gate: RunningGate) async throws -> [String] {
     try FileManager.default.createDirectory(atPath: gate.folder + "/device", withIntermediateDirectories: true)
     var environment = [String: String?].gateless
@@ -30,12 +30,12 @@ struct InteropTests {
     return Array((head.joined(separator: "\r\n") + "\r\n\r\n").utf8)
   }
 
-  @Test("Python's websockets on both of its sides, over both versions of TLS", arguments: ["1.2", "1.3"])
+  @Test("Python's websockets as client and backend, over both versions of TLS", arguments: ["1.2", "1.3"])
   func websockets(tls: String) async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
       let credentials = try await headers(for: gate)
-      // 70,000 characters take a frame with a long length, and more than one read.
+      // 70,000 characters need a frame with a long length and more than one read.
       let messages = ["hello", "grüß dich 👋", String(repeating: "x", count: 70_000)]
       let dial = [gate.url, "--ca", gate.certificateAuthority, "--tls", tls]
       let events = try await PythonProgram.dial.run(dial + messages, input: credentials)
@@ -45,13 +45,13 @@ struct InteropTests {
       #expect(seen["x-attest-method"] == "app-attest")
       #expect(seen["x-attest-app"] == GateConfiguration.appID)
       #expect(seen["x-attest-key-id"]?.count == 43)
-      // websockets says 1000 when it closes, and the backend hears the same.
+      // websockets closes with 1000, and the backend receives the same code.
       _ = try await backend.process.output.first("the end") { $0 == #"{"closed": 1000}"# }
       #expect(try await PythonProgram.dial.run(dial, input: credentials) == [["refused": .number(401)]])
     }
   }
 
-  @Test("curl, for all that an app does", arguments: ["1.2", "1.3"])
+  @Test("curl, for every request of an app", arguments: ["1.2", "1.3"])
   func curl(tls: String) async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -94,7 +94,7 @@ struct InteropTests {
     }
   }
 
-  @Test("openssl s_client, and somebody who types", arguments: ["-tls1_2", "-tls1_3"])
+  @Test("openssl s_client with a typed request", arguments: ["-tls1_2", "-tls1_3"])
   func typed(version: String) async throws {
     let witness = try await Witness()
     try await RunningGate.serving(GateConfiguration(upstream: witness.url)) { gate in
@@ -108,7 +108,7 @@ struct InteropTests {
     }
   }
 
-  @Test("clients of IPv4 and of IPv6 at one address")
+  @Test("IPv4 and IPv6 clients at one address")
   func families() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(address: "::", upstream: backend.upstream)) { gate in
@@ -121,13 +121,13 @@ struct InteropTests {
   }
 
   @Test(
-    "no version of TLS before 1.2, and not 1.2 where 1.3 is the least",
+    "no TLS version before 1.2, and not 1.2 if the minimum is 1.3",
     arguments: [
       ("1.2", "-tls1_1", false), ("1.2", "-tls1_2", true), ("1.3", "-tls1_2", false), ("1.3", "-tls1_3", true),
     ])
   func versions(least: String, version: String, isSpoken: Bool) async throws {
     try await RunningGate.serving(GateConfiguration(leastTLS: least)) { gate in
-      // Security level 0, or the client itself would refuse.
+      // Security level 0, because the client itself would refuse otherwise.
       let client = RawClient(gate, [version, "-cipher", "DEFAULT@SECLEVEL=0"])
       let request = Array("GET /attest/challenge HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
       if isSpoken {
@@ -139,7 +139,7 @@ struct InteropTests {
     }
   }
 
-  @Test("a backend with TLS of its own, whose certificate it verifies")
+  @Test("a backend with TLS, whose certificate it verifies")
   func secureUpstream() async throws {
     try await Places.withTemporaryFolder { folder in
       try AuthorityFolder(path: folder).save(RunningGate.authority.get())
@@ -172,7 +172,7 @@ struct InteropTests {
     }
   }
 
-  @Test("a backend that knows bytes alone: text and binary arrive, and come back as binary")
+  @Test("a backend that speaks plain TCP: text and binary arrive, and return as binary")
   func byteUpstream() async throws {
     let backend = try await EchoBackend(.tcp)
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in

@@ -8,7 +8,7 @@ import TransportEngine
 @Suite("A gate", .serialized, .timeLimit(.minutes(10)))
 struct LifeTests {
   @Test(
-    "that is told to stop closes its sockets with 1001 and ends with 0 within ten seconds",
+    "closes its sockets with 1001 on a stop signal and exits 0 within ten seconds",
     arguments: [SIGTERM, SIGINT])
   func stops(signal: Int32) async throws {
     let backend = try await EchoBackend()
@@ -24,7 +24,7 @@ struct LifeTests {
       gate.process.send(signal)
       for socket in sockets {
         guard case .ended(let ending) = try await socket.receive() else {
-          Issue.record("a message out of nowhere")
+          Issue.record("received a message instead of a Close frame")
           continue
         }
         #expect(ending.code == 1001)
@@ -38,7 +38,7 @@ struct LifeTests {
     }
   }
 
-  @Test("does not start where another one listens")
+  @Test("does not start where another gate listens")
   func occupied() async throws {
     try await RunningGate.serving { gate in
       let (exit, _, errors) = try await ChildProcess.run(
@@ -47,7 +47,7 @@ struct LifeTests {
       #expect(exit == .code(71))
       #expect(errors.contains { $0.hasPrefix("error: ") && $0.contains("\(gate.port)") })
       #expect(errors.last?.hasPrefix("hint: ") == true)
-      // The first one does not mind.
+      // The first gate is not affected.
       #expect(try await Visitor(gate).send("GET", "/attest/challenge").status == 200)
     }
   }
@@ -55,7 +55,7 @@ struct LifeTests {
 
 @Suite("The block of the guide's Part 6 as .env", .timeLimit(.minutes(10)))
 struct GuideEnvironmentTests {
-  /// Letter by letter.
+  /// Copied unchanged from the guide.
   static let block = """
     REQUIRE_APP_AUTH=true
     APPATTEST_BUNDLE_ID=com.example.yourapp   # must match exactly
@@ -64,7 +64,7 @@ struct GuideEnvironmentTests {
 
     """
 
-  @Test("starts the gate beside a certificate")
+  @Test("starts the gate together with a certificate")
   func starts() async throws {
     try await Places.withTemporaryFolder { folder in
       try await GuideCommands.makeClientCertificate(in: folder)
@@ -73,7 +73,7 @@ struct GuideEnvironmentTests {
       let port = try await GateLog(lines: process.errors).listeningPort()
       let gate = RunningGate(process: process, folder: folder, port: port)
       #expect(try await Visitor(gate).refusal().headers.first("X-Attest-Error") == "no_credentials")
-      // Apple's own root is what it trusts: a simulated device is nobody here.
+      // The gate trusts only Apple's root, so a simulated device is refused.
       let visitor = try Visitor(gate)
       var device = try TestDevice()
       device.app.appID = "AAABBBCCC1.com.example.yourapp"
@@ -84,7 +84,7 @@ struct GuideEnvironmentTests {
     }
   }
 
-  @Test("does not start it without a certificate, and says what to do")
+  @Test("does not start the gate without a certificate, and prints a hint")
   func bare() async throws {
     try await Places.withTemporaryFolder { folder in
       try await GuideCommands.makeClientCertificate(in: folder)
@@ -96,7 +96,7 @@ struct GuideEnvironmentTests {
     }
   }
 
-  @Test("opens the gate with REQUIRE_APP_AUTH=false, and the gate says so loudly")
+  @Test("turns enforcement off with REQUIRE_APP_AUTH=false, and the gate logs a warning")
   func open() async throws {
     let backend = try await EchoBackend()
     try await Places.withTemporaryFolder { folder in

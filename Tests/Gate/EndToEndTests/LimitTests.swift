@@ -8,7 +8,7 @@ import TransportEngine
 
 @Suite("Limits of a running gate", .serialized, .timeLimit(.minutes(10)))
 struct LimitTests {
-  @Test("An address that asks too often is told so over TLS, and how long to wait")
+  @Test("An address over its rate limit gets 429 over TLS with the time to wait")
   func rates() async throws {
     let configuration = GateConfiguration(sections: ["limits: { per_ip: { challenges: 3/1h, upgrades: 2/1h } }"])
     try await RunningGate.serving(configuration) { gate in
@@ -26,7 +26,7 @@ struct LimitTests {
     }
   }
 
-  @Test("Over the number of sessions an upgrade gets 503, and the running one goes on")
+  @Test("Over the session limit an upgrade gets 503, and the open session continues")
   func sessions() async throws {
     let echo = try await EchoBackend()
     let configuration = GateConfiguration(upstream: echo.upstream, sections: ["limits: { global_sessions: 1 }"])
@@ -49,7 +49,7 @@ struct LimitTests {
     }
   }
 
-  @Test("HAProxy hands on the client's address", arguments: ["send-proxy", "send-proxy-v2", "send-proxy-v2-ssl"])
+  @Test("HAProxy passes the client's address", arguments: ["send-proxy", "send-proxy-v2", "send-proxy-v2-ssl"])
   func haproxy(_ option: String) async throws {
     let witness = try await Witness()
     var configuration = GateConfiguration(upstream: witness.url)
@@ -66,7 +66,7 @@ struct LimitTests {
       defer { process.kill() }
       #expect(head.first == "HTTP/1.1 101 Switching Protocols")
       #expect(try await witness.head(1).contains("X-Forwarded-For: 127.0.0.9"))
-      // Without the proxy nobody is listened to.
+      // Connections without the proxy are refused.
       await #expect(throws: NoAnswer.self) {
         try await RawClient(gate).exchange(HeadCase.head(["GET / HTTP/1.1", "Host: localhost"]))
       }
@@ -74,7 +74,7 @@ struct LimitTests {
   }
 }
 
-/// Debian's HAProxy, handing TCP connections on.
+/// Debian's HAProxy, which forwards TCP connections.
 private struct TCPProxy {
   let process: ChildProcess
   let port: UInt16
@@ -97,7 +97,7 @@ private struct TCPProxy {
     try configuration.write(toFile: folder + "/haproxy.cfg", atomically: true, encoding: .utf8)
     process = try ChildProcess("/usr/sbin/haproxy", ["-db", "-f", folder + "/haproxy.cfg"], in: folder)
     self.port = port
-    // It does not say when it listens: it is asked until it does.
+    // HAProxy does not report that it listens, so the test tries to connect until it can.
     while (try? await Self.connects(to: port)) != true { try await Task.sleep(for: .milliseconds(20)) }
   }
 

@@ -6,7 +6,7 @@ import TransportEngine
 
 @Suite("A nonce", .serialized, .timeLimit(.minutes(10)))
 struct NonceTests {
-  @Test("that fifty connections send at once opens one socket, twenty times over")
+  @Test("that fifty connections send at once opens one socket, in each of twenty rounds")
   func raced() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -21,7 +21,7 @@ struct NonceTests {
     }
   }
 
-  /// What `count` connections hear that are all open before the first of them asks.
+  /// Returns the answers to `count` upgrades on connections that are all open before the first upgrade is sent.
   private static func answers(
     of visitor: Visitor, to credentials: HeaderFields, count: Int
   ) async throws -> [String] {
@@ -48,7 +48,7 @@ struct NonceTests {
     }
   }
 
-  @Test("stays its owner's when others send it with what is not right")
+  @Test("is not spent when other clients send it with wrong credentials")
   func unburnt() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -68,7 +68,7 @@ struct NonceTests {
     }
   }
 
-  @Test("is not good again after the gate was killed behind its 101, and neither is the counter")
+  @Test("is not valid again after the gate was killed directly after the 101, and neither is the counter")
   func killed() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream)

@@ -6,7 +6,7 @@ import Testing
 /// The datagram socket of a service manager.
 private final class ServiceManager: @unchecked Sendable {
   let path: String
-  // Not changed after `init`.
+  // Set in `init` and not changed afterwards.
   private let descriptor: Int32
 
   init(in folder: String) throws {
@@ -27,7 +27,7 @@ private final class ServiceManager: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
-  /// The next message that is no sign of life; `nil` if none comes within 20 s.
+  /// Returns the next message that is not a watchdog message; `nil` if none arrives within 20 s.
   func news() async -> String? {
     let start = ContinuousClock.now
     while start.duration(to: .now) < .seconds(20) {
@@ -37,7 +37,7 @@ private final class ServiceManager: @unchecked Sendable {
     return nil
   }
 
-  /// The next message; `nil` if none comes within 20 s. On a thread of its own: it blocks.
+  /// Returns the next message; `nil` if none arrives within 20 s. Runs on a new thread because it blocks.
   func next() async -> String? {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread { [self] in
@@ -51,7 +51,7 @@ private final class ServiceManager: @unchecked Sendable {
 
 @Suite("A gate as a service", .serialized, .timeLimit(.minutes(2)))
 struct ServiceTests {
-  @Test("tells its manager that it is ready, then that it is alive, and at SIGTERM that it stops")
+  @Test("reports to its manager that it is ready and alive, and at SIGTERM that it stops")
   func notifications() async throws {
     try await Places.withTemporaryFolder { folder in
       let manager = try ServiceManager(in: folder)
@@ -65,7 +65,7 @@ struct ServiceTests {
       while !messages.isSuperset(of: ["READY=1\nSTATUS=serving", "WATCHDOG=1"]) {
         messages.insert(try #require(await manager.next()))
       }
-      // It listens by the time that it says so.
+      // The gate listens before it reports that it is ready.
       #expect(try await GateLog(lines: process.errors).listeningPort() > 0)
       process.send(SIGTERM)
       let last = try #require(await manager.news())
@@ -76,12 +76,12 @@ struct ServiceTests {
 }
 
 extension ServiceTests {
-  @Test("names the process that takes over to its manager, and leaves the word to that one")
+  @Test("reports the new process of a graceful upgrade to its manager, which then sends the notifications")
   func succession() async throws {
     try await Places.withTemporaryFolder { folder in
       let manager = try ServiceManager(in: folder)
       try RunningGate.prepare(folder)
-      // The process that takes over has to count as watched, too, although the number here is not its own.
+      // The watchdog must also apply to the new process, although the id in the variable is not its own.
       let environment = [String: String?].gateless.merging(
         ["NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "400000", "WATCHDOG_PID": nil]) { $1 }
       let process = try ChildProcess(
@@ -94,7 +94,7 @@ extension ServiceTests {
       defer { kill(id, SIGKILL) }
       #expect(named == "MAINPID=\(id)\nREADY=1\nSTATUS=serving" && id != process.id)
       #expect(try await process.exit() == .code(0))
-      // With the old one gone, whatever comes is the new one's.
+      // The old process is gone, so all messages come from the new one.
       #expect(await manager.next() == "WATCHDOG=1")
       kill(id, SIGHUP)
       let reloading = try #require(await manager.news())
@@ -102,12 +102,12 @@ extension ServiceTests {
       kill(id, SIGTERM)
       var last = try #require(await manager.news())
       while last != "STOPPING=1\nSTATUS=closing its sockets" { last = try #require(await manager.news()) }
-      // Its lines go where those of the first one went, until it has ended, too.
+      // The new process logs to the same place as the old one, until it exits.
       #expect(try await process.errors.all().filter { $0.contains(#""message":"stopped""#) }.count == 2)
     }
   }
 
-  /// Whether the process ignores each of `signals`, as proc(5) shows it.
+  /// Returns whether the process ignores all of `signals`, as proc(5) shows.
   private static func ignores(_ signals: [Int32], _ id: pid_t) throws -> Bool {
     let status = try String(contentsOfFile: "/proc/\(id)/status", encoding: .utf8)
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("SigIgn:") })
@@ -115,7 +115,7 @@ extension ServiceTests {
     return signals.allSatisfy { mask & 1 << UInt64($0 - 1) != 0 }
   }
 
-  @Test("survives SIGHUP and SIGUSR2 that come before it has read its configuration")
+  @Test("survives SIGHUP and SIGUSR2 before it has read its configuration")
   func signalsAtTheStart() async throws {
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder)
@@ -128,7 +128,7 @@ extension ServiceTests {
         try await Task.sleep(for: .milliseconds(1))
       }
       for signal in [SIGHUP, SIGUSR2] { process.send(signal) }
-      // Paths in it count from its folder, which a pipe has not.
+      // Relative paths in the file are relative to its folder, which a pipe does not have.
       let configuration = try String(contentsOfFile: folder + "/gate.yaml", encoding: .utf8)
       process.write(configuration.replacing("_file: ", with: "_file: \(folder)/"))
       process.closeInput()
@@ -138,7 +138,7 @@ extension ServiceTests {
     }
   }
 
-  /// Does what systemd does for a socket unit: opens the socket and becomes the gate.
+  /// Does what systemd does for a socket unit: opens the socket and executes the gate.
   private static let activator = """
     import os, socket, sys
     listener = socket.create_server(("127.0.0.1", 0))
@@ -149,7 +149,7 @@ extension ServiceTests {
     os.execv(sys.argv[1], sys.argv[1:])
     """
 
-  @Test("serves at the socket that was opened for it, whatever its configuration says")
+  @Test("serves at an inherited socket, whatever address is configured")
   func activation() async throws {
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder)
@@ -159,7 +159,7 @@ extension ServiceTests {
         in: folder)
       defer { process.kill() }
       let port = try #require(UInt16(try await process.output.first("the port") { _ in true }))
-      // Whoever comes before the gate listens waits.
+      // Connections wait in the queue until the gate accepts them.
       let (exit, answer, errors) = try await ChildProcess.run(
         Places.tool("curl"),
         ["-sS", "--cacert", folder + "/tls-ca.pem", "https://localhost:\(port)/attest/challenge"])
@@ -180,12 +180,12 @@ struct CACommandTests {
   private func ca(
     _ arguments: [String], in folder: String
   ) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
-    // setsid: without a terminal nobody can be asked.
+    // setsid: without a terminal the command cannot ask for a password.
     try await ChildProcess.run(
       Places.tool("setsid"), ["--wait", Places.product("sallyport"), "ca"] + arguments, in: folder)
   }
 
-  @Test("makes a certificate that opens a socket, from its files and from what is exported")
+  @Test("creates a certificate that admits a client, from its files and from an export")
   func opens() async throws {
     let backend = try await EchoBackend()
     try await Places.withTemporaryFolder { folder in
@@ -215,7 +215,7 @@ struct CACommandTests {
     }
   }
 
-  @Test("says what is wrong, with a hint and a code")
+  @Test("reports errors with a hint and an exit code")
   func faults() async throws {
     try await Places.withTemporaryFolder { folder in
       #expect(try await ca("issue", in: folder).exit == .code(66))
@@ -236,7 +236,7 @@ struct CACommandTests {
   private static let password = "hunter2"
 
   @Test(
-    "exports a client in every form, and OpenSSL opens each",
+    "exports a client in every format, and OpenSSL reads each",
     arguments: ["pem", "der", "p12", "mobileconfig"], [[], ["--legacy"]])
   func exports(_ format: String, _ options: [String]) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -258,7 +258,7 @@ struct CACommandTests {
     }
   }
 
-  /// The certificate, its authority's and the key are in the file, as OpenSSL reads it.
+  /// Expects the certificate, its authority's certificate and the key in the file, as OpenSSL reads it.
   private func expectBundle(_ file: String, _ options: [String]) async throws {
     let (exit, output, errors) = try await ChildProcess.run(
       Places.tool("openssl"),
@@ -268,7 +268,7 @@ struct CACommandTests {
     #expect(output.count { $0 == "-----BEGIN PRIVATE KEY-----" } == 1)
   }
 
-  /// The PKCS #12 file in a configuration profile, as a file of its own.
+  /// Writes the PKCS #12 data of a configuration profile to a file and returns its path.
   private func identity(inProfile file: String) async throws -> String {
     let program = """
       import plistlib, sys
@@ -281,7 +281,7 @@ struct CACommandTests {
     return file + ".p12"
   }
 
-  /// Runs a command on a terminal of its own, waits for what it asks, and types.
+  /// Runs a command on a new terminal, waits for its prompts, and types the password.
   private static let typist = """
     import os, pty, sys
     child, terminal = pty.fork()
@@ -301,7 +301,7 @@ struct CACommandTests {
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
 
-  @Test("asks for a password on a terminal, twice, and does not show it")
+  @Test("asks twice for a password on a terminal and does not show it")
   func prompt() async throws {
     try await Places.withTemporaryFolder { folder in
       _ = try await ca("init", in: folder)

@@ -4,9 +4,9 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A store that cannot be used", .serialized, .timeLimit(.minutes(10)))
+@Suite("An unavailable store", .serialized, .timeLimit(.minutes(10)))
 struct StoreOutageTests {
-  @Test("refuses new sockets, leaves those that are open alone, and needs no restart when it is back")
+  @Test("refuses new sockets, keeps open ones, and needs no restart after recovery")
   func locked() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in
@@ -27,13 +27,13 @@ struct StoreOutageTests {
       try await expectEcho(over: socket)
 
       try state.unlock()
-      // The refusal has spent nothing, so the same credentials are still good.
+      // The refusal has spent nothing, so the same credentials are still valid.
       try await expectEcho(over: visitor.open(credentials))
       try await expectEcho(over: socket)
     }
   }
 
-  @Test("refuses at once what more wait for it than may, and serves those that wait when it is back")
+  @Test("refuses calls over the limit at once, and serves the waiting ones after recovery")
   func overloaded() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream, mostWaiting: 2)
@@ -42,8 +42,9 @@ struct StoreOutageTests {
       let crowd = try await Crowd(of: 8, at: visitor)
       let attempts = try await crowd.upgradeWhileLocked()
       let refusals = attempts.compactMap(\.refusal)
-      // Two may wait, beside the one whose transaction waits for the lock. So five are refused; six if all came before
-      // that transaction had begun; fewer where some came only after the first refusal had ended the outage.
+      // Two calls may wait, in addition to the one whose transaction waits for the lock. So five are refused; six if
+      // all arrived before that transaction began; fewer if some arrived only after the first refusal had released
+      // the lock.
       #expect((1...6).contains(refusals.count))
       for refused in refusals {
         #expect(refused.status == 503)
@@ -62,7 +63,7 @@ struct StoreOutageTests {
     }
   }
 
-  @Test("at the start does not stop the gate, which serves as soon as the store is there")
+  @Test("at the start does not stop the gate, which serves as soon as the store is available")
   func absent() async throws {
     let backend = try await EchoBackend()
     let configuration = GateConfiguration(upstream: backend.upstream, store: "later/state.db")
@@ -78,7 +79,7 @@ struct StoreOutageTests {
   }
 }
 
-/// Expects a message there and back.
+/// Sends a message and expects the same message back.
 func expectEcho(over socket: ClientWebSocket, _ text: String = "there and back") async throws {
   try await socket.send(.text(text))
   #expect(try await socket.receive() == .message(.text(text)))

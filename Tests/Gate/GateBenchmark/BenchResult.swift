@@ -1,15 +1,15 @@
 import Foundation
 
-/// What a number of operations cost.
+/// The cost of a number of operations.
 struct BenchResult: Encodable {
   let operation: String
   let inFlight: Int
   var operations = 0
-  /// On the wall, while claims were on their way.
+  /// Elapsed wall-clock time while claims were in flight.
   var seconds = 0.0
   var userSeconds = 0.0
   var systemSeconds = 0.0
-  /// Calls that the store committed, and in how many transactions.
+  /// The number of calls that the store committed. `commits` is the number of their transactions.
   var calls = 0
   var commits = 0
 
@@ -52,10 +52,10 @@ struct BenchResult: Encodable {
     let system = Self.text(microseconds(systemSeconds))
     return """
       \(operations) \(operation)s in \(Self.text(seconds)) s, \(inFlight) in flight
-      \(Self.text(Double(operations) / seconds)) a second
-      \(Self.text(Double(operations) / cpuSeconds)) a second and core
+      \(Self.text(Double(operations) / seconds)) per second
+      \(Self.text(Double(operations) / cpuSeconds)) per second and core
       \(Self.text(microseconds(cpuSeconds))) us of CPU each: \(user) user, \(system) system
-      \(Self.text(callsPerCommit)) calls a commit
+      \(Self.text(callsPerCommit)) calls per commit
       """
   }
 
@@ -64,7 +64,7 @@ struct BenchResult: Encodable {
   private static func text(_ number: Double) -> String { String(format: "%.1f", number) }
 }
 
-/// CPU time of this process so far, all its threads.
+/// The CPU time of this process so far, over all threads.
 struct CPUTime {
   let user: Double
   let system: Double

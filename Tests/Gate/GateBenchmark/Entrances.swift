@@ -7,7 +7,7 @@ import Logging
 import SimulatedDevice
 import Transport
 
-/// A gate and the registered devices that come to it.
+/// A gate and its registered devices.
 struct Fleet: Sendable {
   let bench: GateBench
   let devices: [MintedDevice]
@@ -20,7 +20,7 @@ struct Fleet: Sendable {
     self.devices = devices
   }
 
-  /// The headers of `count` upgrades, the devices taking turns.
+  /// Returns the headers of `count` upgrades; the devices take turns.
   func mint(_ count: Int) throws -> [[AssertionClaim.Name: String]] {
     try (0..<count).map { index in
       try devices[index % devices.count].headers(over: try bench.nonce(), count: counter.next())
@@ -28,7 +28,7 @@ struct Fleet: Sendable {
   }
 }
 
-/// The gate itself.
+/// Calls the gate directly.
 struct GateEntrance: Entrance {
   let fleet: Fleet
 
@@ -39,7 +39,7 @@ struct GateEntrance: Entrance {
   func pass(_ claim: AdmissionClaim) async throws { _ = try await fleet.bench.gate.admit(claim) }
 }
 
-/// The responder in front of the gate, as the engine asks it.
+/// Calls the responder in front of the gate, as the engine does.
 struct ResponderEntrance: Entrance {
   private let fleet: Fleet
   private let responder: GateResponder
@@ -50,7 +50,7 @@ struct ResponderEntrance: Entrance {
     guard let route = Route(path: "/", upstream: .webSocket(host: "127.0.0.1", port: 8080)),
       let routes = RouteTable([route])
     else { throw FixtureFault.unexpected }
-    // What is logged here are refusals, of which there are none.
+    // Only refusals would be logged here, and there are none.
     let sink = LineSink(descriptor: 2)
     responder = GateResponder(
       gate: fleet.bench.gate, registrar: fleet.bench.registrar, challenges: fleet.bench.challenges,
@@ -79,7 +79,7 @@ struct ResponderEntrance: Entrance {
   }
 }
 
-/// The registrar.
+/// Calls the registrar.
 struct RegistrarEntrance: Entrance {
   let fleet: Fleet
 

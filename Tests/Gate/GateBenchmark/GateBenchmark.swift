@@ -2,15 +2,15 @@ import ArgumentParser
 import GateFixtures
 import SQLiteStore
 
-/// Measures what an admission or a registration costs at the gate's own entry: no sockets, but the whole gate behind
-/// them, its store on disk and durable included.
+/// Measures the cost of an admission or a registration by calling the gate directly: without sockets, but with the
+/// whole gate, including its durable store on disk.
 @main
 struct GateBenchmark: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "gate-bench",
-    abstract: "Measures admissions and registrations at the gate's own entry.",
+    abstract: "Measures admissions and registrations by calling the gate directly.",
     discussion: """
-      What devices send is made before the clock starts, in rounds. CPU time is that of the whole process, user and \
+      Claims are made before the clock starts, in rounds. CPU time is that of the whole process, user and \
       system, from getrusage. The store is an SQLite file under $TMPDIR or /tmp.
 
       Examples:
@@ -28,21 +28,21 @@ struct GateBenchmark: ParsableCommand {
     ])
 }
 
-/// What both measurements are told.
+/// The options of both measurements.
 struct BenchOptions: ParsableArguments {
-  @Option(help: "How many claims are on their way at once.")
+  @Option(help: "The number of claims in flight.")
   var inFlight = 64
 
-  @Option(help: "For how long to measure, not counting the time in which claims are made.")
+  @Option(help: "The time to measure in seconds, without the time in which claims are made.")
   var seconds = 5.0
 
-  @Option(help: "Measure so many claims in one round instead of a time.")
+  @Option(help: "Measure this number of claims in one round instead of a time.")
   var count: Int?
 
-  @Option(help: "With --count: how many claims to make before.")
+  @Option(help: "With --count: the number of claims to make before.")
   var minted: Int?
 
-  @Flag(help: "Say ready on standard output when the claims are made, and wait for a line on standard input.")
+  @Flag(help: "Print ready on standard output when the claims are made, and wait for a line on standard input.")
   var wait = false
 
   @Flag(help: "Print one JSON object.")
@@ -56,16 +56,16 @@ struct BenchOptions: ParsableArguments {
 }
 
 struct Admissions: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Assertions of registered devices.")
+  static let configuration = CommandConfiguration(abstract: "Measures assertions of registered devices.")
 
   enum Entry: String, ExpressibleByArgument, CaseIterable { case gate, responder }
 
   @OptionGroup var options: BenchOptions
 
-  @Option(help: "How many devices take turns; rounded up to a multiple of the claims in flight.")
+  @Option(help: "The number of devices that take turns; rounded up to a multiple of the claims in flight.")
   var devices = 1024
 
-  @Option(help: "Where claims come in: the gate, or the responder in front of it, which reads requests.")
+  @Option(help: "Where claims enter: the gate, or the responder in front of it, which reads requests.")
   var entry = Entry.gate
 
   func run() throws { try awaited { try await measure() } }
@@ -84,7 +84,7 @@ struct Admissions: ParsableCommand {
 }
 
 struct Registrations: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Attestations of new devices, receipts included.")
+  static let configuration = CommandConfiguration(abstract: "Measures attestations of new devices, with receipts.")
 
   @OptionGroup var options: BenchOptions
 

@@ -1,19 +1,19 @@
 import Foundation
 import SQLiteStore
 
-/// Where claims come in. Whatever is not let in is a fault: it would make the figures better than they are.
+/// A place where claims enter. A refused claim is an error, because it would improve the figures.
 protocol Entrance: Sendable {
   associatedtype Claim: Sendable
-  /// Makes what devices send.
+  /// Makes the claims that devices send.
   func mint(_ count: Int) throws -> [Claim]
   func pass(_ claim: Claim) async throws
 }
 
-/// Runs rounds of claims through an entrance, and prints what they cost.
+/// Sends rounds of claims through an entrance and prints their cost.
 struct Measurement {
   let name: String
   let options: BenchOptions
-  /// Claims of one round.
+  /// The number of claims in a round.
   let roundSize: Int
 
   func run(through entrance: some Entrance, tally: () -> BatchTally) async throws {
@@ -21,7 +21,7 @@ struct Measurement {
     if let count = options.count {
       try await round(Array(entrance.mint(options.minted ?? count).prefix(count)), entrance, tally, &result)
     } else {
-      // The first round fills caches and opens connections; it does not count.
+      // The first round fills caches and opens connections, so it does not count.
       var ignored = result
       try await round(entrance.mint(roundSize), entrance, tally, &ignored)
       while result.seconds < options.seconds {
@@ -50,8 +50,8 @@ struct Measurement {
     result.commits += after.tally.commits - before.tally.commits
   }
 
-  /// So many at once as are to be in flight. The claims of one device have a distance that is a multiple of that
-  /// number, so that they all are in one row and none overtakes another.
+  /// Keeps the number of claims in flight that the options ask for. The distance between the claims of one device is
+  /// a multiple of that number, so that they are in one row and stay in order.
   private func pass<E: Entrance>(_ claims: [E.Claim], through entrance: E) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for row in 0..<options.inFlight {

@@ -8,20 +8,20 @@ import GateFixtures
 import GateWire
 import SimulatedDevice
 
-/// Whether the time of a refusal reveals that a key is registered.
+/// Measures whether the time of a refusal reveals that a key is registered.
 struct Refusals: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refusals",
-    abstract: "Times refusals of wrong signatures under keys that are remembered, registered and unknown, interleaved.",
+    abstract: "Times refusals of wrong signatures under cached, registered and unknown keys, interleaved.",
     discussion: """
-      Each kind is sent as often as the others, in random order, one at a time. The last column is the share of requests \
-      that the best threshold of the time alone would tell from unknown keys: 50 % is a guess.
+      Each kind is sent equally often, in random order, one at a time. The last column is the share of requests \
+      that the best threshold on the time alone would separate from unknown keys: 50 % is a guess.
       """)
 
-  /// What the gate has of a key.
+  /// The state of a key in the gate; `remembered` means cached.
   enum Kind: String, CaseIterable { case unknown, remembered, registered }
 
-  @Option(help: "How many refusals of each kind.")
+  @Option(help: "The number of refusals of each kind.")
   var count = 1000
 
   func validate() throws {
@@ -54,7 +54,7 @@ struct Refusals: ParsableCommand {
     let unknown = times[.unknown] ?? []
     for kind in Kind.allCases {
       let own = (times[kind] ?? []).sorted()
-      let share = kind == .unknown ? "" : String(format: "  told apart %.1f %%", 100 * Self.accuracy(own, unknown))
+      let share = kind == .unknown ? "" : String(format: "  separated %.1f %%", 100 * Self.accuracy(own, unknown))
       print(
         "\(kind.rawValue.padding(toLength: 10, withPad: " ", startingAt: 0))"
           + String(format: "  median %.1f us", own[own.count / 2]) + share)
@@ -70,7 +70,7 @@ struct Refusals: ParsableCommand {
     }
   }
 
-  /// The share of both samples that the best threshold puts on the right side.
+  /// Returns the share of both samples that the best threshold puts on the right side.
   private static func accuracy(_ first: [Double], _ second: [Double]) -> Double {
     let all = (first.map { ($0, 1) } + second.map { ($0, -1) }).sorted { $0.0 < $1.0 }
     var (balance, widest) = (0, 0)

@@ -9,12 +9,12 @@ import Postgres
 import PostgresStore
 import SQLiteStore
 
-/// Admissions at a store that `scripts/bench --store` has filled: nonce, revocation and counter, durable. Signatures
-/// are not verified, which costs the same whatever the store holds.
+/// Measures admissions at a store that `scripts/bench --store` has filled: nonce, revocation and counter, durable.
+/// Signatures are not verified: their cost does not depend on the store.
 struct StoreRounds: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
-    abstract: "Measures admissions of random keys at a store that was filled before; a round for each line of input.",
+    abstract: "Measures admissions of random keys at a filled store; one round for each line of input.",
     discussion: """
       The keys are SHA-256 of "key 0", "key 1" and so on. Each round prints one JSON object.
       """)
@@ -22,18 +22,18 @@ struct StoreRounds: ParsableCommand {
   @Option(help: "sqlite:///path or postgres://…")
   var store: String
 
-  @Option(help: "How many keys the store holds.")
+  @Option(help: "The number of keys in the store.")
   var keys: Int
 
-  @Option(help: "Admissions of a round.")
+  @Option(help: "The number of admissions in a round.")
   var uses = 20_000
 
-  @Option(help: "How many are on their way at once.")
+  @Option(help: "The number of admissions in flight.")
   var inFlight = 64
 
   func validate() throws {
     guard keys >= inFlight, uses > 0, inFlight > 0 else {
-      throw ValidationError("there have to be as many keys as uses in flight")
+      throw ValidationError("--keys must be at least --in-flight, and --uses and --in-flight must be positive")
     }
   }
 
@@ -57,18 +57,18 @@ struct StoreRounds: ParsableCommand {
       let microseconds = (cpu.user + cpu.system - before.cpu.user - before.cpu.system) * 1e6 / Double(self.uses)
       print(#"{"cpu_us": \#(microseconds), "seconds": \#(seconds)}"#)
       fflush(nil)
-      // What admissions leave behind is a gate's to clear away, not theirs.
+      // The gate removes spent nonces in its maintenance, so this is not measured.
       try awaited { try await store.forgetNonces(issuedBy: .now()) }
     }
   }
 }
 
-/// So many rows of uses as are to be in flight. Each has keys of its own, so that no use overtakes another of its key.
+/// Rows of uses, one for each use in flight. Each row has its own keys, so that the uses of a key stay in order.
 private final class Rows: Sendable {
   private let store: any GateStore
   private let keys: Int
   private let count: Int
-  /// The first counter of the next round; the store is as it was filled.
+  /// The first counter of the next round. The first round expects the store as it was filled.
   private let steps = LockedValue(UInt32(1))
 
   init(store: any GateStore, keys: Int, count: Int) {
@@ -101,7 +101,7 @@ private final class Rows: Sendable {
         group.addTask { [store] in
           for use in row {
             let answer = try await store.admit(use)
-            // Whatever is not admitted would make the figures better than they are.
+            // A refused use would improve the figures.
             guard answer == .admitted else { throw FixtureFaults.refused("\(answer)") }
           }
         }

@@ -6,7 +6,7 @@ import Foundation
 import GateFixtures
 import SimulatedDevice
 
-/// One attestation, and what its verifier has to know. Made at the machine's own time, so that others can verify it.
+/// One attestation and the input of its verifier, made at the current time so that other verifiers accept it.
 struct Specimen {
   let authority: TestAuthority
   let object: [UInt8]
@@ -26,17 +26,17 @@ struct Specimen {
 
 struct Verifications: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Verifies one attestation again and again, on one thread and without a store.")
+    abstract: "Verifies one attestation repeatedly, on one thread and without a store.")
 
   enum Part: String, ExpressibleByArgument, CaseIterable { case attestation, chain }
 
-  @Option(help: "All of the attestation, its receipt included, or the chain of its certificates alone.")
+  @Option(help: "The whole attestation with its receipt, or only its certificate chain.")
   var part = Part.attestation
 
-  @Option(help: "For how long to measure.")
+  @Option(help: "The time to measure in seconds.")
   var seconds = 5.0
 
-  @Option(help: "Verify so many times instead.")
+  @Option(help: "Verify this number of times instead.")
   var count: Int?
 
   @Flag(help: "Print one JSON object.")
@@ -81,7 +81,7 @@ struct Mint: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Writes an attestation for other verifiers: attestation.cbor, root.pem and claim.json.")
 
-  @Argument(help: "A folder that exists.")
+  @Argument(help: "An existing folder.")
   var folder: String
 
   func run() throws {

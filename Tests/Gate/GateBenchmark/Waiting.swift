@@ -1,9 +1,9 @@
 import Dispatch
 import Locking
 
-/// What `body` comes to, awaited by the calling thread.
+/// Blocks the calling thread until `body` returns, and returns its result.
 ///
-/// An asynchronous `main` ends the main thread instead, which valgrind 3.19 does not survive.
+/// An asynchronous `main` would end the main thread, which valgrind 3.19 does not survive.
 func awaited<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) throws -> Value {
   let isDone = DispatchSemaphore(value: 0)
   let result = LockedValue<Result<Value, any Error>?>(nil)
@@ -14,6 +14,6 @@ func awaited<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Val
     isDone.signal()
   }
   isDone.wait()
-  guard let outcome = result.withLock({ $0 }) else { preconditionFailure("signalled before there was a result") }
+  guard let outcome = result.withLock({ $0 }) else { preconditionFailure("signaled before the result was set") }
   return try outcome.get()
 }

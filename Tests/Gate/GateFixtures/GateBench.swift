@@ -4,11 +4,11 @@ internal import ByteCoding
 public import SQLiteStore
 public import SimulatedDevice
 
-/// A whole gate without its network: a development authority, a store in a folder of its own, and a clock to turn.
+/// A gate without its network: a development authority, a store in a temporary folder, and a manual clock.
 public struct GateBench: Sendable {
   public static let appID = "AAABBBCCC1.com.example.app"
 
-  /// Made once: its keys take longer than most tests.
+  /// Created once, because generating its keys takes longer than most tests.
   private static let sharedAuthority = Result { try TestAuthority(appID: appID, at: ManualClock().now) }
 
   public let clock: ManualClock
@@ -71,14 +71,14 @@ public struct GateBench: Sendable {
     return challenge.nonce
   }
 
-  /// A device whose key is not registered.
+  /// Returns a device whose key is not registered.
   public func device(
     environment: SimulatedEnvironment = .development, claims: AppClaims? = nil, appID: String = GateBench.appID
   ) throws -> MintedDevice {
     try MintedDevice(app: SimulatedApp(appID: appID, environment: environment, claims: claims), authority: authority)
   }
 
-  /// A device whose key is.
+  /// Returns a device whose key is registered.
   public func registeredDevice(claims: AppClaims? = nil) async throws -> MintedDevice {
     let device = try device(claims: claims)
     try await register(device)

@@ -1,7 +1,7 @@
 public import ByteCoding
 internal import Locking
 
-/// A clock that moves when a test says so.
+/// A clock that only a test moves.
 public final class ManualClock: Sendable {
   private let instant: LockedValue<Timestamp>
 
@@ -11,6 +11,6 @@ public final class ManualClock: Sendable {
 
   public func advance(by duration: Duration) { instant.withLock { $0 = $0.advanced(by: duration) } }
 
-  /// What the gate reads.
+  /// The clock for the gate.
   public var wallClock: WallClock { WallClock { self.now } }
 }

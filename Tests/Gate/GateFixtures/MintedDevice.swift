@@ -5,7 +5,7 @@ public import Cryptography
 public import SimulatedDevice
 internal import Locking
 
-/// A device with one key, which makes what a test asks for, honest or not.
+/// A device with one key, whose attestations and assertions a test can alter.
 public struct MintedDevice: Sendable {
   public let key: P256PrivateKey
   public let keyID: KeyID
@@ -20,20 +20,20 @@ public struct MintedDevice: Sendable {
     assertions = AssertionMint(app: app)
   }
 
-  /// What the device posts to register its key at `instant`.
+  /// Returns the device's registration of its key at `instant`.
   public func registration(over nonce: Nonce, at instant: Timestamp) throws -> RegistrationClaim {
     let object = try attestations.attestation(of: key, clientDataHash: nonce.clientDataHash.bytes, at: instant)
     return RegistrationClaim(keyID: keyID.base64, attestation: Base64.encode(object), nonce: nonce.text)
   }
 
-  /// The three headers of an upgrade.
+  /// Returns the three headers of an upgrade.
   public func headers(over nonce: Nonce, count: UInt32) throws -> [AssertionClaim.Name: String] {
     let assertion = try assertions.assertion(
       by: key, clientDataHash: nonce.clientDataHash.bytes, signCount: count)
     return [.keyID: keyID.base64, .data: Base64.encode(assertion), .nonce: nonce.text]
   }
 
-  /// What these headers come to at the gate.
+  /// Returns these headers as a claim for the gate.
   public func claim(over nonce: Nonce, count: UInt32, certificate: VerifiedCertificate? = nil) throws -> AdmissionClaim
   {
     AdmissionClaim(headers: try headers(over: nonce, count: count), certificate: certificate)
@@ -41,14 +41,14 @@ public struct MintedDevice: Sendable {
 }
 
 extension AdmissionClaim {
-  /// A claim with each of these headers once.
+  /// Creates a claim with each of these headers once.
   public init(headers: [AssertionClaim.Name: String], certificate: VerifiedCertificate? = nil) {
     self.init(
       assertion: AssertionClaim { headers[$0].map(AssertionClaim.Part.once) ?? .absent }, certificate: certificate)
   }
 }
 
-/// Counts a device's signatures.
+/// Counts the signatures of a device.
 public final class SignCounter: Sendable {
   private let count = LockedValue(UInt32(0))
 

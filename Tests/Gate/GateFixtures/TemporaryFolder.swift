@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A folder that goes away with the value that owns it.
+/// A folder that is removed together with this object.
 public final class TemporaryFolder: Sendable {
   public let path: String
 
@@ -11,6 +11,6 @@ public final class TemporaryFolder: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The path of `name` in the folder.
+  /// Returns the path of `name` in the folder.
   public func file(_ name: String) -> String { path + "/" + name }
 }

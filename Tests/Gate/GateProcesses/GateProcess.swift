@@ -3,17 +3,17 @@ import Foundation
 public import SimulatedDevice
 public import TestSupport
 
-/// What a gate of a test is told, beyond what every one is: its own authority, loopback, any free port.
+/// The configuration of a test's gate, in addition to the fixed part: its authority, loopback, any free port.
 public struct GatePlan: Sendable {
   public static let teamID = "SALLYPORT1"
   public static let bundleID = "com.example.app"
 
-  /// Path and upstream of each route. Nobody listens at port 1.
+  /// Path and upstream of each route. No process listens at port 1.
   public var routes: [(path: String, upstream: String)] = [("/", "ws://127.0.0.1:1")]
-  /// Whether ordinary requests are handed on too.
+  /// Whether ordinary requests are forwarded too.
   public var forwardsAll = false
   public var hasApp = true
-  /// Whether the app is one of the App Store's, for which nobody but Apple is trusted.
+  /// Whether the app is in production, for which only Apple's root is trusted.
   public var isProduction = false
   public var isEnforcing = true
   public var challengeTTL = "300s"
@@ -21,7 +21,7 @@ public struct GatePlan: Sendable {
   public var storeURL: String?
   /// The value of `admin`, in YAML; `DIR` stands for the gate's folder. `nil` for no admin server.
   public var admin: String?
-  /// Further sections, in YAML; `DIR` stands for the gate's folder.
+  /// Additional sections, in YAML; `DIR` stands for the gate's folder.
   public var further = ""
 
   public init() {}
@@ -53,20 +53,20 @@ public struct GatePlan: Sendable {
   }
 }
 
-/// The built gate as a process, serving on loopback.
+/// A gate process that serves on loopback.
 public struct GateProcess: Sendable {
   public let process: ChildProcess
-  /// Its authority, configuration and state.
+  /// The folder of its authority, configuration and state.
   public let folder: AuthorityFolder
   public let authority: TestAuthority
   public let port: UInt16
 
-  /// As the guide writes it, with `https`.
+  /// The URL with `https`, as the guide writes it.
   public var baseURL: String { "https://localhost:\(port)" }
 
-  /// Starts a gate in the folder at `path`. A gate that starts there again has the memory of the first.
+  /// Starts a gate in the folder at `path`. A gate that starts there again has the state of the first.
   ///
-  /// - Parameter program: another path to the built gate, such as a link.
+  /// - Parameter program: Another path to the program, such as a link.
   public init(_ plan: GatePlan, in path: String, program: String? = nil) async throws {
     folder = AuthorityFolder(path: path)
     authority = try folder.loadOrMake(appID: "\(GatePlan.teamID).\(GatePlan.bundleID)", at: .now())
@@ -78,7 +78,7 @@ public struct GateProcess: Sendable {
     port = try Self.lastNumber(in: line, after: #""address":""#)
   }
 
-  /// Calls `body` with a gate in a folder of its own, and ends the gate and the folder.
+  /// Calls `body` with a gate in a temporary folder; then kills the gate and removes the folder.
   public static func serving<R>(_ plan: GatePlan, _ body: (GateProcess) async throws -> R) async throws -> R {
     try await Places.withTemporaryFolder { path in
       let gate = try await GateProcess(plan, in: path + "/gate")
@@ -87,13 +87,13 @@ public struct GateProcess: Sendable {
     }
   }
 
-  /// Ends the gate as a power cut would, and waits until it is gone.
+  /// Kills the gate as a power failure would, and waits until it has exited.
   public func crash() async throws {
     process.send(SIGKILL)
     _ = try await process.exit(within: .seconds(10))
   }
 
-  /// Variables that would configure a gate, should somebody run the tests with them, are not passed on.
+  /// Removes the variables that would configure a gate, if the tests run with them.
   private static var withoutSettings: [String: String?] {
     let names = ProcessInfo.processInfo.environment.keys.filter { name in
       ["SALLYPORT_", "APPATTEST_", "REQUIRE_APP_AUTH", "MTLS_CLIENT_CA_PATH"].contains { name.hasPrefix($0) }
@@ -101,7 +101,7 @@ public struct GateProcess: Sendable {
     return Dictionary(uniqueKeysWithValues: names.map { ($0, nil) })
   }
 
-  /// The port in `line`, an address that begins behind `mark`.
+  /// Returns the port in `line`, at the end of the address after `mark`.
   public static func lastNumber(in line: String, after mark: String) throws -> UInt16 {
     let rest = line.range(of: mark).map { line[$0.upperBound...].prefix { $0 != "\"" && $0 != "/" } }
     guard let digits = rest?.split(separator: ":").last, let port = UInt16(digits) else {
@@ -111,10 +111,10 @@ public struct GateProcess: Sendable {
   }
 }
 
-/// `attest echo` as a process, for a backend.
+/// An `attest echo` process as a backend.
 public struct EchoProcess: Sendable {
   public let process: ChildProcess
-  /// What a route calls it.
+  /// The value of `upstream` in a route.
   public let upstream: String
 
   public init() async throws {
@@ -123,7 +123,7 @@ public struct EchoProcess: Sendable {
     upstream = "ws://127.0.0.1:\(try GateProcess.lastNumber(in: line, after: "ws://"))"
   }
 
-  /// Calls `body` with an echo server's upstream, and ends the server.
+  /// Calls `body` with an echo server's upstream, and kills the server afterwards.
   public static func serving<R>(_ body: (String) async throws -> R) async throws -> R {
     let echo = try await EchoProcess()
     defer { echo.process.kill() }
@@ -131,7 +131,7 @@ public struct EchoProcess: Sendable {
   }
 }
 
-/// What a test cannot go on with.
+/// A result with which the test cannot continue.
 public struct Unexpected: Error, CustomStringConvertible {
   public let description: String
   public init(_ description: String) { self.description = description }

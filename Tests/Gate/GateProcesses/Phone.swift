@@ -3,7 +3,7 @@ public import Cryptography
 public import SimulatedDevice
 public import Transport
 
-/// A simulated iPhone with one key, whose counter the test chooses.
+/// A simulated iPhone with one key; the test chooses the counter.
 public struct Phone: Sendable {
   public let key: P256PrivateKey
   private let authority: TestAuthority
@@ -17,7 +17,7 @@ public struct Phone: Sendable {
 
   public var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
 
-  /// The body of a registration.
+  /// Returns the body of a registration.
   public func registration(over nonce: String) throws -> [UInt8] {
     let object = try AttestationMint(authority: authority, app: app)
       .attestation(of: key, clientDataHash: Self.clientDataHash(nonce), at: .now())
@@ -25,7 +25,7 @@ public struct Phone: Sendable {
     return Array(body.utf8)
   }
 
-  /// The three headers of an upgrade.
+  /// Returns the three headers of an upgrade.
   public func credentials(over nonce: String, counter: UInt32) throws -> HeaderFields {
     let assertion = try AssertionMint(app: app)
       .assertion(by: key, clientDataHash: Self.clientDataHash(nonce), signCount: counter)

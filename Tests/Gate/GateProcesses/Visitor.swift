@@ -3,7 +3,7 @@ import SimulatedDevice
 public import Transport
 public import TransportEngine
 
-/// A client of a gate over verified TLS, a connection for each wish.
+/// A client of a gate over verified TLS, with a new connection for each request.
 public struct Visitor: Sendable {
   private let gate: GateProcess
   private let engine: ClientEngine
@@ -22,7 +22,7 @@ public struct Visitor: Sendable {
       host: "127.0.0.1", port: gate.port, tls: tls, verifying: "localhost", timeout: .seconds(30))
   }
 
-  /// A fresh nonce.
+  /// Requests a new nonce.
   public func challenge() async throws -> String {
     let answer = try await connection().send(
       "GET", "/attest/challenge", headers: HeaderFields([.init(name: "Host", value: host)]))
@@ -32,7 +32,7 @@ public struct Visitor: Sendable {
     return nonce
   }
 
-  /// Registers `phone` with a fresh nonce; anything but a 200 is an error.
+  /// Registers `phone` with a new nonce; throws unless the answer is 200.
   public func register(_ phone: Phone) async throws {
     let body = try await phone.registration(over: challenge())
     let headers = HeaderFields([
@@ -51,12 +51,12 @@ public struct Visitor: Sendable {
     try await connection().upgrade(target, host: host, headers: credentials)
   }
 
-  /// Opens a socket with a fresh nonce.
+  /// Opens a socket with a new nonce.
   public func open(as phone: Phone, counter: UInt32) async throws -> ClientWebSocket {
     try await open("/", phone.credentials(over: challenge(), counter: counter))
   }
 
-  /// The code with which the gate refuses `credentials`; `nil` if it lets them in.
+  /// Returns the code with which the gate refuses `credentials`; `nil` if it admits them.
   public func refusal(of credentials: HeaderFields) async throws -> String? {
     do throws(ClientFault) {
       try await open("/", credentials).close()
@@ -69,13 +69,13 @@ public struct Visitor: Sendable {
 }
 
 extension ClientWebSocket {
-  /// Sends `message` and gives what comes back.
+  /// Sends `message` and returns the next message.
   public func exchange(_ message: WebSocketMessage) async throws -> WebSocketMessage {
     try await send(message)
     return try await next()
   }
 
-  /// The next message; the end of the connection is an error.
+  /// Returns the next message; throws at the end of the connection.
   public func next() async throws -> WebSocketMessage {
     switch try await receive() {
     case .message(let message): return message

@@ -13,7 +13,7 @@ import TransportEngine
 
 @testable import GateRuntime
 
-@Suite("A gate within the process of its test", .serialized, .timeLimit(.minutes(2)))
+@Suite("A gate in the test's process", .serialized, .timeLimit(.minutes(2)))
 struct GateServerTests {
   /// The configuration and the certificates of a gate.
   private struct Files {
@@ -45,7 +45,7 @@ struct GateServerTests {
       """.write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
     }
 
-    /// The status of a request for a nonce at `port`.
+    /// Returns the status of a challenge request at `port`.
     func status(at port: UInt16) async throws -> Int {
       let connection = try await ClientEngine().connect(
         host: "127.0.0.1", port: port, tls: ClientTLS(authorityFile: authority.tlsAuthorityPath),
@@ -55,7 +55,7 @@ struct GateServerTests {
     }
   }
 
-  /// Runs `body` with a gate that serves, and stops the gate unless `body` has.
+  /// Runs `body` with a serving gate, and stops the gate unless `body` has stopped it.
   private func serving(_ body: (Files, GateServer, Task<Void, Never>) async throws -> Void) async throws {
     try await Places.withTemporaryFolder { folder in
       let files = try Files(in: folder)
@@ -73,13 +73,13 @@ struct GateServerTests {
     }
   }
 
-  /// What a reload came to, and the greatest age of sessions that is in force then.
+  /// Reloads, and returns the outcome and the effective maximum age of sessions.
   private func reload(_ server: GateServer) async -> (outcome: ReloadOutcome, maxAge: Duration?) {
     let outcome = await server.reload(because: "a test")
     return (outcome, await server.settings.session.maxAge)
   }
 
-  @Test("reloads its configuration; one with a fault changes nothing, and what needs a restart is named")
+  @Test("reloads its configuration; an invalid one changes nothing, and settings that need a restart are named")
   func reload() async throws {
     try await serving { files, server, _ in
       try files.configure("session: { max_age: 1h }")
@@ -90,7 +90,7 @@ struct GateServerTests {
       try files.configure("session: { max_age: forever }")
       let second = await reload(server)
       guard case .refused(let fault) = second.outcome else {
-        throw Unexpected("a configuration with a fault was accepted")
+        throw Unexpected("an invalid configuration was accepted")
       }
       #expect(fault.contains("session.max_age"))
       #expect(second.maxAge == Duration.seconds(3600))
@@ -106,7 +106,7 @@ struct GateServerTests {
     }
   }
 
-  @Test("drains: what was asked is answered, and afterwards no process listens")
+  @Test("drains: requests in progress are answered, and afterwards no process listens")
   func drain() async throws {
     try await serving { files, server, service in
       let status = try await files.status(at: server.port)
@@ -114,12 +114,12 @@ struct GateServerTests {
       #expect(server.stops.request(.end("a test")))
       await service.value
       await #expect(throws: ClientFault.self) { try await files.status(at: server.port) }
-      // A hand-over that comes later is too late.
+      // A graceful upgrade after the stop is refused.
       #expect(!server.stops.request(.replaced(by: 1)))
     }
   }
 
-  /// The sockets of `server` for another gate, and where that gate reports how its start went.
+  /// Returns the sockets of `server` for a new gate, and the pipe on which the new gate reports its start.
   private func legacy(of server: GateServer) async throws -> (sockets: InheritedSockets, report: FileHandle) {
     var ends: [Int32] = [-1, -1]
     try #require(pipe(&ends) == 0)
@@ -128,7 +128,7 @@ struct GateServerTests {
     return (InheritedSockets(copies + [report]), FileHandle(fileDescriptor: ends[0], closeOnDealloc: true))
   }
 
-  @Test("hands over to a gate that inherits its sockets, and ends when its own clients have gone")
+  @Test("hands over to a gate that inherits its sockets, and stops after its own clients have left")
   func handOver() async throws {
     try await serving { files, old, service in
       let (sockets, report) = try await legacy(of: old)
@@ -146,7 +146,7 @@ struct GateServerTests {
     }
   }
 
-  @Test("serves on where the other gate does not come up, and learns why")
+  @Test("continues to serve if the new gate does not start, and receives the reason")
   func failedHandOver() async throws {
     try await serving { files, old, _ in
       let (sockets, report) = try await legacy(of: old)

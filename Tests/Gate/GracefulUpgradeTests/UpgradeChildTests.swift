@@ -5,9 +5,9 @@ import Systemd
 import TestSupport
 import Testing
 
-@Suite("A process that is to take another one's place", .serialized, .timeLimit(.minutes(2)))
+@Suite("The new process of a graceful upgrade", .serialized, .timeLimit(.minutes(2)))
 struct UpgradeChildTests {
-  /// Runs `script` as the successor, which writes to `folder/said`, and gives the verdict and what it wrote.
+  /// Runs `script` as the new process, which writes to `folder/said`, and returns the verdict and its output.
   private func start(
     _ script: String, passing sockets: [(name: String, descriptor: Int32)] = [],
     environment: [String: String] = ["PATH": "/usr/bin:/bin"], within limit: Duration = .seconds(20)
@@ -24,7 +24,7 @@ struct UpgradeChildTests {
   }
 
   @Test(
-    "gets the sockets as systemd passes them, with their names and its own process id, and nothing else that is open")
+    "gets the sockets as systemd passes them, with names and its own process id, and no other descriptor")
   func sockets() async throws {
     let pipe = Pipe()
     let stray = open("/dev/null", O_RDONLY)
@@ -44,28 +44,28 @@ struct UpgradeChildTests {
     #expect(verdict == .ready)
     #expect(said.first == "3 public:admin:\(UpgradeParent.descriptorName)")
     #expect(said.dropFirst().prefix(2) == ["own", " kept"])
-    // The streams, what was passed, and the file that bash writes to by way of 1.
+    // The standard streams, the passed sockets, and the file to which bash redirects its output.
     let numbers = Set(said.dropFirst(3))
     #expect(numbers.isSuperset(of: (0...5).map { "fd \($0)" }) && numbers.count <= 7, "\(said)")
     close(descriptor)
     #expect(String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self) == "through\n")
   }
 
-  @Test("has every signal as a program has it that a shell starts, whatever this process ignores")
+  @Test("has default signal dispositions, whatever the old process ignores")
   func signals() async throws {
     let before = signal(SIGUSR2, SIG_IGN)
     defer { signal(SIGUSR2, before) }
-    // Of a child of bash, which hands on what it was given itself.
+    // Read in a child of bash, which inherits bash's own dispositions.
     let script = "grep -E '^Sig(Blk|Ign)' /proc/self/status > \"$1\"; echo ready >&3"
     let (verdict, said, _) = try await start(script)
     #expect(verdict == .ready)
-    // Bits for 1 to 31; 32 and 33 are the C library's own.
+    // The bits for signals 1 to 31; 32 and 33 belong to the C library.
     let sets = said.compactMap { UInt64($0.split(separator: "\t").last ?? "", radix: 16) }
     #expect(sets.map { $0 & 0x7FFF_FFFF } == [0, 0], "\(said)")
   }
 
   @Test(
-    "is gone if it does not come up, and why is known",
+    "is gone if it does not become ready, and the reason is known",
     arguments: [
       ("printf 'error: a\\nhint: b\\n' >&3; exit 78", "error: a\nhint: b\n"),
       ("exit 78", "the new process exited with status 78"),
@@ -80,7 +80,7 @@ struct UpgradeChildTests {
   }
 
   @Test(
-    "is told of at once if it cannot be started at all",
+    "is reported at once if it cannot be started",
     arguments: [("/nowhere/sallyport", "No such file or directory"), ("/etc/passwd", "Permission denied")])
   func notStarted(_ path: String, _ reason: String) {
     let fault = #expect(throws: UpgradeChild.StartFault.self) {
@@ -90,7 +90,7 @@ struct UpgradeChildTests {
   }
 }
 
-@Suite("The process before", .timeLimit(.minutes(1)))
+@Suite("The old process of a graceful upgrade", .timeLimit(.minutes(1)))
 struct UpgradeParentTests {
   private func told(_ tell: (UpgradeParent) -> Void) -> String {
     let pipe = Pipe()
@@ -100,7 +100,7 @@ struct UpgradeParentTests {
     return String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
   }
 
-  @Test("hears one thing: what was told first")
+  @Test("receives the first report only")
   func first() {
     #expect(told { $0.tellReady() } == "ready\n")
     #expect(
@@ -117,7 +117,7 @@ struct ExecutableLocatorTests {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
   }
 
-  @Test("is found where it was started from: by path, by search, and by itself if its name leads elsewhere")
+  @Test("is found by path, by search, or by the running executable if its name leads to another file")
   func place() throws {
     let executable = Self.executable
     let name = (executable as NSString).lastPathComponent
@@ -131,7 +131,7 @@ struct ExecutableLocatorTests {
     }
   }
 
-  @Test("is the link that leads to it, so that the link can be switched over")
+  @Test("is the symbolic link that leads to it, so that the link can be switched")
   func link() async throws {
     try await Places.withTemporaryFolder { folder in
       let link = folder + "/current"

@@ -6,10 +6,10 @@ import Testing
 import Transport
 import TransportEngine
 
-/// Beside the other tests: what it measures is the memory of a gate of its own.
-@Suite("A gate in a flood of challenges", .timeLimit(.minutes(10)))
+/// May run in parallel with other tests: it measures the memory of its own gate process.
+@Suite("A gate under a flood of challenges", .timeLimit(.minutes(10)))
 struct ChallengeFloodTests {
-  @Test("issues 200,000 challenges, or a million, and remembers none, while an honest device logs in")
+  @Test("issues 200,000 challenges, or a million, and stores none, while an honest device logs in")
   func challengeFlood() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -32,7 +32,7 @@ struct ChallengeFloodTests {
     }
   }
 
-  /// Asks for `count` challenges in one go over one connection; says how many came.
+  /// Requests `count` challenges at once over one connection and returns the number of answers.
   private static func flood(_ gate: GateProcess, with count: Int) async throws -> Int {
     let request = "GET /attest/challenge HTTP/1.1\r\nHost: localhost\r\n"
     let text = String(repeating: request + "\r\n", count: count - 1) + request + "Connection: close\r\n\r\n"
@@ -45,7 +45,7 @@ struct ChallengeFloodTests {
     return output.first.flatMap { Int($0) } ?? 0
   }
 
-  /// Logs in again and again; says how often. A refusal is an error.
+  /// Logs in repeatedly and returns the number of logins. A refusal is an error.
   private static func logIn(
     _ phone: Phone, at gate: GateProcess, until isOver: @Sendable () -> Bool
   ) async throws -> Int {

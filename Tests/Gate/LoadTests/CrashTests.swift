@@ -6,7 +6,7 @@ import Testing
 import Transport
 import TransportEngine
 
-/// What the gate has told its clients, which no crash may undo.
+/// The answers that the gate has given its clients, which no crash may undo.
 private final class Promises: Sendable {
   struct Login: Sendable {
     let phone: Int
@@ -15,13 +15,13 @@ private final class Promises: Sendable {
   }
 
   struct Content: Sendable {
-    /// Registration was answered with 200.
+    /// Phones whose registration was answered with 200.
     var phones: [Phone] = []
-    /// The upgrade was answered with 101.
+    /// Logins whose upgrade was answered with 101.
     var logins: [Login] = []
-    /// The gate was killed before it had answered.
+    /// Logins during which the gate was killed before it answered.
     var unanswered: [Login] = []
-    /// The greatest counter of each phone that has been sent.
+    /// The highest sent counter of each phone.
     var counters: [Int: UInt32] = [:]
   }
 
@@ -36,11 +36,11 @@ private final class Promises: Sendable {
   }
 }
 
-@Suite("A gate that is killed", .timeLimit(.minutes(10)))
+@Suite("A killed gate", .timeLimit(.minutes(10)))
 struct CrashTests {
   enum Memory: CaseIterable { case sqlite, postgres }
 
-  @Test("at any moment, ten times over, forgets no key and lets no credentials in again", arguments: Memory.allCases)
+  @Test("loses no key and accepts no used credentials, after ten kills at random moments", arguments: Memory.allCases)
   func crashes(_ memory: Memory) async throws {
     let promises = Promises()
     var random = SystemRandomNumberGenerator()
@@ -59,7 +59,7 @@ struct CrashTests {
           checked = (phones, logins)
           async let clients: Void = Self.work(at: gate, promises)
           try await promises.waitForLogins(logins + 4)
-          // The moment is random: anywhere between two of the many steps of the clients.
+          // The moment is random: between any two steps of the clients.
           try await Task.sleep(for: .microseconds(Int.random(in: 0...150_000, using: &random)))
           try await gate.crash()
           await clients
@@ -73,19 +73,19 @@ struct CrashTests {
     }
   }
 
-  /// Four clients that register phones and log in with them until the gate is gone.
+  /// Runs four clients that register phones and log in with them until the gate is gone.
   private static func work(at gate: GateProcess, _ promises: Promises) async {
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
         group.addTask {
-          // Every error is the end of the gate: `check` finds out if it was anything else.
+          // The gate causes every error by its end; `check` detects any other cause.
           while !gate.process.hasEnded { try? await visit(gate, promises) }
         }
       }
     }
   }
 
-  /// A new phone and five logins.
+  /// Registers a new phone and logs in five times.
   private static func visit(_ gate: GateProcess, _ promises: Promises) async throws {
     let visitor = try Visitor(to: gate)
     let phone = try Phone(of: gate.authority)
@@ -107,7 +107,7 @@ struct CrashTests {
     }
   }
 
-  /// What was promised to `phones` and `logins` holds at `gate`.
+  /// Checks that `gate` remembers the answered registrations of `phones` and the answered `logins`.
   private static func check(
     _ promises: Promises, phones: Range<Int>, logins: Range<Int>, at gate: GateProcess
   ) async throws {
@@ -123,7 +123,7 @@ struct CrashTests {
       return try await visitor.refusal(of: phone.credentials(over: visitor.challenge(), counter: login.counter))
     }
     #expect(old.allSatisfy { $0 == "counter_replayed" }, "\(old)")
-    // Those that nobody was told about are good once or not at all.
+    // Credentials without an answer may work once or not at all.
     promises.update { $0.unanswered = [] }
     for login in kept.unanswered {
       _ = try await visitor.refusal(of: login.credentials)

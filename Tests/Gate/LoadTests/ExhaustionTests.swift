@@ -6,13 +6,13 @@ import Testing
 import Transport
 import TransportEngine
 
-/// What many clients do at once to use up a gate, each with the bound of what they get.
+/// Attacks of many simultaneous clients on the resources of a gate, each with its memory bound.
 enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   case hellos, certificates, heads, bodies, fragments, windows, silence
 
   var testDescription: String { rawValue }
 
-  /// How many clients; all of them, or a few where time is short.
+  /// The number of clients; reduced unless the long tests were requested.
   var count: Int {
     let full =
       switch self {
@@ -22,21 +22,21 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
     return Sanitizer.reduce(Exhaustion.isWanted ? full : full / 10)
   }
 
-  /// Bytes of the gate's memory for each client, at most.
+  /// The maximum memory of the gate for each client, in bytes.
   var bound: Int {
     switch self {
-    // What a connection costs before it is one, room for 16 KiB of a message, and a record of as much.
+    // The cost of a connection during its handshake, a buffer for 16 KiB of a message, and a record of the same size.
     case .hellos, .certificates: 80 << 10
-    // What a connection costs, and 16 KiB of a head in a buffer that doubles.
+    // The cost of a connection, and 16 KiB of a head in a buffer that doubles.
     case .heads: 48 << 10
-    // The same, and 64 KiB of a body.
+    // The cost of a connection and a head, and 64 KiB of a body.
     case .bodies: 128 << 10
     case .fragments, .windows: 128 << 10
     case .silence: 32 << 10
     }
   }
 
-  /// How long it takes until the gate has ended all of it; `nil` if it may go on for ever.
+  /// The time until the gate has closed all connections; `nil` if they may stay open.
   var patience: Duration? {
     switch self {
     case .hellos, .certificates, .heads, .bodies, .silence: .seconds(16)
@@ -45,14 +45,14 @@ enum Attack: String, Sendable, CaseIterable, CustomTestStringConvertible {
   }
 }
 
-/// Whether there is time for the whole of it.
+/// Whether the full attacks were requested.
 enum Exhaustion {
   static let isWanted = ProcessInfo.processInfo.environment["SALLYPORT_TEST_EXHAUSTION"] != nil
 }
 
-@Suite("A gate whose clients mean ill", .serialized, .timeLimit(.minutes(10)))
+@Suite("A gate under attack by its clients", .serialized, .timeLimit(.minutes(10)))
 struct ExhaustionTests {
-  @Test("gives each of them a bounded piece of memory, and others their answers", arguments: Attack.allCases)
+  @Test("uses bounded memory for each client, and still answers the others", arguments: Attack.allCases)
   func bounded(_ attack: Attack) async throws {
     _ = DescriptorLimit.raised
     let flood = try FloodBackend()
@@ -62,9 +62,9 @@ struct ExhaustionTests {
     try await EchoProcess.serving { echo in
       var plan = GatePlan()
       plan.isEnforcing = false
-      // What is neither read nor ended by anybody ends by this: here sooner than after 90 seconds.
+      // Closes sockets that are neither read nor closed, sooner than after the default of 90 seconds.
       plan.further = "session: { ping: 4s, idle_timeout: 10s }"
-      // Only who is asked for certificates can send them.
+      // A client can send certificates only if the gate requests them.
       if attack == .certificates { plan.further += "\ndebug_mtls: { client_ca_file: \"DIR/tls-ca.pem\" }" }
       plan.routes = [
         ("/", echo), ("/flood", "ws://127.0.0.1:\(flood.port)"), ("/sink", "ws://127.0.0.1:\(try await sink.port())"),
@@ -77,7 +77,7 @@ struct ExhaustionTests {
     let figures = ProcessFigures(of: gate)
     let honest = try await Visitor(to: gate).open()
     _ = try await honest.exchange(.text("warm"))
-    // What a loop allocates once is not the attack's.
+    // Allocations that a loop makes once do not count.
     _ = try await gather(8, workers: 8) { _ in try await Visitor(to: gate).challenge() }
     let sockets = try figures.sockets
     try figures.forgetPeak()
@@ -95,7 +95,7 @@ struct ExhaustionTests {
       "for \(attack.count) clients, \(attack.rawValue), \(bytes / attack.count) each")
     if let patience = attack.patience {
       try await eventually("the end of \(attack)", within: patience) { try figures.sockets <= sockets }
-      print("LoadTests: \(attack) is over \(start.duration(to: .now)) after its last client stood")
+      print("LoadTests: \(attack) ended \(start.duration(to: .now)) after its last client was ready")
     }
     attacker.process.closeInput()
     try await eventually("the end of the attacker's sockets", within: .seconds(20)) { try figures.sockets <= sockets }
@@ -103,7 +103,7 @@ struct ExhaustionTests {
   }
 }
 
-/// `attacker.py`.
+/// Runs `attacker.py`.
 private struct AttackerProcess {
   let process: ChildProcess
 

@@ -5,10 +5,11 @@ import Locking
 
 @testable import TransportEngine
 
-/// A backend that sends 32 messages of 1 MiB to every socket as fast as they are taken, and counts what was taken.
+/// A backend that sends 32 messages of 1 MiB to every socket as fast as the kernel accepts them, and counts the
+/// accepted bytes.
 ///
-/// A message begins with the number of its socket, 8 bytes; the rest is the same for all sockets. Threads of its own,
-/// which block in `send` as a simple backend would.
+/// A message begins with the number of its socket, 8 bytes; the rest is the same for all sockets. Each socket has a
+/// thread, which blocks in `send` as a simple backend would.
 final class FloodBackend: Sendable {
   static let messageSize = 1 << 20
   static let messageCount = 32
@@ -39,13 +40,13 @@ final class FloodBackend: Sendable {
     }
   }
 
-  /// Ends the waiting for sockets; each open one ends when its gate does.
+  /// Stops waiting for sockets. Each open socket ends when its gate closes it.
   func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
-  /// Bytes of messages that were taken from this side, all sockets together.
+  /// The number of message bytes that the kernel accepted, over all sockets.
   var bytesSent: Int { sent.withLock { $0 } }
 
-  /// The socket's number, if `message` is the one at `index`, every byte of it.
+  /// Returns the socket's number if `message` is exactly the one at `index`; otherwise `nil`.
   func tag(of message: [UInt8], at index: Int) -> [UInt8]? {
     guard message.count == Self.messageSize else { return nil }
     guard SHA256.hash(message[Self.tagSize...]) == digests[index] else { return nil }
@@ -60,13 +61,13 @@ final class FloodBackend: Sendable {
       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
       + "Sec-WebSocket-Accept: \(HandshakeKey.accept(for: String(key)))\r\n\r\n"
     guard Self.write(Array(switching.utf8), to: socket) else { return }
-    // A whole binary message, its length in eight bytes.
+    // The header of a whole binary message with an eight-byte length.
     let header = [0x82, 127] + withUnsafeBytes(of: UInt64(Self.messageSize).bigEndian) { Array($0) } + tag
     for body in bodies {
       guard Self.write(header, to: socket), Self.write(body, to: socket) else { return }
       sent.withLock { $0 += Self.messageSize }
     }
-    // Until the other side has had enough.
+    // Reads until the other side closes.
     var rest = [UInt8](repeating: 0, count: 256)
     while recv(socket, &rest, rest.count, 0) > 0 {}
   }

@@ -6,12 +6,12 @@ import Testing
 import Transport
 import TransportEngine
 
-/// One at a time: each measures a gate of its own.
+/// Serialized: each test measures its own gate process.
 @Suite("A gate under load", .serialized, .timeLimit(.minutes(30)))
 struct LoadTests {
-  @Test("holds 5,000 idle sockets for less than 20 KB each, and all of them still work")
+  @Test("keeps 5,000 idle sockets at less than 20 KB each, and all of them still work")
   func idle() async throws {
-    // The gate has two descriptors a socket.
+    // The gate uses two descriptors for each socket.
     let wanted = Sanitizer.reduce(5000)
     let count = min(wanted, (DescriptorLimit.raised - 1000) / 2)
     if count < wanted { print("LoadTests: this system's limit of descriptors allows \(count) sockets, not \(wanted)") }
@@ -20,7 +20,7 @@ struct LoadTests {
       let visitor = try Visitor(to: gate)
       let before = try figures.memory
       let sockets = try await gather(count, workers: 32) { _ in try await visitor.open() }
-      expectMemory(try figures.memory - before, below: count * 20_000, "for \(count) sockets that do nothing")
+      expectMemory(try figures.memory - before, below: count * 20_000, "for \(count) idle sockets")
 
       let answers = try await gather(count, workers: 32) { number in
         try await sockets[number].exchange(.text("socket \(number)")) == .text("socket \(number)")
@@ -31,7 +31,7 @@ struct LoadTests {
   }
 
   @Test(
-    "relays long messages both ways without a change and without keeping them",
+    "relays long messages in both directions unchanged, without buffering them",
     arguments: [(size: 64 << 10, count: 100), (size: 16 << 20, count: 3)])
   func messages(size: Int, count: Int) async throws {
     try await GateProcess.echoing { gate in
@@ -43,7 +43,7 @@ struct LoadTests {
       for _ in 0..<count {
         let message = SecureRandom.bytes(size)
         guard case .binary(let answer) = try await socket.exchange(.binary(message)) else {
-          Issue.record("a text came back")
+          Issue.record("a text message came back")
           return
         }
         #expect(answer.count == size)
@@ -53,8 +53,8 @@ struct LoadTests {
     }
   }
 
-  /// Of 100,000 it is `scripts/bench --leaks` that asks, of a release build.
-  @Test("keeps nothing of 2,000 sockets that came and went", arguments: [false, true])
+  /// For 100,000 sockets and a release build use `scripts/bench --leaks`.
+  @Test("keeps no memory or descriptor of 2,000 closed sockets", arguments: [false, true])
   func churn(isEnforcing: Bool) async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -67,7 +67,7 @@ struct LoadTests {
   private static func churn(at gate: GateProcess, isEnforcing: Bool) async throws {
     let figures = ProcessFigures(of: gate)
     let visitor = try Visitor(to: gate)
-    // Counters have to rise, so each worker has a device of its own.
+    // Counters must rise, so each worker has its own device.
     let workers = 8
     let phones = try (0..<workers).map { _ in try Phone(of: gate.authority) }
     if isEnforcing { for phone in phones { try await visitor.register(phone) } }
@@ -88,7 +88,7 @@ struct LoadTests {
     _ = try await gather(count, workers: workers) { try await cycle(first + $0) }
     try await eventually("all sockets to be closed") { try figures.sockets <= listeners }
     #expect(try figures.descriptors.count <= descriptors.count, "\(descriptors)")
-    // The store remembers what was spent, on the disk; its cache has a bound.
+    // The store records spent nonces on disk; its cache is bounded.
     expectMemory(
       try figures.memory - memory, below: isEnforcing ? 16 << 20 : 4 << 20,
       "after \(count) sockets\(isEnforcing ? " that were admitted" : "")")

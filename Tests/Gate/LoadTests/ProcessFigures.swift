@@ -3,29 +3,29 @@ import GateProcesses
 import TestSupport
 import Testing
 
-/// What the kernel says of a process.
+/// Figures of the kernel about a process.
 struct ProcessFigures: Sendable {
   let id: pid_t
 
   init(of gate: GateProcess) { id = gate.process.id }
 
-  /// Bytes of memory that it has now.
+  /// The resident memory in bytes.
   var memory: Int { get throws { try status("VmRSS") } }
-  /// The most that it has had at one time since `forgetPeak`.
+  /// The peak of the resident memory since `forgetPeak`, in bytes.
   var peakMemory: Int { get throws { try status("VmHWM") } }
 
   func forgetPeak() throws {
-    // A file of the kernel's cannot be replaced, so it is written in place.
+    // A file of the kernel cannot be replaced, so it is written in place.
     let file = try FileHandle(forWritingTo: URL(filePath: "/proc/\(id)/clear_refs"))
     try file.write(contentsOf: Data("5".utf8))
     try file.close()
   }
 
-  /// What its descriptors stand for: files, sockets, and what the kernel makes up.
+  /// The targets of the process's descriptors: files, sockets, and kernel objects.
   var descriptors: [String] {
     get throws {
       try FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/fd").compactMap {
-        // One may be closed in the meantime.
+        // A descriptor may be closed in the meantime.
         try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(id)/fd/\($0)")
       }
     }
@@ -42,15 +42,15 @@ struct ProcessFigures: Sendable {
   }
 }
 
-/// Says how much memory something took, and expects it to be less than `bound`.
+/// Prints the memory that an operation used, and expects less than `bound` bytes.
 func expectMemory(_ bytes: Int, below bound: Int, _ what: String, sourceLocation: SourceLocation = #_sourceLocation) {
   print("LoadTests: \(bytes) bytes \(what), of at most \(bound)")
   if !Sanitizer.isOn { #expect(bytes < bound, "\(what)", sourceLocation: sourceLocation) }
 }
 
-/// The number of descriptors that this process, and those that it starts, may have.
+/// The maximum number of descriptors of this process and of the processes that it starts.
 enum DescriptorLimit {
-  /// Takes all that the system allows, and says how many that is.
+  /// Raises the limit to the maximum that the system allows, and returns it.
   static let raised: Int = {
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -61,7 +61,10 @@ enum DescriptorLimit {
   }()
 }
 
-/// Asks `condition` again and again until it holds, for what nobody tells: what the kernel says of another process.
+/// Polls `condition` until it is true, for states without an event, such as figures of the kernel about another
+/// process.
+///
+/// - Throws: after `limit`.
 func eventually(
   _ purpose: String, within limit: Duration = .seconds(15), _ condition: () throws -> Bool
 ) async throws {
@@ -72,7 +75,7 @@ func eventually(
   }
 }
 
-/// What `body` gives for each of `count` numbers, worked on by `workers` tasks at a time.
+/// Returns the results of `body` for `count` numbers, computed by `workers` concurrent tasks.
 func gather<R: Sendable>(
   _ count: Int, workers: Int, _ body: @escaping @Sendable (Int) async throws -> R
 ) async throws -> [R] {
@@ -89,9 +92,9 @@ func gather<R: Sendable>(
 }
 
 extension GateProcess {
-  /// A gate that lets everybody in, in front of an echo server.
+  /// Runs a gate with enforcement off in front of an echo server.
   static func echoing<R>(_ body: (GateProcess) async throws -> R) async throws -> R {
-    // Before the servers start: they inherit it.
+    // Raised before the servers start, because they inherit the limit.
     _ = DescriptorLimit.raised
     return try await EchoProcess.serving { upstream in
       var plan = GatePlan()

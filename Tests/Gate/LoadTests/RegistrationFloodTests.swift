@@ -8,19 +8,19 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A gate in a flood of registrations", .timeLimit(.minutes(10)))
+@Suite("A gate under a flood of registrations", .timeLimit(.minutes(10)))
 struct RegistrationFloodTests {
-  /// How attestations that do not hold are made, the dearer ones for the gate last.
+  /// Kinds of invalid attestations, in ascending order of their cost for the gate.
   enum Garbage: String, CaseIterable, Sendable {
-    /// Bytes that are no CBOR.
+    /// Bytes that are not CBOR.
     case noise
-    /// Of an authority that nobody trusts.
+    /// An attestation by an untrusted authority.
     case rogue
-    /// Genuine, and for another nonce: everything but the last step is verified.
+    /// A genuine attestation for another nonce: the gate verifies everything except the last step.
     case stale
   }
 
-  @Test("verifies garbage as fast as it comes, and an honest device still logs in", arguments: Garbage.allCases)
+  @Test("refuses invalid attestations as they arrive, and an honest device still logs in", arguments: Garbage.allCases)
   func flood(_ garbage: Garbage) async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -46,16 +46,16 @@ struct RegistrationFloodTests {
         _ = try await attackers
         let refused = refusals.withLock { $0 }
         print(
-          "LoadTests: registrations that are \(garbage): \(refused); a login takes \(times[times.count / 2]), at worst "
+          "LoadTests: registrations of kind \(garbage): \(refused); a login takes \(times[times.count / 2]), at worst "
             + "\(times[times.count - 1])")
         #expect(refused.values.reduce(0, +) >= Sanitizer.reduce(20) && refused.keys.allSatisfy { $0 != "none" })
         #expect(times[times.count / 2] < .seconds(1), "the median")
-        expectMemory(try figures.peakMemory - before, below: 32 << 20, "for registrations that are \(garbage)")
+        expectMemory(try figures.peakMemory - before, below: 32 << 20, "for registrations of kind \(garbage)")
       }
     }
   }
 
-  /// The bodies of registrations, each with the nonce that it is given.
+  /// Returns a function that makes the body of a registration with a nonce.
   private static func body(
     of garbage: Garbage, for gate: GateProcess
   ) throws -> @Sendable (_ nonce: String) -> [UInt8] {
@@ -73,7 +73,7 @@ struct RegistrationFloodTests {
     }
   }
 
-  /// How long each login took, from its challenge to its first answer, the shortest first.
+  /// Returns the durations of the logins, from the challenge to the first answer, in ascending order.
   private static func logIn(_ phone: Phone, at gate: GateProcess, count: Int) async throws -> [Duration] {
     let visitor = try Visitor(to: gate)
     var times: [Duration] = []
@@ -89,7 +89,7 @@ struct RegistrationFloodTests {
 }
 
 extension Visitor {
-  /// The code with which a registration is refused; `none` if it is not.
+  /// Returns the code with which a registration is refused; `none` if it succeeds.
   fileprivate func registrationRefusal(of body: [UInt8]) async throws -> String {
     let headers = HeaderFields([
       .init(name: "Host", value: "localhost"), .init(name: "Content-Type", value: "application/json"),

@@ -4,7 +4,7 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-/// A client that takes its time before it has asked for anything.
+/// A client that is slow before its first request is complete.
 enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
   case connectsAndIsSilent
   case sendsItsClientHelloByteByByte
@@ -13,13 +13,13 @@ enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
 
   var testDescription: String { rawValue }
 
-  /// What the gate says before it ends the connection.
+  /// Returns the gate's answer before it closes the connection.
   func answer(of gate: GateProcess) async throws -> String {
     switch self {
     case .connectsAndIsSilent:
       return try await RawClient.talk(to: gate.port, first: [], each: nil)
     case .sendsItsClientHelloByteByByte:
-      // The head of a TLS record with 512 bytes of a ClientHello.
+      // The header of a TLS record and the beginning of a ClientHello of 512 bytes.
       return try await RawClient.talk(to: gate.port, first: [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC, 3, 3], each: 0x61)
     case .isSilentBehindTheHandshake:
       return try await overTLS("sleep 30", to: gate)
@@ -29,22 +29,22 @@ enum SlowClient: String, Sendable, CaseIterable, CustomTestStringConvertible {
     }
   }
 
-  /// What comes back for what `script` writes.
+  /// Returns the answer to the output of `script`.
   private func overTLS(_ script: String, to gate: GateProcess) async throws -> String {
     let openssl = try Places.tool("openssl")
     let client =
       "timeout 30 \(openssl) s_client -quiet -verify_return_error -CAfile '\(gate.folder.tlsAuthorityPath)' "
       + "-connect 127.0.0.1:\(gate.port) 2>/dev/null"
-    // The shell is not to wait for the writer, which notices the end only when it writes again.
+    // The shell must not wait for the writer, which notices the end only at its next write.
     let (_, output, _) = try await ChildProcess.run(
       "/bin/bash", ["-c", "\(client) < <(\(script)); kill $! 2>/dev/null"], within: .seconds(40))
     return output.joined(separator: "\n")
   }
 }
 
-@Suite("A client that takes its time", .timeLimit(.minutes(10)))
+@Suite("A slow client", .timeLimit(.minutes(10)))
 struct SlowClientTests {
-  @Test("is cut off after ten seconds", arguments: SlowClient.allCases)
+  @Test("is disconnected after ten seconds", arguments: SlowClient.allCases)
   func cut(client: SlowClient) async throws {
     try await GateProcess.serving(GatePlan()) { gate in
       let start = ContinuousClock.now
@@ -52,16 +52,16 @@ struct SlowClientTests {
       let patience = start.duration(to: .now)
       #expect(patience > .seconds(9.5) && patience < .seconds(16), "\(patience)")
       #expect(answer.hasPrefix("HTTP/1.1 408 ") == (client == .sendsItsHeadByteByByte), "\(answer)")
-      // Others are served as ever.
+      // Other clients are served normally.
       #expect(try await Visitor(to: gate).challenge().count == 64)
     }
   }
 }
 
-/// A TCP socket without TLS, on a thread of its own.
+/// A TCP socket without TLS, on a new thread.
 enum RawClient {
-  /// Sends `first`, then `each` every half second, until the other side ends the connection; gives what it said, and
-  /// throws after 20 seconds.
+  /// Sends `first`, then `each` every half second, until the other side closes the connection. Returns the received
+  /// text; throws after 20 seconds.
   static func talk(to port: UInt16, first: [UInt8], each: UInt8?) async throws -> String {
     try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread {

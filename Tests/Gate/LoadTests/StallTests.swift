@@ -5,7 +5,7 @@ import Transport
 import TransportEngine
 
 extension LoadTests {
-  @Test("bears 50 readers that stall: a bounded piece of memory each, others served, and no byte lost")
+  @Test("tolerates 50 stalled readers: bounded memory for each, other clients served, and no byte lost")
   func stalls() async throws {
     let readers = Sanitizer.isOn ? 5 : 50
     let backend = try FloodBackend()
@@ -27,18 +27,18 @@ extension LoadTests {
         #expect(backend.bytesSent < readers * FloodBackend.messageCount * FloodBackend.messageSize)
         try await Self.expectPromptAnswers(on: other)
         let bound = readers * (128 << 10) + (4 << 20)
-        expectMemory(try figures.memory - before, below: bound, "for \(readers) readers that stall")
+        expectMemory(try figures.memory - before, below: bound, "for \(readers) stalled readers")
 
         let tags = try await gather(readers, workers: readers) {
           try await Self.readAll(of: sockets[$0], from: backend)
         }
         #expect(Set(tags).count == readers)
-        expectMemory(try figures.peakMemory - before, below: bound, "for \(readers) readers at the worst time")
+        expectMemory(try figures.peakMemory - before, below: bound, "for \(readers) readers at the peak")
       }
     }
   }
 
-  /// Until nobody takes any more of what the backend has.
+  /// Waits until no reader accepts more bytes from the backend.
   private static func waitForStall(of backend: FloodBackend) async throws {
     var last = (bytes: 0, at: ContinuousClock.now)
     try await eventually("readers to stall", within: .seconds(40)) {
@@ -56,18 +56,18 @@ extension LoadTests {
       times.append(start.duration(to: .now))
     }
     times.sort()
-    print("LoadTests: \(times[100]) for the median answer beside readers that stall, \(times[199]) for the slowest")
+    print("LoadTests: \(times[100]) for the median answer next to stalled readers, \(times[199]) for the slowest")
     #expect(times[100] < .milliseconds(100), "the median")
     // Other tests run on the same cores.
     #expect(times[199] < .seconds(3), "the worst")
   }
 
-  /// Reads everything, and gives the number that the backend has given the socket.
+  /// Reads all messages and returns the number that the backend gave the socket.
   private static func readAll(of socket: ClientWebSocket, from backend: FloodBackend) async throws -> [UInt8] {
     var tags: Set<[UInt8]> = []
     for index in 0..<FloodBackend.messageCount {
       guard case .binary(let message) = try await socket.next(), let tag = backend.tag(of: message, at: index) else {
-        throw Unexpected("message \(index) is not what the backend has sent")
+        throw Unexpected("message \(index) differs from the one that the backend sent")
       }
       tags.insert(tag)
     }

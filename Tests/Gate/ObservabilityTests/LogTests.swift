@@ -20,7 +20,7 @@ struct LogTests {
     try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
   }
 
-  @Test("has one line at the opening of a session and one at its close, with who, where, why, how much and how long")
+  @Test("has a line for the open and the close of a session, with key, route, cause, byte counts and duration")
   func session() async throws {
     try await Self.serving { gate, upstream in
       let (visitor, phone) = (try Visitor(to: gate), try Phone(of: gate.authority))
@@ -40,13 +40,13 @@ struct LogTests {
       }
       let fields = try Self.fields(closing)
       #expect(fields["end"] as? String == "closed_by_client" && fields["close_code"] as? Int == 1000)
-      // The text and the Close frame of each side: headers, and from the client masking keys.
+      // The text and the Close frame of each side: headers, and masking keys from the client.
       #expect(fields["bytes_from_client"] as? Int == 11 + 8 && fields["bytes_from_upstream"] as? Int == 7 + 4)
       #expect(fields["duration_ms"] is Int)
     }
   }
 
-  /// Starts a second gate with the settings of `gate` and those given, and waits for its first line with `mark`.
+  /// Starts a second gate with the settings of `gate` and the given ones, and returns its first log line with `mark`.
   private static func firstLine(with mark: String, of gate: GateProcess, _ settings: [String]) async throws -> String {
     let process = try ChildProcess(
       Places.product("sallyport"),
@@ -55,7 +55,7 @@ struct LogTests {
     return try await process.errors.first(mark) { $0.contains(mark) }
   }
 
-  @Test("is text where the configuration says so, without color where there is no terminal")
+  @Test("is text if configured, without color where there is no terminal")
   func text() async throws {
     try await Self.serving { gate, _ in
       let line = try await Self.firstLine(with: "listening", of: gate, ["log.format=text"])
@@ -66,12 +66,12 @@ struct LogTests {
   }
 
   @Test(
-    "is text on a terminal, with colors unless NO_COLOR is set, and JSON elsewhere",
+    "is text on a terminal, with colors unless NO_COLOR is set, and JSON otherwise",
     arguments: [(noColor: "", marks: ["INFO", "\u{1B}[32m"]), (noColor: "1", marks: ["INFO     listening"])])
   func terminal(noColor: String, marks: [String]) async throws {
     try await Self.serving { gate, _ in
-      // util-linux's script gives its command a terminal.
-      // The gate outlives its terminal, whose end is a SIGHUP: so it has an end of its own.
+      // util-linux's script gives its command a terminal. The gate survives the SIGHUP at the end of its terminal, so
+      // timeout stops it.
       let command = "timeout --foreground 20 \(try Places.product("sallyport")) run -c \(gate.folder.path)/gate.yaml"
       let process = try ChildProcess(
         Places.tool("script"), ["-qefc", command, "/dev/null"],
@@ -84,10 +84,10 @@ struct LogTests {
     }
   }
 
-  @Test("has no line below the level that is set")
+  @Test("has no line below the configured level")
   func level() async throws {
     try await Self.serving { gate, _ in
-      // Without a route that is given, the start warns.
+      // Without a configured route, the start logs a warning.
       let line = try await Self.firstLine(
         with: "\"level\"", of: gate,
         [

@@ -10,7 +10,7 @@ import TransportEngine
 
 @Suite("The metrics of a running gate", .serialized, .timeLimit(.minutes(5)))
 struct MetricsTests {
-  @Test("rise by what happened: a registration, an admission, a refusal, a session's end")
+  @Test("count registrations, admissions, refusals and session ends")
   func counting() async throws {
     try await ObservabilityBench.serving { bench in
       let before = try await bench.metrics.scrape()
@@ -28,7 +28,7 @@ struct MetricsTests {
       #expect(open.value("sallyport_admissions_total", byAssertion) == 1)
       #expect(open.value("sallyport_sessions_active") == 1)
       #expect(open.value("sallyport_upstream_handshake_duration_seconds_count", ["route": "/"]) == 1)
-      // The payload, a header of two bytes, and from the client a masking key of four.
+      // The payload, a header of two bytes, and from the client a masking key of four bytes.
       #expect(open.value("sallyport_session_bytes_total", ["from": "client"]) == 18)
       #expect(open.value("sallyport_session_bytes_total", ["from": "upstream"]) == 14)
 
@@ -53,7 +53,7 @@ struct MetricsTests {
     }
   }
 
-  @Test("tell of reloads that were done, and of one that was refused, until the next one")
+  @Test("report successful and refused reloads until the next one")
   func reloads() async throws {
     try await ObservabilityBench.serving { bench in
       #expect(try await bench.ask("POST", "/v1/reload").status == 200)
@@ -89,8 +89,8 @@ struct MetricsTests {
         phone.keyID, String(hash.prefix(6)), "127.0.0.1", "secret", "token=",
         try #require(socket.response.headers.first("X-Request-Id")), GatePlan.teamID, bench.gate.folder.path,
       ]
-      for secret in secrets { #expect(!scrape.text.contains(secret), "\(secret) is told") }
-      // The words of this program, the numbers of buckets and the paths of routes.
+      for secret in secrets { #expect(!scrape.text.contains(secret), "\(secret) is exposed") }
+      // Fixed words of the program, the bounds of buckets and the paths of routes.
       for (name, value) in scrape.samples.flatMap(\.labels) where name != "version" {
         #expect(value.wholeMatch(of: /[a-z0-9_+.\/-]{0,40}|\+Inf/) != nil, "\(name)=\(value)")
       }
@@ -134,7 +134,7 @@ struct MetricsListenerTests {
     }
   }
 
-  @Test("that cannot listen ends the start with status 71, and leaves no admin socket behind")
+  @Test("stops the start with status 71 if its address is in use, and leaves no admin socket")
   func occupied() async throws {
     var plan = GatePlan()
     plan.further = #"metrics: { listen: "127.0.0.1:0" }"#

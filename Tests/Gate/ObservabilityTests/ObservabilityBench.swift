@@ -8,7 +8,7 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A gate with an admin socket, a metrics listener and an echo server behind it.
+/// A gate with an admin socket, a metrics listener and an echo server as its upstream.
 struct ObservabilityBench {
   let gate: GateProcess
   let visitor: Visitor
@@ -28,7 +28,7 @@ struct ObservabilityBench {
     }
   }
 
-  /// An answer of the admin socket.
+  /// Returns an answer of the admin socket.
   func ask(_ method: String, _ target: String, accept: String = "*/*") async throws -> Response {
     let connection = try await ClientEngine().connect(socket: gate.folder.path + "/admin.sock")
     return try await connection.send(
@@ -36,7 +36,7 @@ struct ObservabilityBench {
       headers: HeaderFields([.init(name: "Host", value: "localhost"), .init(name: "Accept", value: accept)]))
   }
 
-  /// A phone whose key is registered.
+  /// Returns a phone whose key is registered.
   func registeredPhone() async throws -> (phone: Phone, hash: String) {
     let phone = try Phone(of: gate.authority)
     try await visitor.register(phone)

@@ -7,12 +7,12 @@ import Testing
 import Transport
 import TransportEngine
 
-/// Schemathesis, which makes requests from an OpenAPI document: from PyPI, in a folder of its own.
+/// Schemathesis, which generates requests from an OpenAPI document; installed from PyPI into its own folder.
 enum Schemathesis {
   private static let folder = ProjectFile.path(".build/schemathesis")
   static let program = folder + "/bin/schemathesis"
 
-  /// Installs it unless it is there; whether it is there then.
+  /// Installs Schemathesis unless it is installed, and returns whether it is installed.
   static func isThere() async -> Bool {
     if FileManager.default.isExecutableFile(atPath: program) { return true }
     let commands = [
@@ -27,7 +27,7 @@ enum Schemathesis {
   }
 }
 
-@Suite("The description of the admin server", .serialized, .timeLimit(.minutes(10)))
+@Suite("The OpenAPI description of the admin server", .serialized, .timeLimit(.minutes(10)))
 struct OpenAPITests {
   @Test("names every operation once, with its parameters")
   func document() async throws {
@@ -48,7 +48,7 @@ struct OpenAPITests {
     }
   }
 
-  @Test("describes each answer in JSON by a form that it holds, which names its members and allows no other")
+  @Test("describes each JSON answer by a schema with all members and without others")
   func forms() async throws {
     try await ObservabilityBench.serving { bench in
       let answer = try await bench.ask("GET", "/v1/openapi.json")
@@ -73,7 +73,7 @@ struct OpenAPITests {
   }
 
   @Test(
-    "holds against what Schemathesis asks: no 5xx, no status, type or body that is not described",
+    "matches the answers to Schemathesis: no 5xx, and no undocumented status, type or body",
     .enabled("schemathesis cannot be installed: it needs python3-venv and PyPI") { await Schemathesis.isThere() })
   func schemathesis() async throws {
     let port = try Places.freePort()
@@ -88,7 +88,7 @@ struct OpenAPITests {
       chmod(folder + "/token", 0o600)
       let gate = try await GateProcess(plan, in: folder + "/gate")
       defer { gate.process.kill() }
-      // Lists with something in them: sessions of a key that nobody names, and of another one.
+      // The lists are not empty: two sessions of one key.
       let (visitor, phone) = (try Visitor(to: gate), try Phone(of: gate.authority))
       try await visitor.register(phone)
       let sessions = [
@@ -100,7 +100,7 @@ struct OpenAPITests {
         [
           "run", "http://127.0.0.1:\(port)/v1/openapi.json", "--header", "Authorization: Bearer \(token)",
           "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
-          // The gate would end.
+          // These requests would stop the gate.
           "--exclude-path", "/v1/drain", "--exclude-path", "/v1/upgrade", "--max-examples", "40", "--seed", "1",
           "--no-color",
         ], in: folder, within: .seconds(400))

@@ -4,7 +4,7 @@ import TestSupport
 import Transport
 import TransportEngine
 
-/// What a gate told of its metrics, as Prometheus' own parser reads it.
+/// A gate's metrics, as Prometheus' own parser reads them.
 struct Scrape {
   struct Sample: Decodable {
     let name: String
@@ -16,17 +16,17 @@ struct Scrape {
   let text: String
   let samples: [Sample]
 
-  /// Parses `text` with a program that is not ours. What it refuses is an error.
+  /// Parses `text` with Prometheus' own parser; throws if that refuses it.
   init(_ text: String) async throws {
     self.text = text
     let (exit, output, errors) = try await ChildProcess.run(
       "/usr/bin/python3", [ProjectFile.path("Tests/Gate/Programs/exposition.py")], input: Array(text.utf8),
       environment: ["PYTHONDONTWRITEBYTECODE": "1"])
-    guard exit == .code(0) else { throw Unexpected("no exposition: \(errors.joined(separator: "\n"))\n\(text)") }
+    guard exit == .code(0) else { throw Unexpected("metrics refused: \(errors.joined(separator: "\n"))\n\(text)") }
     samples = try output.map { try JSONDecoder().decode(Sample.self, from: Data($0.utf8)) }
   }
 
-  /// The value of the one sample with these labels; `nil` if there is none.
+  /// Returns the value of the sample with exactly these labels; `nil` if there is none.
   func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
     samples.first { $0.name == name && $0.labels == labels }.flatMap { Double($0.value) }
   }
@@ -36,7 +36,7 @@ struct Scrape {
 struct MetricsPort {
   let port: UInt16
 
-  /// - Parameter gate: one with `metrics: { listen: "127.0.0.1:0" }`.
+  /// - Parameter gate: A gate with `metrics: { listen: "127.0.0.1:0" }`.
   init(of gate: GateProcess) async throws {
     let line = try await gate.process.errors.first("the metrics port") {
       $0.contains(#""message":"metrics server listening""#)
@@ -56,7 +56,8 @@ struct MetricsPort {
     return try await Scrape(String(decoding: answer.body, as: UTF8.self))
   }
 
-  /// Reads the metrics until they are as they should be; for what the gate counts a moment after its peers know.
+  /// Reads the metrics until `isReached` is true, for at most 20 s: the gate updates some metrics shortly after its
+  /// peers have their answer.
   func scrape(until isReached: (Scrape) -> Bool) async throws -> Scrape {
     let end = ContinuousClock.now + .seconds(20)
     while true {

@@ -3,7 +3,7 @@ import GateProcesses
 import TestSupport
 import Testing
 
-@Suite("The dashboard and the alerts that are shipped", .serialized, .timeLimit(.minutes(5)))
+@Suite("The shipped dashboard and alerts", .serialized, .timeLimit(.minutes(5)))
 struct ShippedConfigurationTests {
   private struct Dashboard: Decodable {
     struct Panel: Decodable {
@@ -14,7 +14,7 @@ struct ShippedConfigurationTests {
     let panels: [Panel]
   }
 
-  /// The expressions of the dashboard, with what Grafana puts in the place of its variables.
+  /// Returns the expressions of the dashboard, with its variables replaced as Grafana does.
   private static func dashboardExpressions() throws -> [String] {
     let data = Data(try ProjectFile.text("config/grafana-dashboard.json").utf8)
     let panels = try JSONDecoder().decode(Dashboard.self, from: data).panels
@@ -24,7 +24,7 @@ struct ShippedConfigurationTests {
     }
   }
 
-  /// The names of metrics in `text`, without what makes a series of a histogram.
+  /// Returns the names of metrics in `text`, without the suffixes of a histogram's series.
   private static func metrics(in text: String) -> Set<String> {
     Set(
       text.matches(of: /\b(sallyport|process)_[a-z_]+/).map { match in
@@ -32,7 +32,7 @@ struct ShippedConfigurationTests {
       })
   }
 
-  @Test("name only metrics that a running gate has, and the dashboard shows every one of the gate's own")
+  @Test("use only metrics of a running gate, and the dashboard shows all of the gate's own")
   func names() async throws {
     try await ObservabilityBench.serving { bench in
       let text = try await bench.metrics.scrape().text
@@ -41,7 +41,7 @@ struct ShippedConfigurationTests {
           line.split(separator: " ").dropFirst(2).first.map(String.init)
         })
       let shown = Self.metrics(in: try Self.dashboardExpressions().joined(separator: "\n"))
-      // Rules alone: comments and texts may name files and commands.
+      // Only the rules: comments and texts may name files and commands.
       let rules = try ProjectFile.text("config/alerts.yml")
       #expect(shown.subtracting(known) == [])
       #expect(Self.metrics(in: rules).subtracting(known) == [])
@@ -54,7 +54,7 @@ struct ShippedConfigurationTests {
   private static let hasPromtool = FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool")
 
   @Test(
-    "are sound to Prometheus' own tool, the dashboard's expressions included",
+    "are valid for Prometheus' own tool, including the dashboard's expressions",
     .enabled(if: hasPromtool, "Debian: apt-get install prometheus"))
   func promtool() async throws {
     try await Places.withTemporaryFolder { folder in

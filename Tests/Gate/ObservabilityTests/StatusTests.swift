@@ -11,7 +11,7 @@ import TransportEngine
 
 @Suite("The status of a running gate", .serialized, .timeLimit(.minutes(5)))
 struct StatusTests {
-  @Test("tells sessions, decisions, refusals, certificate, store and configuration, for programs and on the page")
+  @Test("reports sessions, decisions, refusals, certificate, store and configuration, as JSON and as a page")
   func whole() async throws {
     try await ObservabilityBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
@@ -42,7 +42,7 @@ struct StatusTests {
     }
   }
 
-  @Test("of a gate that is too old to say whether its files hold what it serves can be read")
+  @Test("of an older gate without file_served can be parsed")
   func older() throws {
     let said = #"{"name":"server","subject":"CN=a","ends_at":"2027-01-01T00:00:00Z","seconds_left":5"#
     for (end, isServed) in [("}", true), (#","file_served":true}"#, true), (#","file_served":false}"#, false)] {
@@ -51,7 +51,7 @@ struct StatusTests {
     }
   }
 
-  @Test("is told by sallyport status: 0 if ready, 1 if not, 69 if there is no gate")
+  @Test("is reported by sallyport status: 0 if ready, 1 if not, 69 if no gate is running")
   func command() async throws {
     try await ObservabilityBench.serving { bench in
       let ready = try await bench.sallyport(["status"])
@@ -71,7 +71,7 @@ struct StatusTests {
     }
   }
 
-  @Test("of a gate that is about to stop is not ready, with exit status 1")
+  @Test("of a stopping gate is not ready, with exit status 1")
   func leaving() async throws {
     var plan = GatePlan()
     plan.admin = #"{ listen: "unix:DIR/admin.sock" }"#
@@ -86,7 +86,7 @@ struct StatusTests {
     }
   }
 
-  @Test("shows why a configuration was not reloaded, with its text as text")
+  @Test("shows why a reload was refused, with the text escaped")
   func fault() async throws {
     try await ObservabilityBench.serving { bench in
       var text = try String(contentsOfFile: bench.configuration, encoding: .utf8)
@@ -99,7 +99,7 @@ struct StatusTests {
     }
   }
 
-  @Test("is no place for web pages to change anything")
+  @Test("accepts no changes from web pages")
   func foreignOrigin() async throws {
     try await ObservabilityBench.serving { bench in
       let connection = try await ClientEngine().connect(socket: bench.gate.folder.path + "/admin.sock")

@@ -25,7 +25,7 @@ struct AdminRouterTests {
         body: Array(body.utf8)))
   }
 
-  /// What every refusal says.
+  /// The body of every refusal.
   private struct Refusal: Decodable {
     let error: String
     let code: String
@@ -55,7 +55,7 @@ struct AdminRouterTests {
     ("DELETE", "/v1/sessions/0123", 404, "unknown_session"),
   ]
 
-  @Test("A request that breaks a rule is refused in one form", arguments: refused)
+  @Test("An invalid request is refused in one form", arguments: refused)
   func refusal(_ request: (method: String, target: String, status: Int, code: String)) async throws {
     try await StoreBench.with([]) { bench in
       try await bench.use { store in
@@ -71,7 +71,7 @@ struct AdminRouterTests {
     }
   }
 
-  @Test("A body where none is expected is refused")
+  @Test("An unexpected body is refused")
   func body() async throws {
     try await StoreBench.with([]) { bench in
       try await bench.use { store in
@@ -80,7 +80,7 @@ struct AdminRouterTests {
     }
   }
 
-  @Test("Pages of any size hold each key once, in one order; a cursor outlives the key that it names")
+  @Test("Pages of any size list each key once, in one order; a cursor stays valid after its key is removed")
   func pages() async throws {
     try await StoreBench.with(try (0..<23).map { try Specimen.entry($0, revoked: $0 < 4) }) { bench in
       try await bench.use { store in
@@ -111,7 +111,7 @@ struct AdminRouterTests {
     }
   }
 
-  @Test("Without its store a gate is not ready, says why, and refuses what needs it with 503")
+  @Test("Without its store a gate is not ready, gives the reason, and answers store requests with 503")
   func unready() async throws {
     let store = SQLiteStore(path: "/nowhere/state.db")
     #expect(await Self.answer("GET", "/readyz", over: store).text == "not ready\n")
@@ -123,7 +123,7 @@ struct AdminRouterTests {
     #expect(ready.status == 503)
     #expect(ready.text.hasPrefix("[+] other: fine\n[-] store: failing since "))
     #expect(ready.text.hasSuffix(": store_unreachable\nnot ready\n"))
-    // Alive, and of use for what needs no store.
+    // The gate is alive, and serves requests that need no store.
     #expect(await Self.answer("GET", "/livez", over: store).status == 200)
     #expect(await Self.answer("GET", "/v1/sessions", over: store).status == 200)
   }

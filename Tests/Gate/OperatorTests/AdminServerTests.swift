@@ -12,7 +12,7 @@ import TransportEngine
 
 @Suite("The admin server", .serialized, .timeLimit(.minutes(5)))
 struct AdminServerTests {
-  @Test("warns of client certificates beside an app of the App Store's, for as long as they are let in")
+  @Test("warns of client certificates next to a production app while they are accepted")
   func certificatesBesideProduction() async throws {
     try await AdminBench.serving(
       isProduction: true, further: #"debug_mtls: { client_ca_file: "DIR/tls-ca.pem" }"#
@@ -29,7 +29,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("is a socket of mode 0600 that goes with the gate, and tells of the gate's health in text and JSON")
+  @Test("is a socket of mode 0600 that is removed with the gate, and reports health as text and JSON")
   func socket() async throws {
     try await AdminBench.serving { bench in
       let attributes = try FileManager.default.attributesOfItem(atPath: bench.socket)
@@ -51,7 +51,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("takes the place of a socket that a crash left behind, and leaves a live one alone with exit status 71")
+  @Test("replaces the socket of a crashed gate, and leaves a live one alone with exit status 71")
   func staleAndLive() async throws {
     try await AdminBench.serving { bench in
       try await bench.gate.crash()
@@ -71,7 +71,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("does not replace a file that is no socket")
+  @Test("does not replace a file that is not a socket")
   func occupied() async throws {
     try await AdminBench.serving { bench in
       try await bench.gate.crash()
@@ -80,12 +80,12 @@ struct AdminServerTests {
       let rival = try await sallyport(["run"] + bench.config)
       #expect(rival.status == 71)
       #expect(try String(contentsOfFile: bench.socket, encoding: .utf8) == "mine")
-      // A command says so, too, instead of passing the gate over.
+      // A command reports the file too, instead of ignoring the gate.
       #expect(try await sallyport(["keys", "list"] + bench.config).status == 69)
     }
   }
 
-  @Test("asks for its token on loopback, and the commands show it")
+  @Test("requires its token on loopback, and the commands send it")
   func token() async throws {
     try await Places.withTemporaryFolder { folder in
       let file = folder + "/token"
@@ -117,7 +117,7 @@ struct AdminServerTests {
     }
   }
 
-  @Test("answers to names of this machine alone, so that a page whose name leads here reads nothing")
+  @Test("accepts only host names of this machine, so that a page with a rebound name can read nothing")
   func hosts() async throws {
     try await AdminBench.serving { bench in
       func answer(to host: String) async throws -> Response {
@@ -138,20 +138,20 @@ struct AdminServerTests {
     }
   }
 
-  @Test("is not on the public port")
+  @Test("is not reachable at the public port")
   func notPublic() async throws {
     try await AdminBench.serving { bench in
       for path in ["/livez", "/readyz", "/v1/keys", "/v1/sessions"] {
         let answer = try await bench.visitor.connection().send(
           "GET", path, headers: HeaderFields([.init(name: "Host", value: "localhost")]))
-        // An ordinary request under the route at /.
+        // An ordinary request under the route for `/`.
         #expect(answer.status == 426)
       }
     }
   }
 
   @Test(
-    "a token file that holds no token is a fault of the configuration",
+    "a token file without a valid token is a configuration error",
     arguments: ["", "short\n", "with a blank in it\n"])
   func badToken(_ text: String) async throws {
     try await Places.withTemporaryFolder { folder in

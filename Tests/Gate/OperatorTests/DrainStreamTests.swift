@@ -6,22 +6,21 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A stream of messages that can be told from any other one: each has its number, and a length and filling by that.
+/// A stream of distinct messages: each contains its number, which determines its length and content.
 private enum NumberedMessage {
   static func at(_ number: Int) -> [UInt8] {
     withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) }
       + Array(repeating: UInt8(truncatingIfNeeded: number), count: number * 131 % 5000)
   }
 
-  /// Bytes of the frame around an unmasked message (RFC 6455 section 5.2).
+  /// Returns the size of the frame of an unmasked message in bytes (RFC 6455 section 5.2).
   static func frameSize(_ payload: Int) -> Int { payload + (payload < 126 ? 2 : payload < 65536 ? 4 : 10) }
 }
 
-@Suite("A drain while everybody talks", .serialized, .timeLimit(.minutes(5)))
+@Suite("A drain during heavy traffic", .serialized, .timeLimit(.minutes(5)))
 struct DrainStreamTests {
-  /// A backend that streams numbered messages to each socket, and checks those that it gets. It ends at the gate's
-  /// Close and writes, for each socket, the request's id, the bytes of frames and the messages before that, and what
-  /// was wrong.
+  /// A backend that streams numbered messages to each socket, and checks the received ones. It stops at the gate's
+  /// Close and prints, for each socket, the request's id, the bytes and messages before the Close, and the errors.
   private static let backend = """
     import base64, hashlib, json, socket, struct, threading, time
     def payload(n): return struct.pack(">Q", n) + bytes([n & 255]) * (n * 131 % 5000)
@@ -52,13 +51,13 @@ struct DrainStreamTests {
         close, faults = None, []
         while close is None:
             start = source.read(2)
-            if len(start) < 2: faults.append("cut off behind message %d" % messages); break
+            if len(start) < 2: faults.append("truncated after message %d" % messages); break
             length, count = start[1] & 127, 2
             if length == 126: length, count = struct.unpack(">H", source.read(2))[0], 4
             mask = source.read(4)
             data = bytes(b ^ m for b, m in zip(source.read(length), mask * (length // 4 + 1)))
             if start[0] & 15 == 8: close = struct.unpack(">H", data[:2])[0]; break
-            if start[0] != 0x82 or data != payload(messages): faults.append("message %d is another one" % messages)
+            if start[0] != 0x82 or data != payload(messages): faults.append("message %d is different" % messages)
             messages, size = messages + 1, size + count + 4 + length
         over.set()
         sender.join()
@@ -73,7 +72,7 @@ struct DrainStreamTests {
         threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
     """
 
-  /// What one end got until the gate's Close.
+  /// The data that one end received until the gate's Close.
   private struct Account: Decodable {
     let id: String
     let messages: Int
@@ -82,14 +81,14 @@ struct DrainStreamTests {
     let faults: [String]
   }
 
-  /// Streams to the gate, and checks what comes, until the gate closes. `begun` is called when some messages have come.
+  /// Streams to the gate, and checks the received messages, until the gate closes. Calls `begun` after some messages.
   private func talk(over socket: ClientWebSocket, begun: @escaping @Sendable () -> Void) async throws -> Account {
     let sending = Task {
       var number = 0
       while !Task.isCancelled {
         try await socket.send(.binary(NumberedMessage.at(number)))
         number += 1
-        // A pace that all can keep: an end that does not answer a Close within 5 seconds is cut off.
+        // A rate that all ends can sustain: an end that does not answer a Close within 5 seconds is disconnected.
         try await Task.sleep(for: .milliseconds(4))
       }
     }
@@ -98,10 +97,10 @@ struct DrainStreamTests {
     while true {
       switch try await socket.receive() {
       case .message(.binary(let payload)):
-        if payload != NumberedMessage.at(messages) { faults.append("message \(messages) is another one") }
+        if payload != NumberedMessage.at(messages) { faults.append("message \(messages) is different") }
         (messages, bytes) = (messages + 1, bytes + NumberedMessage.frameSize(payload.count))
         if messages == 50 { begun() }
-      case .message(.text): faults.append("a text behind message \(messages)")
+      case .message(.text): faults.append("a text after message \(messages)")
       case .ended(let ending):
         return Account(
           id: socket.response.headers.first("X-Request-Id") ?? "", messages: messages, bytes: bytes,
@@ -110,7 +109,7 @@ struct DrainStreamTests {
     }
   }
 
-  @Test("Every byte that the gate had read of either side reaches the other one, in order, and then comes the Close")
+  @Test("Every byte that the gate had read from either side reaches the other, in order, followed by the Close")
   func streams() async throws {
     let backend = try ChildProcess("/usr/bin/python3", ["-c", Self.backend])
     defer { backend.kill() }
@@ -135,14 +134,14 @@ struct DrainStreamTests {
       #expect(try await gate.process.exit(within: .seconds(60)) == .code(0))
       let log = try await gate.process.errors.all()
       #expect(log.last?.contains(#""cut_off":"0""#) == true)
-      let upstreams = try await backend.output.first(count, "each socket's account") { $0.hasPrefix("{") }
+      let upstreams = try await backend.output.first(count, "each socket's result") { $0.hasPrefix("{") }
         .map { try JSONDecoder().decode(Account.self, from: Data($0.utf8)) }
       for client in clients {
         let upstream = try #require(upstreams.first { $0.id == client.id })
         #expect(client.faults == [] && upstream.faults == [])
         #expect(client.close == 1001 && upstream.close == 1001)
         #expect(client.messages >= 50 && upstream.messages > 0)
-        // What the gate counts as read is what it has passed on: not a byte less has arrived, nor a byte more.
+        // The gate counts the bytes that it has passed on: exactly these have arrived.
         let line = try #require(log.first { $0.contains("session closed") && $0.contains(client.id) })
         #expect(line.contains(#""bytes_from_upstream":\#(client.bytes),"#), "\(client) \(line)")
         #expect(line.contains(#""bytes_from_client":\#(upstream.bytes),"#), "\(upstream) \(line)")

@@ -3,14 +3,14 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Files that a command does not complete", .serialized, .timeLimit(.minutes(5)))
+@Suite("Files of interrupted commands", .serialized, .timeLimit(.minutes(5)))
 struct InterruptionTests {
   private static func names(in folder: String) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
   }
 
-  /// So many keys that a signal comes before the end of what is done with them, at least at one of three.
-  @Test("are removed when a signal ends it")
+  /// Enough keys that at least one of three signals arrives before the command finishes.
+  @Test("are removed when a signal ends the command")
   func signals() async throws {
     let entries = try (0..<20_000).map { try Specimen.entry($0) }
     try await StoreBench.with(entries) { bench in
@@ -31,12 +31,12 @@ struct InterruptionTests {
           if exit.code == nil { ended += 1 }
           for done in [bench.folder + "/cut", target] { try? FileManager.default.removeItem(atPath: done) }
         }
-        #expect(ended > 0, "\(arguments): it was over before each of the signals came")
+        #expect(ended > 0, "\(arguments): the command finished before each signal")
       }
     }
   }
 
-  /// How a command ended that was sent a signal as soon as a file was in the folder whose name begins with the mark.
+  /// Returns how a command ended that got a signal once the folder contained a file whose name begins with `mark`.
   private static func exit(
     of arguments: [String], endedBy signal: Int32, once mark: String, isIn folder: String
   ) async throws -> ChildProcess.Exit {
@@ -47,7 +47,7 @@ struct InterruptionTests {
     return try await process.exit()
   }
 
-  @Test("a signal that is ignored, as below nohup, stays so")
+  @Test("An ignored signal, as under nohup, stays ignored")
   func ignored() async throws {
     try await StoreBench.with([Specimen.entry(1)]) { bench in
       let script = "trap '' HUP; \"$0\" store backup \(bench.folder)/b --store \(bench.url) & kill -HUP $!; wait $!"
@@ -56,7 +56,7 @@ struct InterruptionTests {
     }
   }
 
-  @Test("are removed by the next one for the same place, unless somebody works on them")
+  @Test("are removed by the next command for the same path, unless they are in use")
   func abandoned() async throws {
     try await StoreBench.with([Specimen.entry(1)]) { bench in
       let drafts = ["b.new-4194301", "b.new-4194302", "b.new-x"].map { bench.folder + "/" + $0 }
@@ -70,7 +70,7 @@ struct InterruptionTests {
     }
   }
 
-  @Test("Of exports to one file at once each is whole")
+  @Test("Concurrent exports to one file each write a complete file")
   func exportsAtOnce() async throws {
     try await StoreBench.with((0..<2000).map { try Specimen.entry($0) }) { bench in
       let file = bench.folder + "/keys.jsonl"
@@ -87,7 +87,7 @@ struct InterruptionTests {
     }
   }
 
-  @Test("A backup that cannot be made exits 73 and says why")
+  @Test("A backup that cannot be written exits 73 and prints why")
   func nowhere() async throws {
     try await StoreBench.with([Specimen.entry(1)]) { bench in
       let refused = try await sallyport(["store", "backup", bench.folder + "/none/b", "--store", bench.url])
@@ -97,7 +97,7 @@ struct InterruptionTests {
     }
   }
 
-  @Test("A restore of a store onto itself is refused before anything is touched, by whatever name")
+  @Test("A restore of a store onto itself is refused before any change, also through a link")
   func ontoItself() async throws {
     try await StoreBench.with([Specimen.entry(1)]) { bench in
       let backup = bench.folder + "/backup.db"

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Commands about keys, on a store without a gate", .serialized, .timeLimit(.minutes(5)))
 struct KeysTests {
-  @Test("A store that is named has nothing of the configuration's, its password neither")
+  @Test("With --store, no store setting of the configuration applies, not even its password")
   func namedStore() async throws {
     try await StoreBench.with([try Specimen.entry(1)]) { bench in
       let file = bench.folder + "/gate.yaml"
@@ -21,7 +21,7 @@ struct KeysTests {
     }
   }
 
-  @Test("A list has every key once, over pages; lines have seven values, JSON one object a line")
+  @Test("A list has every key once, across pages; a line has seven values, JSON one object for each line")
   func list() async throws {
     try await StoreBench.with((0..<1203).map { try Specimen.entry($0, revoked: $0 % 3 == 0) }) { bench in
       let store = ["--store", bench.url]
@@ -42,7 +42,7 @@ struct KeysTests {
     }
   }
 
-  @Test("A key is found by its hash, the beginning of it, and its device's id; all of it is shown")
+  @Test("A key is found by its hash, a prefix of it, or its device's id, and shown completely")
   func show() async throws {
     try await StoreBench.with([try Specimen.entry(4), try Specimen.entry(Specimen.dashed)]) { bench in
       let hash = try Specimen.hash(4)
@@ -60,7 +60,7 @@ struct KeysTests {
     }
   }
 
-  @Test("A beginning that two keys share is refused, and nothing is changed; one character more is enough")
+  @Test("An ambiguous prefix is refused and changes nothing; one more character is enough")
   func ambiguity() async throws {
     try await StoreBench.with(try Specimen.alike.map { try Specimen.entry($0) }) { bench in
       let hashes = try Specimen.alike.map(Specimen.hash)
@@ -70,7 +70,7 @@ struct KeysTests {
       #expect(refused.status == 64)
       #expect(
         refused.errors == ["error: Several keys begin with these characters", "hint: give more characters of the hash"])
-      // The first is good, the second is not: neither is revoked.
+      // The first name is valid, the second is ambiguous: no key is revoked.
       let half = try await sallyport(["keys", "revoke", hashes[0], String(hashes[0].prefix(6))] + store)
       #expect(half.status == 64)
       #expect(try await bench.record(Specimen.alike[0])?.revokedAt == nil)
@@ -80,7 +80,7 @@ struct KeysTests {
     }
   }
 
-  @Test("Off a terminal a key is removed with --yes alone; on one the answer decides")
+  @Test("Without a terminal a key is removed only with --yes; on a terminal the answer decides")
   func remove() async throws {
     try await StoreBench.with([try Specimen.entry(1), try Specimen.entry(3)]) { bench in
       let remove = ["keys", "rm", try Specimen.hash(1), "--store", bench.url]
@@ -88,7 +88,7 @@ struct KeysTests {
       #expect(refused.status == 64)
       #expect(refused.isFailure)
       #expect(try await bench.record(1) != nil)
-      // `script` gives the command a terminal, and ends with its status.
+      // `script` gives the command a terminal, and exits with its status.
       func typed(_ answer: String) async throws -> (status: Int32?, output: String) {
         let command = ([try Places.product("sallyport")] + remove).joined(separator: " ")
         let (exit, output, _) = try await ChildProcess.run(
@@ -106,7 +106,7 @@ struct KeysTests {
     }
   }
 
-  /// A command that fails, and how. `STORE` stands for the URL of a store with one key.
+  /// A failing command and its exit status. `STORE` stands for the URL of a store with one key.
   struct Failing: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let arguments: [String]
@@ -121,21 +121,21 @@ struct KeysTests {
 
   static let failing = [
     Failing("an unknown key", ["keys", "show", "AAAAAAAAAA", "--store", "STORE"], 66),
-    Failing("no key's name", ["keys", "show", "AAA", "--store", "STORE"], 64),
-    Failing("no key at all", ["keys", "revoke", "--store", "STORE"], 64),
+    Failing("a text that cannot name a key", ["keys", "show", "AAA", "--store", "STORE"], 64),
+    Failing("no key", ["keys", "revoke", "--store", "STORE"], 64),
     Failing("an unknown option", ["keys", "list", "--colour", "--store", "STORE"], 64),
     Failing("an unknown state", ["keys", "list", "--state", "gone", "--store", "STORE"], 64),
-    Failing("a limit of nothing", ["keys", "list", "--limit", "0", "--store", "STORE"], 64),
-    Failing("no app", ["keys", "list", "--app", "x", "--store", "STORE"], 64),
-    Failing("a store that is not there", ["keys", "list", "--store", "sqlite:///nowhere/state.db"], 66),
-    Failing("a store that cannot be reached", ["keys", "list", "--store", "postgres:///x?host=/nowhere"], 69),
-    Failing("a store that is no store", ["keys", "list", "--store", "mysql://x"], 64),
-    Failing("a configuration that is not there", ["keys", "list", "-c", "/nowhere/gate.yaml"], 78),
-    Failing("an export into nowhere", ["keys", "export", "/nowhere/keys", "--store", "STORE"], 73),
-    Failing("an import of nothing", ["keys", "import", "/nowhere/keys", "--store", "STORE"], 66),
-    Failing("an import of something else", ["keys", "import", "/etc/passwd", "--store", "STORE"], 65),
+    Failing("a limit of zero", ["keys", "list", "--limit", "0", "--store", "STORE"], 64),
+    Failing("an invalid app", ["keys", "list", "--app", "x", "--store", "STORE"], 64),
+    Failing("a missing store", ["keys", "list", "--store", "sqlite:///nowhere/state.db"], 66),
+    Failing("an unreachable store", ["keys", "list", "--store", "postgres:///x?host=/nowhere"], 69),
+    Failing("a URL of an unsupported store", ["keys", "list", "--store", "mysql://x"], 64),
+    Failing("a missing configuration", ["keys", "list", "-c", "/nowhere/gate.yaml"], 78),
+    Failing("an export into a missing folder", ["keys", "export", "/nowhere/keys", "--store", "STORE"], 73),
+    Failing("an import of a missing file", ["keys", "import", "/nowhere/keys", "--store", "STORE"], 66),
+    Failing("an import of another file format", ["keys", "import", "/etc/passwd", "--store", "STORE"], 65),
     Failing("sessions without a gate", ["sessions", "list", "-c", "CONFIG"], 69),
-    Failing("a session that is no id", ["sessions", "close", "../keys", "-c", "CONFIG"], 64),
+    Failing("an invalid session id", ["sessions", "close", "../keys", "-c", "CONFIG"], 64),
   ]
 
   @Test("Each failure has its exit status, one error line and one hint, and no output", arguments: failing)
@@ -152,7 +152,7 @@ struct KeysTests {
     }
   }
 
-  @Test("Faults elsewhere in a configuration do not keep an operator from the keys; faults of the store do")
+  @Test("Errors elsewhere in a configuration do not block commands about keys; errors of the store do")
   func brokenConfiguration() async throws {
     try await StoreBench.with([try Specimen.entry(1)]) { bench in
       let config = bench.folder + "/gate.yaml"
@@ -171,7 +171,7 @@ struct KeysTests {
   }
 
   @Test(
-    "Every command has a help with an example",
+    "Every command has a help text with an example",
     arguments: [
       ["keys"], ["keys", "list"], ["keys", "show"], ["keys", "revoke"], ["keys", "restore"], ["keys", "rm"],
       ["keys", "export"], ["keys", "import"], ["sessions"], ["sessions", "list"], ["sessions", "close"],

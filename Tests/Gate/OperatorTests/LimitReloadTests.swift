@@ -8,7 +8,7 @@ import TransportEngine
 
 @Suite("Limits that change while a gate serves", .serialized, .timeLimit(.minutes(5)))
 struct LimitReloadTests {
-  /// The status of `GET /attest/challenge`.
+  /// Returns the status of `GET /attest/challenge`.
   private func challenge(_ bench: AdminBench) async throws -> Int {
     try await bench.visitor.connection().send(
       "GET", "/attest/challenge", headers: HeaderFields([.init(name: "Host", value: "localhost")])
@@ -19,7 +19,7 @@ struct LimitReloadTests {
     try await bench.visitor.refusal(of: HeaderFields())
   }
 
-  @Test("A reload raises, lowers, sets and lifts them for what comes next; what is open stays")
+  @Test("A reload raises, lowers, sets and removes limits for later requests; open sockets stay")
   func reloads() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -42,15 +42,15 @@ struct LimitReloadTests {
         let second = try await bench.visitor.open()
         #expect(try await refused(bench) == "overloaded")
 
-        // Fewer than there are: nobody new, and nobody is thrown out.
+        // The limit is below the number of open sessions: new ones are refused, open ones stay.
         try await limit("{ global_sessions: 1, per_ip: { challenges: 2/1h, upgrades: 3/1h } }")
-        #expect(try await challenge(bench) == 429, "an address that has spent its share has not got it back")
+        #expect(try await challenge(bench) == 429, "a reload must not reset an address's spent rate")
         #expect(try await refused(bench) == "overloaded")
         for socket in [first, second] { #expect(try await socket.exchange(.text("x")) == .text("x")) }
 
         try await limit("{ global_sessions: 100 }")
         #expect(try await challenge(bench) == 200)
-        // Those that were open before count as well.
+        // Connections that were already open count too.
         try await limit("{ global_sessions: 100, per_ip: { connections: 2 } }")
         await #expect(throws: ClientFault.self) { try await bench.visitor.open() }
         try await limit("{ global_sessions: 100 }")

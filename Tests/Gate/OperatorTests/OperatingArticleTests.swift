@@ -9,7 +9,7 @@ import TransportEngine
 
 @Suite("The articles' commands for operators", .serialized, .timeLimit(.minutes(5)))
 struct ReadmeTests {
-  /// The blocks of shell commands in a section of an article.
+  /// Returns the blocks of shell commands in a section of an article.
   private static func blocks(of title: String, in article: String) throws -> [String] {
     let text = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/\(article).md")
     let section = try #require(text.components(separatedBy: "\n## \(title)\n").dropFirst().first)
@@ -19,7 +19,7 @@ struct ReadmeTests {
     }
   }
 
-  /// Runs `text` as it stands there, in the gate's folder, and ends with the first command that fails.
+  /// Runs `text` unchanged in the gate's folder, and stops at the first command that fails.
   private func run(_ text: String, at bench: AdminBench, _ variables: [String: String]) async throws {
     let script = "set -eu\nPATH=\"\(Places.products):$PATH\"\nsystemctl() { :; }\n" + text
     let (exit, _, errors) = try await ChildProcess.run(
@@ -27,7 +27,7 @@ struct ReadmeTests {
     #expect(exit == .code(0), "\(errors)")
   }
 
-  @Test("has commands for changing and stopping a gate that work as printed")
+  @Test("change and stop a gate as printed")
   func life() async throws {
     let blocks = try Self.blocks(of: "Changing and stopping a running gate", in: "Operating")
     try #require(blocks.count == 2)
@@ -38,7 +38,7 @@ struct ReadmeTests {
     }
   }
 
-  @Test("has commands for keys and sessions that work as printed")
+  @Test("manage keys and sessions as printed")
   func keys() async throws {
     let blocks = try [
       ("Keys and sessions", "Operating"), ("Readiness", "Observability"), ("Move from SQLite to PostgreSQL", "Stores"),

@@ -12,19 +12,19 @@ import Testing
 import Transport
 import TransportEngine
 
-/// What a command left behind.
+/// The result of a command.
 struct Transcript {
   let status: Int32?
   let output: [String]
   let errors: [String]
 
-  /// Whether it failed as every command fails: one line `error: `, then one `hint: `.
+  /// Whether the last two lines of the errors are one `error: ` and one `hint: `, as for every failing command.
   var isFailure: Bool {
     errors.count >= 2 && errors.suffix(2)[errors.count - 2].hasPrefix("error: ")
       && errors[errors.count - 1].hasPrefix("hint: ")
   }
 
-  /// The first output line as JSON.
+  /// Returns the first output line as JSON.
   func json<Value: Decodable>(_ type: Value.Type) throws -> Value {
     try JSONDecoder().decode(type, from: Data(try #require(output.first).utf8))
   }
@@ -39,9 +39,9 @@ func sallyport(_ arguments: [String], input: [UInt8] = [], in folder: String? = 
 
 /// Keys of a store, numbered; the same number is the same key.
 enum Specimen {
-  /// Their hashes begin with the same six characters.
+  /// Keys whose hashes begin with the same six characters.
   static let alike = [203_025, 364_522]
-  /// Its hash begins with a dash.
+  /// A key whose hash begins with a dash.
   static let dashed = 2
   static let now = Timestamp(seconds: 1_800_000_000)
 
@@ -71,7 +71,7 @@ enum Specimen {
   }
 }
 
-/// An SQLite store in a folder of its own, with keys.
+/// An SQLite store with keys in a temporary folder.
 struct StoreBench {
   let folder: String
   var path: String { folder + "/state.db" }
@@ -99,7 +99,7 @@ struct StoreBench {
   }
 }
 
-/// A gate with an admin socket and an echo server behind it, and someone who can visit it.
+/// A gate with an admin socket and an echo server as its upstream, and a visitor.
 struct AdminBench {
   let gate: GateProcess
   let visitor: Visitor
@@ -121,7 +121,8 @@ struct AdminBench {
     }
   }
 
-  /// A phone whose key is registered. Its hash begins with no dash: tests name it as people do who are lucky.
+  /// Returns a phone whose key is registered and has a hash without a dash at the start, so that commands accept it
+  /// as it is.
   func registeredPhone() async throws -> (phone: Phone, hash: String) {
     while true {
       let phone = try Phone(of: gate.authority)
@@ -132,7 +133,7 @@ struct AdminBench {
     }
   }
 
-  /// An answer of the admin socket.
+  /// Returns an answer of the admin socket.
   func ask(_ method: String, _ target: String, accept: String = "*/*") async throws -> Response {
     let connection = try await ClientEngine().connect(socket: socket)
     return try await connection.send(
@@ -142,7 +143,7 @@ struct AdminBench {
 }
 
 extension ClientWebSocket {
-  /// The code that the gate closes it with, and how long after `start`.
+  /// Returns the code with which the gate closes the socket, and the time since `start`.
   func ending(since start: ContinuousClock.Instant) async throws -> (code: UInt16?, after: Duration) {
     while true {
       if case .ended(let ending) = try await receive() { return (ending.code, .now - start) }

@@ -9,7 +9,7 @@ import TransportEngine
 
 @Suite("A gate that is changed while it serves", .serialized, .timeLimit(.minutes(10)))
 struct ReloadTests {
-  /// A gate that lets everyone in, with an admin socket and an echo server behind it.
+  /// Runs a gate with enforcement off, with an admin socket and an echo server as its upstream.
   private func serving<R>(_ body: (AdminBench) async throws -> R) async throws -> R {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -31,7 +31,7 @@ struct ReloadTests {
     try await sallyport(["reload"] + bench.config)
   }
 
-  @Test("New settings are for new sockets; those that are open do not notice")
+  @Test("New settings apply to new sockets; open sockets are not affected")
   func newSettings() async throws {
     try await serving { bench in
       let old = try await bench.visitor.open()
@@ -46,7 +46,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("A broken configuration keeps the old one and says why; a mended one is served")
+  @Test("A broken configuration is refused with the reason and the old one stays; a corrected one applies")
   func broken() async throws {
     try await serving { bench in
       let socket = try await bench.visitor.open()
@@ -67,7 +67,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("What a running gate cannot change stays as it was and is named")
+  @Test("Settings that need a restart stay unchanged and are named")
   func needsRestart() async throws {
     try await serving { bench in
       try rewrite(bench) { $0.replacingOccurrences(of: "loops: 2", with: "loops: 1") }
@@ -77,7 +77,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("A token that was changed in its file is named: the gate goes on with the one of its start")
+  @Test("A changed token file is reported: the gate keeps the token of its start")
   func changedToken() async throws {
     try await Places.withTemporaryFolder { folder in
       let file = folder + "/token"
@@ -117,7 +117,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("Reloads under 1,000 busy sockets lose none of them and no byte")
+  @Test("Reloads under 1,000 busy sockets lose no socket and no byte")
   func underLoad() async throws {
     try await serving { bench in
       let load = try ChildProcess(
@@ -157,7 +157,7 @@ struct ReloadTests {
     return try #require(output.first)
   }
 
-  /// Puts a new certificate and its key in the place of the gate's, one file after the other.
+  /// Replaces the gate's certificate and key with new ones, one file after the other.
   private func renew(_ bench: AdminBench) async throws {
     let folder = bench.gate.folder
     let (exit, _, _) = try await ChildProcess.run(
@@ -169,7 +169,7 @@ struct ReloadTests {
     #expect(exit == .code(0))
   }
 
-  @Test("A renewed certificate is served within seconds, and sockets that are open do not notice")
+  @Test("A renewed certificate is served within seconds, and open sockets are not affected")
   func renewed() async throws {
     try await serving { bench in
       let socket = try await bench.visitor.open()
@@ -181,7 +181,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("A pipe in the place of a certificate blocks nothing, and a good file that is put back is served")
+  @Test("A pipe in place of a certificate blocks nothing, and a valid file that replaces it is served")
   func pipe() async throws {
     try await serving { bench in
       let (before, path) = (try await fingerprint(of: bench), bench.gate.folder.serverCertificatePath)
@@ -210,7 +210,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("A store that is deleted under a running gate makes it not ready, refuses new sockets and is logged")
+  @Test("If the store is deleted under a running gate, the gate is not ready, refuses new sockets and logs it")
   func deletedStore() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -234,7 +234,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("A key that is not the certificate's changes nothing and is told")
+  @Test("A key of another certificate changes nothing and is logged")
   func strayKey() async throws {
     try await serving { bench in
       let before = try await fingerprint(of: bench)
@@ -248,7 +248,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("A renewed certificate does not make a configuration good that was refused, nor the other way round")
+  @Test("A renewed certificate does not clear the error of a refused configuration, and vice versa")
   func twoFaults() async throws {
     try await serving { bench in
       func told() async throws -> (status: GateStatus, isCurrent: Bool) {
@@ -286,7 +286,7 @@ struct ReloadTests {
     }
   }
 
-  @Test("What operators are told is the certificate that is served, and that its file holds another one")
+  @Test("Operators see the served certificate, and a note if its file contains another one")
   func toldOfServed() async throws {
     try await serving { bench in
       func told() async throws -> (certificate: GateStatus.CertificateState, metric: Double) {
@@ -302,7 +302,7 @@ struct ReloadTests {
       let key = try String(contentsOfFile: bench.gate.folder.serverKeyPath, encoding: .utf8)
       try await renew(bench)
       let renewedKey = try String(contentsOfFile: bench.gate.folder.serverKeyPath, encoding: .utf8)
-      // The certificate is the new one, of two days; the key is not its own.
+      // The certificate is the new one, valid for two days; the key belongs to the old one.
       try key.write(toFile: bench.gate.folder.serverKeyPath, atomically: false, encoding: .utf8)
       _ = try await bench.gate.process.errors.first("the refusal") {
         $0.contains("certificate reload failed")
@@ -323,7 +323,7 @@ struct ReloadTests {
 
   // MARK: Draining
 
-  @Test("A drain closes 1,000 sockets with 1001, behind everything that was on its way, and ends the gate with 0")
+  @Test("A drain closes 1,000 sockets with 1001 after all pending messages, and the gate exits 0")
   func drain() async throws {
     try await serving { bench in
       // All at once, each with ten seconds for its handshake.
@@ -332,13 +332,13 @@ struct ReloadTests {
         for _ in 0..<count { group.addTask { try await bench.visitor.open() } }
         return try await group.reduce(into: []) { $0.append($1) }
       }
-      // Whatever the echo server has got was read before.
+      // The gate has read each message that the echo server has received.
       for (number, socket) in sockets.enumerated() {
         #expect(try await socket.exchange(.text("\(number)")) == .text("\(number)"))
       }
       let answer = try await sallyport(["drain"] + bench.config)
       #expect(answer.status == 0 && answer.output == ["draining"])
-      // All at once: the gate waits for each one's answer to its Close, and not for ever.
+      // All at once: the gate waits for the answer to each Close, but not indefinitely.
       let codes = try await withThrowingTaskGroup(of: UInt16?.self) { group in
         for socket in sockets { group.addTask { try await socket.ending(since: .now).code } }
         return try await group.reduce(into: []) { $0.append($1) }
@@ -350,7 +350,7 @@ struct ReloadTests {
   }
 
   @Test(
-    "Before it drains a gate says for a while that it is not ready, and takes sockets on; a second signal changes nothing"
+    "Before a drain the gate is not ready but accepts sockets for the delay; a second signal changes nothing"
   )
   func unready() async throws {
     try await serving { bench in

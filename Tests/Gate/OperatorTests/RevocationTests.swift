@@ -10,7 +10,7 @@ import TransportEngine
 
 @Suite("Keys and sessions of a running gate", .serialized, .timeLimit(.minutes(5)))
 struct RevocationTests {
-  /// How a command reaches the gate.
+  /// The path of a command to the gate.
   enum Way: String, CaseIterable, CustomTestStringConvertible {
     case adminSocket = "the admin socket"
     case store = "the store"
@@ -25,7 +25,7 @@ struct RevocationTests {
   }
 
   @Test(
-    "A key that is revoked over either way loses its open sessions within 2 s with 3003, and others none",
+    "A key that is revoked on either path loses its open sessions within 2 s with 3003; other sessions stay",
     arguments: Way.allCases)
   func revoke(over way: Way) async throws {
     try await AdminBench.serving { bench in
@@ -34,7 +34,7 @@ struct RevocationTests {
       let socket = try await bench.visitor.open(as: phone, counter: 1)
       let untouched = try await bench.visitor.open(as: other, counter: 1)
       let revoked = try await sallyport(["keys", "revoke", String(hash.prefix(16)), "--json"] + way.options(bench))
-      // From the end of the command on: to start a program takes as long as the machine likes.
+      // Measured from the end of the command, since the start of a program can take any time.
       let start = ContinuousClock.now
       #expect(revoked.status == 0)
       #expect(try revoked.json(KeyDescription.self).state == "revoked")
@@ -51,7 +51,7 @@ struct RevocationTests {
     }
   }
 
-  @Test("A key that is removed loses its sessions, too, and its device is unknown")
+  @Test("A removed key loses its sessions, and its device is unknown")
   func remove() async throws {
     try await AdminBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
@@ -66,7 +66,7 @@ struct RevocationTests {
     }
   }
 
-  @Test("Sessions are listed, by key too; one that is closed ends with 1001 and its device comes back")
+  @Test("Sessions are listed, also by key; a closed session ends with 1001 and its device can return")
   func sessions() async throws {
     try await AdminBench.serving { bench in
       let (phone, hash) = try await bench.registeredPhone()
@@ -89,14 +89,14 @@ struct RevocationTests {
       #expect(try await socket.ending(since: start).code == 1001)
       #expect(try await untouched.exchange(.text("still here")) == .text("still here"))
       #expect(try await bench.visitor.open(as: phone, counter: 2).exchange(.text("back")) == .text("back"))
-      // It is gone by the time that its client has heard the end.
+      // The session is removed before its client receives the Close.
       let again = try await sallyport(["sessions", "close", String(repeating: "0", count: 32)] + bench.config)
       #expect(again.status == 66)
       #expect(again.isFailure)
     }
   }
 
-  @Test("Pages of sessions hold each session once, and a page that ends the list has no next")
+  @Test("Pages list each session once, and the last page has no next")
   func pages() async throws {
     try await AdminBench.serving { bench in
       let (phone, _) = try await bench.registeredPhone()

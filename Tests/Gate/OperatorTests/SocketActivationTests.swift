@@ -6,9 +6,10 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("A gate whose socket somebody else holds", .serialized, .timeLimit(.minutes(5)))
+@Suite("A gate with an inherited socket", .serialized, .timeLimit(.minutes(5)))
 struct SocketActivationTests {
-  /// What systemd does with a socket unit: holds a listening socket, and starts the program on standard input's wish.
+  /// Does what systemd does with a socket unit: keeps a listening socket, and starts the program for each line of
+  /// input.
   private static let manager = """
     import os, socket, subprocess, sys
     listener = socket.create_server(("127.0.0.1", 0))
@@ -24,14 +25,14 @@ struct SocketActivationTests {
         print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     """
 
-  @Test("A restart turns nobody away: who comes meanwhile waits for the next process")
+  @Test("A restart refuses no connection: clients wait for the next process")
   func restart() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
       plan.routes = [("/", upstream)]
       plan.isEnforcing = false
       try await GateProcess.serving(plan) { first in
-        // Its folder and configuration serve the others.
+        // The other processes use its folder and configuration.
         try await first.crash()
         let manager = try ChildProcess(
           "/usr/bin/python3",
@@ -51,7 +52,7 @@ struct SocketActivationTests {
         #expect(try await socket.exchange(.text("one")) == .text("one"))
         let child = try #require(
           pid_t(try await manager.output.first("the process") { $0.hasPrefix("started ") }.dropFirst(8)))
-        // Sent to the process that the line names, which has not been waited for.
+        // Sent to the process in the line, which has not been waited for.
         kill(child, SIGTERM)
         #expect(try await socket.ending(since: .now).code == 1001)
         #expect(try await manager.output.first("its end") { $0.hasPrefix("ended ") } == "ended 0")

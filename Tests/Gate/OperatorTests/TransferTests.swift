@@ -10,19 +10,19 @@ import Testing
 
 @Suite("Exports and imports of keys", .serialized, .timeLimit(.minutes(5)))
 struct TransferTests {
-  /// More than a batch, and not a multiple of one.
+  /// More than one batch, and not a multiple of one.
   static let count = 1203
 
   private static func entries() throws -> [KeyEntry] {
     try (0..<count).map { try Specimen.entry($0, revoked: $0 % 5 == 0) }
   }
 
-  /// The lines of the keys of an export, without header and trailer.
+  /// Returns the lines of the keys in an export, without header and trailer.
   private static func keys(in path: String) throws -> [Substring] {
     Array(try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").dropFirst().dropLast())
   }
 
-  @Test("From SQLite to PostgreSQL over a pipe and back, every key is the same, line by line")
+  @Test("From SQLite to PostgreSQL through a pipe and back, every key stays the same")
   func migration() async throws {
     let url = try await PostgresServer.shared().newURL()
     try await StoreBench.with(Self.entries()) { bench in
@@ -45,7 +45,7 @@ struct TransferTests {
     }
   }
 
-  @Test("An export into a device or a named pipe is written to it, and one by a link goes where it leads")
+  @Test("An export to a device or a named pipe writes to it, and one to a link writes to the link's target")
   func otherFiles() async throws {
     try await StoreBench.with(Self.entries()) { bench in
       let (exit, output, _) = try await ChildProcess.run(
@@ -69,7 +69,7 @@ struct TransferTests {
     }
   }
 
-  @Test("A result that cannot be written is no success; one that nobody reads to its end is")
+  @Test("An output that cannot be written is an error; an output that is not read to its end is not")
   func lostOutput() async throws {
     try await StoreBench.with(Self.entries()) { bench in
       let full = try await ChildProcess.run(
@@ -80,13 +80,13 @@ struct TransferTests {
     }
   }
 
-  @Test("An import that was interrupted anywhere is begun anew, and again is the same as once")
+  @Test("An interrupted import can be started again, and a repeated import changes nothing")
   func resumed() async throws {
     try await StoreBench.with(Self.entries()) { bench in
       let file = bench.folder + "/keys"
       #expect(try await sallyport(["keys", "export", file, "--store", bench.url]).status == 0)
       let target = "sqlite://\(bench.folder)/target.db"
-      // A pipe that ends within a line, after two batches.
+      // A pipe that ends inside a line, after two batches.
       let whole = Array(try Data(contentsOf: URL(fileURLWithPath: file)))
       let cut = try await sallyport(
         ["keys", "import", "-", "--store", target], input: Array(whole.prefix(whole.count * 9 / 10)))
@@ -102,7 +102,7 @@ struct TransferTests {
     }
   }
 
-  @Test("Keys of the store between those of the export are left alone, and those of both are found")
+  @Test("Keys of the store that are not in the export stay, and keys in both are found")
   func interleaved() async throws {
     try await StoreBench.with(Self.entries()) { bench in
       let file = bench.folder + "/keys"
@@ -117,7 +117,7 @@ struct TransferTests {
     }
   }
 
-  @Test("A counter never goes down and a revocation is never taken back, whichever store is ahead")
+  @Test("A counter never decreases and a revocation is never undone, whichever store is ahead")
   func strictness() async throws {
     try await StoreBench.with([
       try Specimen.entry(1, counter: 5), try Specimen.entry(2, counter: 9), try Specimen.entry(3, revoked: true),
@@ -137,7 +137,7 @@ struct TransferTests {
     }
   }
 
-  /// A change of an export that must be noticed.
+  /// A change of an export that an import must detect.
   enum Damage: String, CaseIterable, Sendable {
     case lastLineGone, endOfLineGone, keyGone, keyTwice, keyChanged, lineBehind, otherVersion, empty, notJSON,
       otherKeyID
@@ -160,7 +160,7 @@ struct TransferTests {
     }
   }
 
-  @Test("An export that was cut or altered is refused before the first key is stored", arguments: Damage.allCases)
+  @Test("A truncated or altered export is refused before the first key is stored", arguments: Damage.allCases)
   func damaged(_ damage: Damage) async throws {
     try await StoreBench.with(try (0..<9).map { try Specimen.entry($0) }) { bench in
       let file = bench.folder + "/keys"
@@ -174,7 +174,7 @@ struct TransferTests {
       #expect(refused.status == 65)
       #expect(refused.isFailure)
       #expect(!FileManager.default.fileExists(atPath: target))
-      // Over a pipe the fault shows in the end: what came before it may be stored, and the status is the same.
+      // Through a pipe the error is detected at the end: earlier keys may be stored, and the status is the same.
       let piped = try await sallyport(
         ["keys", "import", "-", "--store", "sqlite://\(target)"], input: Array(damaged.utf8))
       #expect(piped.status == 65)

@@ -8,11 +8,11 @@ import Testing
 import Transport
 import TransportEngine
 
-/// A gate that was started by a link to the program, as an operator's packages do it, and what came after it.
+/// A gate that was started through a link to the program, as an operator's packages do, and its new processes.
 private struct UpgradeBench: Sendable {
   let gate: GateProcess
   let visitor: Visitor
-  /// Successors are no children of the test; they are ended by number.
+  /// The new processes. They are not children of the test, so it kills them by id.
   let successors = LockedValue<[pid_t]>([])
   var config: [String] { ["-c", gate.folder.path + "/gate.yaml"] }
   let link: String
@@ -42,7 +42,7 @@ private struct UpgradeBench: Sendable {
     }
   }
 
-  /// Upgrades, and gives the process that serves then.
+  /// Upgrades the gate and returns the id of the new process.
   func upgrade() async throws -> pid_t {
     struct Upgraded: Decodable {
       let upgraded: Bool
@@ -66,7 +66,7 @@ private struct UpgradeBench: Sendable {
       .write(toFile: config[1], atomically: true, encoding: .utf8)
   }
 
-  /// Waits until as many processes as `count` have said that they stopped.
+  /// Waits until `count` processes have logged that they stopped.
   func stopped(_ count: Int) async throws {
     _ = try await gate.process.errors.first(count, "the end of \(count) processes") {
       $0.contains(#""message":"stopped""#)
@@ -74,9 +74,9 @@ private struct UpgradeBench: Sendable {
   }
 }
 
-@Suite("A gate whose program is upgraded while it serves", .serialized, .timeLimit(.minutes(5)))
+@Suite("A graceful upgrade of a serving gate", .serialized, .timeLimit(.minutes(5)))
 struct UpgradeTests {
-  /// Connects, asks and goes, again and again, until `isOver`; the faults.
+  /// Requests challenges repeatedly until `isOver`; returns the number of requests and the errors.
   private func visits(
     _ bench: UpgradeBench, until isOver: LockedValue<Bool>
   ) async -> (count: Int, faults: [String]) {
@@ -95,7 +95,7 @@ struct UpgradeTests {
     }
   }
 
-  @Test("Upgrades refuse no connection, open sockets live on in the old process, and it ends when the last has ended")
+  @Test("Upgrades refuse no connection; open sockets stay in the old process, which exits after the last one closes")
   func refusesNobody() async throws {
     try await UpgradeBench.serving { bench in
       let old = try await bench.visitor.open()
@@ -108,7 +108,7 @@ struct UpgradeTests {
       #expect(faults == [] && count > 20, "\(count) visits")
       #expect(Set(processes + [bench.gate.process.id]).count == 4)
 
-      // The second and the third had no sockets to wait for. The first still has.
+      // The second and the third process had no sockets to wait for. The first one still has.
       try await bench.stopped(2)
       #expect(!bench.gate.process.hasEnded)
       #expect(try await old.exchange(.text("still here")) == .text("still here"))
@@ -118,7 +118,7 @@ struct UpgradeTests {
       #expect(try await bench.gate.process.exit() == .code(0))
       #expect(try await new.exchange(.text("newest")) == .text("newest"))
 
-      // What the last one has inherited goes with it, as with a gate that nobody preceded.
+      // The last process removes the inherited socket file, as the first one would have done.
       #expect(UnixSocketFile.state(at: bench.socket) == .live)
       kill(try #require(processes.last), SIGTERM)
       #expect(try await new.ending(since: .now).code == 1001)
@@ -128,7 +128,7 @@ struct UpgradeTests {
     }
   }
 
-  @Test("A nonce of the old process is good at the new one, a spent one is not, and a revocation reaches both")
+  @Test("The new process accepts nonces of the old one but no spent ones, and a revocation reaches both")
   func memory() async throws {
     try await UpgradeBench.serving(isEnforcing: true) { bench in
       let phone = try Phone(of: bench.gate.authority)
@@ -147,7 +147,7 @@ struct UpgradeTests {
     }
   }
 
-  @Test("Sockets that outlive shutdown.linger are closed with 1012; SIGTERM closes them earlier with 1001")
+  @Test("Sockets that are open after shutdown.linger are closed with 1012; SIGTERM closes them earlier with 1001")
   func deadline() async throws {
     try await UpgradeBench.serving(linger: "0s") { bench in
       let first = try await bench.visitor.open()
@@ -164,18 +164,18 @@ struct UpgradeTests {
     }
   }
 
-  /// What is wrong with the successor, how it is put in place, and what the operator is told of it.
+  /// The error of the new program, the function that installs it, and the reason that the operator is shown.
   static let broken: [(name: String, make: @Sendable (String) throws -> Void, reason: String)] = [
-    ("is not there", { unlink($0) }, "No such file or directory"),
+    ("is missing", { unlink($0) }, "No such file or directory"),
     (
-      "is no program",
+      "is not executable",
       {
         unlink($0)
         try "text".write(toFile: $0, atomically: true, encoding: .utf8)
       }, "Permission denied"
     ),
     (
-      "ends at once",
+      "exits at once",
       {
         unlink($0)
         try "#!/bin/sh\nexit 3\n".write(toFile: $0, atomically: true, encoding: .utf8)
@@ -184,7 +184,7 @@ struct UpgradeTests {
     ),
   ]
 
-  @Test("A successor that does not come up leaves the old process as it was, and the command says why")
+  @Test("A new process that does not start leaves the old one unchanged, and the command prints the reason")
   func brokenProgram() async throws {
     try await UpgradeBench.serving { bench in
       let socket = try await bench.visitor.open()
@@ -196,7 +196,7 @@ struct UpgradeTests {
         #expect(try await bench.visitor.open().exchange(.text(name)) == .text(name))
         #expect(try await socket.exchange(.text(name)) == .text(name))
       }
-      // Its own ways to listen are as they were: a good program takes over from it.
+      // Its listeners are unchanged: a working program takes over from it.
       try bench.put(Places.product("sallyport"), at: bench.link)
       let id = try await bench.upgrade()
       #expect(try await socket.exchange(.text("old")) == .text("old"))
@@ -205,7 +205,7 @@ struct UpgradeTests {
     }
   }
 
-  @Test("A successor whose configuration or store is at fault says so through the command")
+  @Test("An error in the new process's configuration or store is logged, and the old process continues")
   func brokenConfiguration() async throws {
     try await UpgradeBench.serving { bench in
       let socket = try await bench.visitor.open()
@@ -229,7 +229,7 @@ struct UpgradeTests {
     }
   }
 
-  @Test("A listener that moves in the configuration moves with the upgrade; the public port stays, and a line says so")
+  @Test("A changed admin address applies with the upgrade; the public port stays, and a warning is logged")
   func movedListeners() async throws {
     try await UpgradeBench.serving { bench in
       let moved = bench.gate.folder.path + "/moved.sock"
@@ -238,7 +238,7 @@ struct UpgradeTests {
         $0.replacingOccurrences(of: "admin.sock", with: "moved.sock")
           .replacingOccurrences(of: "127.0.0.1\", port: 0", with: "127.0.0.1\", port: \(other)")
       }
-      // The command reads where the gate is from the configuration that is not in force yet.
+      // The command would look for the gate in the new configuration, which is not in effect yet.
       bench.gate.process.send(SIGUSR2)
       let line = try await bench.gate.process.errors.first("the upgrade") {
         $0.contains(#""message":"upgrade completed""#)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The documentation's links")
 struct LinkTests {
-  /// Every Markdown file, as a path from the project's root.
+  /// Returns the paths of all Markdown files, relative to the project's root.
   private static func articles() throws -> [String] {
     var paths = ["README.md"]
     for folder in [".github", "Sources", "Tests"] {
@@ -14,7 +14,7 @@ struct LinkTests {
     return paths
   }
 
-  /// The text outside of fenced blocks.
+  /// Returns the text outside of fenced blocks.
   private static func prose(of text: String) -> String {
     text.components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element).joined()
   }

@@ -8,7 +8,7 @@ private func run(
   try await ChildProcess.run(tool, arguments, environment: environment, within: .seconds(120))
 }
 
-/// Every command of a program, as the words behind its name; the program itself is the empty list.
+/// Returns every command of a program, as the words after its name; the program itself is the empty list.
 private func commands(of program: String) async throws -> [[String]] {
   struct Dump: Decodable {
     struct Command: Decodable {
@@ -30,7 +30,10 @@ private func commands(of program: String) async throws -> [[String]] {
 
 @Suite("The programs", .timeLimit(.minutes(3)))
 struct ProgramTests {
-  @Test("Every command has a version and a help with an example, without colours", arguments: ["sallyport", "attest"])
+  @Test(
+    "Every command has a version and a help text with an example, without colors",
+    arguments: ["sallyport", "attest"]
+  )
   func help(_ program: String) async throws {
     let commands = try await commands(of: program)
     #expect(commands.count > 5)
@@ -45,7 +48,7 @@ struct ProgramTests {
     }
   }
 
-  @Test("Mistakes are told without colours, on a terminal or not, with NO_COLOR or without")
+  @Test("Errors are printed without colors, on a terminal or not, with NO_COLOR or without")
   func mistakes() async throws {
     for environment in [[:], ["NO_COLOR": "1"], ["TERM": "xterm-256color"]] as [[String: String?]] {
       // script(1) gives the program a terminal.
@@ -63,7 +66,7 @@ struct ProgramTests {
   }
 }
 
-@Suite("What is shipped beside the programs", .timeLimit(.minutes(3)))
+@Suite("Files shipped with the programs", .timeLimit(.minutes(3)))
 struct PackagingTests {
   /// Calls `body` with a folder into which scripts/manuals has written.
   private func withManuals<R>(_ body: (String) async throws -> R) async throws -> R {
@@ -75,7 +78,7 @@ struct PackagingTests {
     }
   }
 
-  @Test("Manual pages are made for each program and command, and groff finds nothing wrong with them")
+  @Test("Manual pages exist for each program and command, and groff reports no errors")
   func manuals() async throws {
     try await withManuals { folder in
       let pages = try FileManager.default.contentsOfDirectory(atPath: folder + "/man/man1").sorted()
@@ -122,7 +125,7 @@ struct PackagingTests {
   static let analyzer = try? Places.tool("systemd-analyze")
 
   @Test(
-    "The unit of systemd is hardened: an exposure of 2.0 at most",
+    "The systemd unit is hardened: its exposure is at most 2.0",
     .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
   func exposure() async throws {
     let unit = ProjectFile.root + "/config/systemd/sallyport.service"
@@ -130,7 +133,7 @@ struct PackagingTests {
       #require(Self.analyzer), "security", "--offline=true", "--threshold=20", "--no-pager", unit)
     #expect(exit == .code(0), "\(output.suffix(1)) \(errors)")
     #expect(output.last?.contains("Overall exposure level for sallyport.service") == true)
-    // A unit without any of it does not pass, so the measure measures.
+    // A unit without hardening fails, which shows that the check works.
     try await Places.withTemporaryFolder { folder in
       let bare = folder + "/bare.service"
       try "[Service]\nExecStart=/bin/true\n".write(toFile: bare, atomically: true, encoding: .utf8)
@@ -141,13 +144,13 @@ struct PackagingTests {
   }
 
   @Test(
-    "systemd understands every line of the units, and finds the manual where the article installs it",
+    "systemd accepts every line of the units, and finds the manual where the article installs it",
     .enabled(if: analyzer != nil, "there is no systemd-analyze: install systemd to run this"))
   func syntax() async throws {
     try await Places.withTemporaryFolder { folder in
       for name in try FileManager.default.contentsOfDirectory(atPath: ProjectFile.root + "/config/systemd") {
         let unit = try String(contentsOfFile: ProjectFile.root + "/config/systemd/" + name, encoding: .utf8)
-        // The program is installed by the time that this is read by systemd.
+        // Replaces the program's path, because the program is not installed here.
         try unit.replacingOccurrences(of: "/usr/bin/sallyport", with: "/bin/true")
           .write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
       }
@@ -165,7 +168,7 @@ struct PackagingTests {
     }
   }
 
-  /// Runs the article's line that installs the manual pages, with `folder` in the place of /usr/share.
+  /// Runs the article's line that installs the manual pages, with `folder` instead of /usr/share.
   private func installManuals(in folder: String) async throws {
     let article = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Installing.md")
     let line = try #require(article.split(separator: "\n").first { $0.hasPrefix("scripts/manuals ") })
@@ -179,7 +182,7 @@ struct PackagingTests {
 
 @Suite("The articles' commands", .timeLimit(.minutes(3)))
 struct ReadmeTests {
-  /// The lines of the first fenced block of the article at `path` that begins with `start`.
+  /// Returns the lines of the first fenced block of the article at `path` that begins with `start`.
   private func block(of path: String, startingWith start: String) throws -> String {
     let article = try ProjectFile.text(path)
     let opening = try #require(article.range(of: "```sh\n" + start), "no block begins with \(start)")
@@ -196,7 +199,7 @@ struct ReadmeTests {
       environment: ["SALLYPORT_TLS__CERT_FILE": "cert.pem", "SALLYPORT_TLS__KEY_FILE": "key.pem"], in: folder)
   }
 
-  @Test("that make certificates for debug builds work as they stand")
+  @Test("that create certificates for debug builds work as printed")
   func clientCertificates() async throws {
     let script = try block(
       of: "Sources/Device/AttestClient/AttestClient.docc/DebugBuilds.md", startingWith: "sallyport ca init")
@@ -210,7 +213,7 @@ struct ReadmeTests {
     }
   }
 
-  @Test("that check a configuration work as they stand")
+  @Test("that check a configuration work as printed")
   func check() async throws {
     let lines = try block(
       of: "Sources/Gate/Settings/Settings.docc/Configuring.md", startingWith: "sallyport check"
@@ -229,7 +232,7 @@ struct ReadmeTests {
       #expect(lines.count == 4)
       for line in lines {
         let (exit, output, errors) = try await shell(line, in: folder)
-        // Nobody listens at port 1, which is what the probes are for.
+        // No process listens at port 1, so the probes fail.
         #expect(exit == .code(line.contains("--offline") ? 0 : 1), "\(line): \(errors)")
         #expect(!output.isEmpty, "\(line)")
       }

@@ -2,16 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Which room imports from which, read from the sources themselves.
+/// Checks the imports between the folders of `Sources` ("rooms"), as read from the source files.
 @Suite("The rooms")
 struct RoomTests {
-  /// What a room may import from, beside itself.
+  /// The rooms from which each room may import, in addition to itself.
   private static let allowed: [String: Set<String>] = [
     "Common": [], "Attestation": ["Common"], "Gate": ["Common", "Attestation"], "Device": ["Common", "Attestation"],
     "MFA": ["Common", "Attestation"],
   ]
 
-  /// What single targets may import beyond that: `sallyport dev` has a device, and the client's tools have the engine.
+  /// Additional imports of single targets: `sallyport dev` uses a simulated device, and the client's tools use the
+  /// engine.
   private static let exceptions: [String: Set<String>] = [
     "sallyport": ["SimulatedDevice"], "AttestTool": ["Transport", "TransportEngine"], "attest": ["TransportEngine"],
   ]
@@ -20,7 +21,7 @@ struct RoomTests {
     let name: String
     let room: String
 
-    /// The modules that its Swift files import.
+    /// Returns the modules that the target's Swift files import.
     func imports() throws -> Set<String> {
       let folder = ProjectFile.path("Sources/\(room)/\(name)")
       var modules: Set<String> = []
@@ -44,7 +45,7 @@ struct RoomTests {
     try FileManager.default.contentsOfDirectory(atPath: ProjectFile.path(path)).sorted()
   }
 
-  @Test("import from the rooms below them alone")
+  @Test("import only from the rooms below them")
   func arrows() throws {
     let targets = try Self.targets()
     #expect(Set(targets.map(\.room)) == Set(Self.allowed.keys))
@@ -57,13 +58,13 @@ struct RoomTests {
     }
   }
 
-  @Test("read the imports of the sources as they are written")
+  @Test("are read correctly from import declarations")
   func twin() throws {
     let engine = try Target(name: "TransportEngine", room: "Gate").imports()
     #expect(engine.isSuperset(of: ["Transport", "ByteCoding", "COpenSSL"]))
   }
 
-  @Test("have the same names among the tests")
+  @Test("have the same names in Tests")
   func tests() throws {
     #expect(Set(try Self.folders(in: "Tests")).isSubset(of: Self.allowed.keys))
   }

@@ -2,21 +2,21 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `Threats.md`, which names a test for each promise.
+/// Checks `Threats.md`, which names a test for each promise.
 @Suite("The list of threats")
 struct ThreatsTests {
   private static let list = Result<String, any Error> {
     try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Threats.md")
   }
 
-  /// The folder of a test target, which stands in one of the rooms.
+  /// Returns the folder of a test target, which is in one of the rooms.
   private static func folder(of target: String) throws -> String {
     let tests = ProjectFile.path("Tests")
     let folders = try FileManager.default.contentsOfDirectory(atPath: tests).map { "\(tests)/\($0)/\(target)" }
     return try #require(folders.first(where: FileManager.default.fileExists(atPath:)), "\(target)")
   }
 
-  /// Target, suite and function of each test that the text names.
+  /// Returns target, suite and function of each test that the text names.
   private static func named(in text: String) -> Set<[String]> {
     Set(
       text.matches(of: /`(\w+)\/(\w+)\/(\w+)\(\)`/).map {
@@ -24,7 +24,7 @@ struct ThreatsTests {
       })
   }
 
-  /// Whether a file of the target declares the suite and, below it, the function as a test.
+  /// Returns whether a file of the target declares the suite and, after it, the function as a test.
   private static func exists(_ name: [String]) throws -> Bool {
     let folder = try folder(of: name[0])
     return try FileManager.default.subpathsOfDirectory(atPath: folder).contains { file in
@@ -34,12 +34,12 @@ struct ThreatsTests {
       guard let start = suites.min(), let function = text[start...].firstRange(of: "func \(name[2])(") else {
         return false
       }
-      // The attribute stands between the end of what comes before and the function.
+      // The attribute is in the text directly before the function.
       return text[..<function.lowerBound].suffix(1500).contains("@Test")
     }
   }
 
-  @Test("names tests that exist, in every row")
+  @Test("names an existing test in every row")
   func rows() throws {
     let text = try Self.list.get()
     let rows = text.split(separator: "\n").filter { $0.hasPrefix("| **") }
@@ -51,7 +51,7 @@ struct ThreatsTests {
   }
 
   @Test(
-    "would say so if one did not",
+    "fails if a test does not exist",
     arguments: [["PackagingTests", "ThreatsTests", "gone"], ["PackagingTests", "Gone", "rows"]])
   func twin(_ name: [String]) throws {
     #expect(try !Self.exists(name))

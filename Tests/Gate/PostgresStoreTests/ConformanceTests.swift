@@ -4,9 +4,9 @@ import PostgresStore
 import StoreConformance
 import Testing
 
-@Suite("The PostgreSQL store keeps the laws of every store")
+@Suite("The PostgreSQL store keeps the invariants of every store")
 struct ConformanceTests {
-  @Test("Law", arguments: StoreInvariant.all)
+  @Test("Invariant", arguments: StoreInvariant.all)
   func law(_ law: StoreInvariant) async throws {
     let store = PostgresStore(try ConnectionParameters(url: await PostgresServer.shared().newURL()))
     try await law.check(store)

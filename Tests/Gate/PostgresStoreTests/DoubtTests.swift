@@ -7,19 +7,19 @@ import Testing
 
 @testable import PostgresStore
 
-@Suite("A commit whose outcome nobody knows is a refusal", .serialized)
+@Suite("A commit with an unknown outcome is a refusal", .serialized)
 struct DoubtTests {
-  /// What happens to a commit that waits for a standby that is not there.
+  /// The event that ends the wait of a commit for a missing standby.
   enum Event: CaseIterable {
-    /// The gate's patience ends first.
+    /// The gate's timeout expires first.
     case silence
-    /// The server's process is ended: it has committed, and says nothing.
+    /// The server process is terminated: it has committed, and sends no answer.
     case termination
-    /// Somebody cancels the wait: the server says that it has committed, with a warning.
+    /// The wait is canceled: the server answers that it has committed, with a warning.
     case cancellation
   }
 
-  @Test("Nobody is admitted, nothing is tried again, and the nonce stays spent", arguments: Event.allCases)
+  @Test("No client is admitted, no call is retried, and the nonce stays spent", arguments: Event.allCases)
   func doubt(_ event: Event) async throws {
     let server = try await PostgresServer.start()
     var limits = PostgresStore.Limits()
@@ -43,7 +43,7 @@ struct DoubtTests {
       return
     }
     try await Self.setStandby("", of: server)
-    // The commit had happened: that is why nothing may be tried again.
+    // The commit did happen. For this reason a call must not be retried.
     try await Self.repeatedly { (try? await store.record(of: registration.key.keyID))??.counter.value == 7 }
     #expect(try await store.admit(Specimen.use(of: registration.key, 8, over: use.nonce)) == .nonceSpent)
     #expect(try await store.admit(Specimen.use(of: registration.key, 8)) == .admitted)
@@ -60,7 +60,7 @@ struct DoubtTests {
     try await repeatedly { try await server.sql("SHOW synchronous_standby_names") == [name] }
   }
 
-  /// Asks until the answer is yes.
+  /// Polls `question` until it returns `true`.
   private static func repeatedly(_ question: () async throws -> Bool) async throws {
     let start = ContinuousClock.now
     while try await !question() {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import PostgresStore
 
-@Suite("The PostgreSQL store refuses while something is wrong, and works again by itself")
+@Suite("The PostgreSQL store refuses calls during a failure and recovers without help")
 struct FaultTests {
   private static func store(
     at url: String, _ change: (inout PostgresStore.Limits) -> Void = { _ in }
@@ -19,7 +19,7 @@ struct FaultTests {
     return PostgresStore(try ConnectionParameters(url: url), limits: limits)
   }
 
-  @Test("A server that is not there is told at once, and found as soon as it is")
+  @Test("A missing server is reported at once, and used as soon as it is back")
   func absentServer() async throws {
     let server = try await PostgresServer.start()
     let store = try Self.store(at: PostgresServer.url(of: [server]))
@@ -32,7 +32,7 @@ struct FaultTests {
       return
     }
     let start = ContinuousClock.now
-    // Nobody waits for a connection that is known to be missing.
+    // A call does not wait for a connection that is known to be down.
     for _ in 0..<100 { _ = try? await store.register(Specimen.registration()) }
     #expect(.now - start < .seconds(2))
     try await server.start()
@@ -42,7 +42,7 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("Connections that the server closed while nobody asked cost no call its answer")
+  @Test("Idle connections that the server closed do not fail a call")
   func closedConnections() async throws {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL()
@@ -58,7 +58,7 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("A newer schema is left alone")
+  @Test("A newer schema is not changed")
   func newerSchema() async throws {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL()
@@ -75,7 +75,7 @@ struct FaultTests {
     await older.close()
   }
 
-  @Test("Twenty stores that start at once on an empty schema all find it made")
+  @Test("Twenty stores that start at once on an empty schema all find its tables")
   func migrationRace() async throws {
     let url = try await PostgresServer.shared().newURL()
     let stores = try (0..<20).map { _ in try Self.store(at: url) }
@@ -87,7 +87,7 @@ struct FaultTests {
   }
 
   @Test(
-    "A commit is at least on, whatever the default of role or database",
+    "synchronous_commit is at least on, for any default of role or database",
     arguments: [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")])
   func synchronousCommit(_ given: String, _ expected: String) async throws {
     let url = try await PostgresServer.shared().newURL()
@@ -102,7 +102,7 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("An admission that breaks a rule of the schema fails alone in its batch, and later ones go well")
+  @Test("An admission that violates the schema fails alone in its batch, and later ones succeed")
   func culpritAlone() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.admissionLanes = 1 }
     let good = Specimen.registration()
@@ -115,7 +115,7 @@ struct FaultTests {
       ).changes
     }
     let hold = try await RowHold(good.key.keyID, in: store)
-    // Whichever of the two comes first.
+    // In any order.
     async let first = store.admit(Specimen.use(of: good.key, 1, window: 8))
     async let second = Self.answer(store, Specimen.use(of: bad.key, 1))
     async let third = store.admit(Specimen.use(of: good.key, 2, window: 8))
@@ -131,21 +131,21 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("Calls beyond the bound are refused at once; those that wait are served")
+  @Test("Calls over the limit are refused at once; waiting calls are served")
   func overload() async throws {
     let server = try await PostgresServer.shared()
     let store = try Self.store(at: await server.newURL() + "&application_name=crowded") {
       $0.mostWaiting = 3
       $0.mostAtOnce = 1
       $0.admissionLanes = 1
-      // Longer than any test machine is busy with something else.
+      // Longer than any delay of a test machine.
       ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
     }
     let registration = Specimen.registration()
     _ = try await store.register(registration)
     let hold = try await RowHold(registration.key.keyID, in: store)
     let admit = { counter in Task { await Self.answer(store, Specimen.use(of: registration.key, counter)) } }
-    // One is on its way and waits for the row, three wait for that one.
+    // One call waits for the row, and three wait for that call.
     let first = admit(1)
     try await Self.eventually {
       try await server.sql(
@@ -158,7 +158,7 @@ struct FaultTests {
     await #expect(throws: StoreError.overloaded) { try await store.admit(Specimen.use(of: registration.key, .max)) }
     await hold.release()
     #expect(await first.value == .success(.admitted))
-    // In whatever order they came to wait.
+    // In any order of arrival.
     for task in others {
       switch await task.value {
       case .success(.admitted), .success(.counterReplayed): break
@@ -168,7 +168,7 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("A row that somebody holds for too long refuses the calls that want it")
+  @Test("A row that stays locked for too long refuses the calls that need it")
   func heldRow() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL()) { $0.lockTimeout = .milliseconds(100) }
     let registration = Specimen.registration()
@@ -180,7 +180,7 @@ struct FaultTests {
     await store.close()
   }
 
-  @Test("A lane that nobody asks again says by itself that all is well", arguments: [true, false])
+  @Test("A group-commit queue without further calls reports its recovery", arguments: [true, false])
   func healsUnasked(_ endsConnection: Bool) async throws {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL()
@@ -210,7 +210,7 @@ struct FaultTests {
     await other.close()
   }
 
-  @Test("Batches of two gates over the same keys and nonces never wait for one another in a circle")
+  @Test("Batches of two gates with the same keys and nonces never deadlock")
   func noDeadlock() async throws {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL()
@@ -224,7 +224,7 @@ struct FaultTests {
     let all = keys
     for round in UInt32(0)..<10 {
       let nonces = (0..<40).map { _ in Specimen.nonce() }
-      // Each nonce is brought by two keys to two gates, in opposite orders.
+      // Two keys use each nonce at two gates, in opposite orders.
       let answers = try await StoreInvariant.tally(160) { number in
         let (gate, index) = (number % 2, number / 2 % 40)
         let key = all[gate == 0 ? index : 39 - index]
@@ -238,12 +238,12 @@ struct FaultTests {
     for store in stores { await store.close() }
   }
 
-  @Test("A nonce that is forgotten between an admission's snapshot and its insertion is not good again")
+  @Test("A nonce that is removed between an admission's snapshot and its insertion is not valid again")
   func forgottenMeanwhile() async throws {
     let server = try await PostgresServer.shared()
     let url = try await server.newURL() + "&application_name=forgetting"
     let stores = try (0..<3).map { _ in
-      // Longer than any test machine is busy with something else.
+      // Longer than any delay of a test machine.
       try Self.store(at: url) {
         ($0.lockTimeout, $0.statementTimeout, $0.patience) = (.seconds(60), .seconds(60), .seconds(60))
       }
@@ -259,7 +259,7 @@ struct FaultTests {
     async let replay = stores[0].admit(Specimen.use(of: registration.key, 2, over: nonce))
     try await Self.eventually { try await server.sql(waiting) == ["1"] }
     let forgotten = Task { try await stores[2].forgetNonces(issuedBy: Specimen.now) }
-    // Either it waits for the admission, as it should, or it has deleted the nonce.
+    // The call either waits for the admission, as it should, or has deleted the nonce.
     try await Self.eventually {
       let isGone = try await server.sql("SELECT COUNT(*) FROM \(Self.schema(in: url)).spent_nonces") == ["0"]
       return try await server.sql(waiting) == ["2"] || isGone
@@ -272,7 +272,7 @@ struct FaultTests {
   }
 
   @Test(
-    "A damaged row is a fault of the store, not the end of the process",
+    "A damaged row is an error of the store and does not crash the process",
     arguments: [("app_id", "'nonsense'"), ("environment", "'moon'"), ("category", "-1"), ("counter", "NULL")])
   func damagedRow(_ column: String, _ value: String) async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL())
@@ -285,13 +285,13 @@ struct FaultTests {
     await #expect(throws: StoreError.corrupt(reason: "attested_keys.\(column) is malformed")) {
       try await store.record(of: registration.key.keyID)
     }
-    // Others are not affected, nor is what is said of the store.
+    // Other rows and the reported health are not affected.
     #expect(store.health == .healthy)
     #expect(try await store.register(Specimen.registration()) == .inserted)
     await store.close()
   }
 
-  @Test("A closed store refuses")
+  @Test("A closed store refuses calls")
   func closed() async throws {
     let store = try Self.store(at: await PostgresServer.shared().newURL())
     try await store.open()
@@ -300,9 +300,9 @@ struct FaultTests {
     await #expect(throws: StoreError.closed) { try await store.admit(Specimen.use(of: Specimen.key(), 1)) }
   }
 
-  @Test("A server that may lose what it answered is found out")
+  @Test("A server that may lose acknowledged writes is reported")
   func findings() async throws {
-    // This one does not flush, and has no standby.
+    // The shared server does not flush and has no standby.
     let store = try Self.store(at: await PostgresServer.shared().newURL())
     let texts = try await store.findings(isThorough: false).map(\.text)
     for word in ["fsync is off", "full_page_writes is off", "no synchronous standby"] {
@@ -322,7 +322,7 @@ struct FaultTests {
     return rest.prefix { $0 != "&" }
   }
 
-  /// Asks until the answer is yes; an error is a no.
+  /// Polls `question` until it returns `true`; an error counts as `false`.
   private static func eventually(_ question: () async throws -> Bool) async throws {
     let start = ContinuousClock.now
     while (try? await question()) != true {
@@ -334,12 +334,12 @@ struct FaultTests {
   private struct WaitedTooLong: Error {}
 }
 
-/// Keeps the row of a key locked by another connection of the store.
+/// Keeps the row of a key locked through another connection of the store.
 private struct RowHold: Sendable {
   private let gate = DispatchSemaphore(value: 0)
   private let task: Task<Void, any Error>
 
-  /// Returns once the row is held.
+  /// Returns once the row is locked.
   init(_ keyID: KeyID, in store: PostgresStore) async throws {
     let (held, isHeld) = AsyncStream<Void>.makeStream()
     task = Task { [gate] in

@@ -9,9 +9,9 @@ import StoreConformance
 import TestSupport
 import Testing
 
-@Suite("A PostgreSQL across a network", .serialized)
+@Suite("PostgreSQL over a network", .serialized)
 struct NetworkTests {
-  @Test("Over TLS the server's certificate is verified: authority and name")
+  @Test("Over TLS, the authority and the name of the server's certificate are verified")
   func tls() async throws {
     try await Places.withTemporaryFolder { folder in
       let (own, strange) = (AuthorityFolder(path: folder + "/own"), AuthorityFolder(path: folder + "/strange"))
@@ -41,7 +41,7 @@ struct NetworkTests {
     }
   }
 
-  @Test("Of several hosts the one that takes writes is found, wherever it stands in the URL")
+  @Test("Of several hosts the writable one is used, at any position in the URL")
   func severalHosts() async throws {
     let primary = try await PostgresServer.start()
     let standby = try await primary.standby(name: "standby")
@@ -53,7 +53,7 @@ struct NetworkTests {
     #expect(fault?.contains("read-only") == true || fault?.contains("recovery") == true, "\(fault ?? "it was taken")")
   }
 
-  @Test("A pooler of sessions works; one of transactions is refused with what to do")
+  @Test("A session pooler works; a transaction pooler is refused with a remedy")
   func poolers() async throws {
     let server = try await PostgresServer.start()
     guard let session = try await server.pooler(mode: "session", port: Places.freePort()) else { return }
@@ -73,7 +73,7 @@ struct NetworkTests {
     }
   }
 
-  @Test("A statement that takes too long is given up by the server, and the next one is answered")
+  @Test("The server cancels a statement that takes too long, and the next one is answered")
   func statementTimeout() async throws {
     let server = try await PostgresServer.start()
     var limits = PostgresStore.Limits()
@@ -96,9 +96,9 @@ struct NetworkTests {
       return
     }
     try await server.sql("DROP TRIGGER dawdle ON attested_keys")
-    // The refused one did nothing.
+    // The refused admission changed nothing.
     #expect(try await store.admit(Specimen.use(of: registration.key, 1, over: nonce)) == .admitted)
-    // It is told behind the answer.
+    // The health is updated after the answer.
     let start = ContinuousClock.now
     while store.health != .healthy, .now - start < .seconds(20) { await Task.yield() }
     #expect(store.health == .healthy)
@@ -111,7 +111,7 @@ struct NetworkTests {
     await store.close()
   }
 
-  /// Why the store at `url` cannot be opened; `nil` if it can.
+  /// Returns why the store at `url` cannot be opened; `nil` if it can.
   private static func fault(_ url: String) async -> String? {
     do {
       try await with(url) { try await $0.open() }

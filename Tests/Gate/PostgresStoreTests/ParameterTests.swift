@@ -5,7 +5,7 @@ import Testing
 @Suite("The URL of a database")
 struct ParameterTests {
   @Test(
-    "A log sees hosts, ports and database, neither user nor password",
+    "A log contains hosts, ports and database, but no user and no password",
     arguments: [
       ("postgres://u:secret@db.example:5433/gate?sslmode=verify-full", "db.example:5433/gate"),
       ("postgresql://u:secret@a:5432,b:5433/gate?target_session_attrs=read-write", "a:5432,b:5433/gate"),
@@ -17,7 +17,7 @@ struct ParameterTests {
   }
 
   @Test(
-    "What libpq cannot read is refused without repeating it",
+    "A URL that libpq cannot parse is refused without repeating it",
     arguments: [
       "postgres://u:secret@host:port/x?nonsense=secret", "postgres://u:sec%ret@host/x",
       "postgres://[::1/x?password=secret",
@@ -26,14 +26,14 @@ struct ParameterTests {
   func malformed(_ url: String) {
     do throws(ConnectionParameters.Malformed) {
       _ = try ConnectionParameters(url: url)
-      Issue.record("taken: \(url)")
+      Issue.record("accepted: \(url)")
     } catch {
       #expect(!error.reason.contains("sec") && !error.reason.isEmpty)
     }
   }
 
   @Test(
-    "A URL that can be read in two ways does not reach libpq",
+    "An ambiguous URL does not reach libpq",
     arguments: [
       "postgres://u:sec@ret@host/x", "postgres://u:sec/ret@host/x", "postgres://u:sec?ret@host/x",
       "postgresql://u:sec/ret@@host/x", "postgres://u@sec@host/x", "postgres://host/x?application_name=sec@ret",
@@ -50,7 +50,7 @@ struct ParameterTests {
   }
 
   @Test(
-    "Neither a port nor the name of a database can hold a secret, since both are printed",
+    "A port and a database name cannot contain a secret, since both are printed",
     arguments: [
       "postgres://u:secret/x", "postgres://h:0/x", "postgres://h:65536/x", "postgres://h/x?port=secret",
       "postgres://h/host=a%20password=secret", "postgres://h/x?dbname=postgres://u:secret",
@@ -65,7 +65,7 @@ struct ParameterTests {
   }
 
   @Test(
-    "A password that is encoded is accepted, whatever it holds",
+    "A percent-encoded password is accepted with any content",
     arguments: ["postgres://u:s%40e%2Fc%3Fr@h/x", "postgres://u:s:e#c@h/x", "postgres://u%40d:p@h/x"])
   func encoded(_ url: String) throws {
     #expect(try ConnectionParameters(url: url).place == "h/x")

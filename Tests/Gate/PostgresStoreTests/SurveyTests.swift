@@ -5,13 +5,13 @@ import Testing
 
 @testable import PostgresStore
 
-@Suite("A look at a PostgreSQL store")
+@Suite("A survey of a PostgreSQL store")
 struct SurveyTests {
   private static func store(at url: String) throws -> PostgresStore {
     PostgresStore(try ConnectionParameters(url: url), limits: PostgresStore.Limits())
   }
 
-  @Test("tells whether its tables are there, and makes none")
+  @Test("reports whether its tables exist, and creates none")
   func tables() async throws {
     let server = try await PostgresServer.shared()
     let store = try await Self.store(at: server.newURL())
@@ -27,7 +27,7 @@ struct SurveyTests {
     await store.close()
   }
 
-  @Test("tells of a server that is not there")
+  @Test("reports a missing server")
   func absentServer() async throws {
     let store = try Self.store(at: "postgres://nobody@127.0.0.1:1/none")
     await #expect(throws: StoreError.self) { try await store.survey() }

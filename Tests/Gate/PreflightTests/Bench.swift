@@ -10,7 +10,7 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-/// A folder with a sound configuration of a gate, of which a test breaks one thing.
+/// A folder with a valid gate configuration, in which a test breaks one thing.
 struct Bench {
   static let now = Timestamp(seconds: 1_780_000_000)
   static let day = Duration.seconds(86400)
@@ -18,7 +18,7 @@ struct Bench {
 
   let folder: String
 
-  /// Calls `body` with a new folder that holds an authority's files.
+  /// Calls `body` with a new folder that contains an authority's files.
   static func with<R>(_ body: (Bench) async throws -> R) async throws -> R {
     try await Places.withTemporaryFolder { folder in
       try AuthorityFolder(path: folder).save(authority.get())
@@ -33,9 +33,9 @@ struct Bench {
 
   func pem(_ certificates: Certificate...) throws -> String { try certificates.map { try $0.pem }.joined() }
 
-  /// Nobody listens at port 1, and any port will do to listen at.
+  /// Loads settings in which no process listens at the upstream's port 1, and the gate listens at any port.
   ///
-  /// - Parameter section: one that `extra` has instead.
+  /// - Parameter section: A section to leave out because `extra` contains it.
   func settings(
     _ extra: String = "", without section: String? = nil, set flags: [String: String] = [:]
   ) throws -> GateSettings {
@@ -51,7 +51,7 @@ struct Bench {
     return try SettingsLoader(file: "gate.yaml", flags: flags, environment: [:], workingDirectory: folder).load()
   }
 
-  /// What a preflight says, without what passed, as `outcome: key: text`; the folder is called DIR.
+  /// Returns the failures and warnings of a preflight as `outcome: key: text`; DIR replaces the path of the folder.
   func complaints(_ settings: GateSettings, at instant: Timestamp = now) async throws -> [String] {
     try await results(settings, at: instant).filter { $0.outcome != .passed }.map(line)
   }
@@ -68,7 +68,7 @@ struct Bench {
   struct NotThisKind: Error {}
 }
 
-/// A listening socket of a test's own.
+/// A listening TCP socket.
 final class ListeningSocket {
   let port: UInt16
   private let descriptor: Int32
@@ -91,7 +91,7 @@ final class ListeningSocket {
   deinit { close(descriptor) }
 }
 
-/// The same at a path.
+/// A listening Unix socket.
 final class ListeningPath {
   private let descriptor: Int32
   private let path: String

@@ -5,11 +5,11 @@ import Preflight
 import SimulatedDevice
 import Testing
 
-@Suite("What is in the files of a configuration", .timeLimit(.minutes(2)))
+@Suite("The files of a configuration", .timeLimit(.minutes(2)))
 struct FileTests {
   private static let unreachable = "failed: routes[0].upstream: ws://127.0.0.1:1 cannot be reached: "
 
-  /// The complaints but that of the upstream, at which nobody listens.
+  /// Returns the failures and warnings except that of the upstream, at which no process listens.
   private func complaints(
     _ bench: Bench, _ extra: String = "", at instant: Timestamp = Bench.now
   ) async throws -> [String] {
@@ -17,7 +17,7 @@ struct FileTests {
     return try await bench.complaints(settings, at: instant).filter { !$0.hasPrefix(Self.unreachable) }
   }
 
-  @Test("A sound certificate and its key are told with the certificate's end")
+  @Test("A valid certificate and its key are reported with the end of validity")
   func sound() async throws {
     try await Bench.with { bench in
       #expect(try await complaints(bench) == [])
@@ -32,7 +32,7 @@ struct FileTests {
   }
 
   @Test(
-    "A certificate is judged by the clock: 14 days before its end it is warned of",
+    "A certificate's validity is checked, with a warning 14 days before its end",
     arguments: [
       (-2, "failed: tls.cert_file: NAME is not valid before START"),
       (350, nil),
@@ -49,7 +49,7 @@ struct FileTests {
     }
   }
 
-  @Test("A chain in order passes, and one out of order is told with the two that do not fit")
+  @Test("A chain in order passes; one out of order is reported with the two certificates that do not match")
   func chain() async throws {
     try await Bench.with { bench in
       let authority = try Bench.authority.get()
@@ -65,7 +65,7 @@ struct FileTests {
     }
   }
 
-  @Test("A key of another certificate, and what is no certificate or key, fail where they stand")
+  @Test("A key of another certificate, and files without a certificate or key, fail at their setting")
   func mismatch() async throws {
     try await Bench.with { bench in
       let authority = try Bench.authority.get()
@@ -83,7 +83,7 @@ struct FileTests {
     }
   }
 
-  @Test("A key that others can write is warned of")
+  @Test("A key that other users can write causes a warning")
   func permissions() async throws {
     try await Bench.with { bench in
       try bench.write(try Bench.authority.get().server.key.pkcs8PEM, to: "server.key", mode: 0o620)
@@ -94,7 +94,7 @@ struct FileTests {
     }
   }
 
-  @Test("An authority for client certificates has to be one")
+  @Test("An authority for client certificates must be a CA certificate")
   func clientAuthority() async throws {
     try await Bench.with { bench in
       #expect(try await complaints(bench, "debug_mtls: { client_ca_file: tls-ca.pem }") == [])
@@ -106,7 +106,7 @@ struct FileTests {
     }
   }
 
-  @Test("An authority below another one verifies nothing without that one")
+  @Test("An intermediate authority without its issuer is refused")
   func intermediateAuthority() async throws {
     try await Bench.with { bench in
       let authority = try Bench.authority.get()
@@ -126,7 +126,7 @@ struct FileTests {
     }
   }
 
-  @Test("A further certificate that no client can ask for is told, and keeps a gate from starting")
+  @Test("An additional certificate without a DNS name is reported, and prevents the start")
   func namelessCertificate() async throws {
     try await Bench.with { bench in
       let signer = try Bench.authority.get().receiptSigner

@@ -9,11 +9,11 @@ import Testing
 import Transport
 import TransportEngine
 
-@Suite("What is around a gate", .serialized, .timeLimit(.minutes(2)))
+@Suite("The surroundings of a gate", .serialized, .timeLimit(.minutes(2)))
 struct WorldTests {
   // MARK: Listener
 
-  @Test("An address that is held is warned of, and one that is not this machine's fails")
+  @Test("An address in use causes a warning, and one of another machine fails")
   func listener() async throws {
     try await Bench.with { bench in
       let socket = try ListeningSocket()
@@ -29,7 +29,7 @@ struct WorldTests {
     }
   }
 
-  @Test("So are the addresses of the admin server and of metrics")
+  @Test("The same applies to the addresses of the admin server and of metrics")
   func sideListeners() async throws {
     try await Bench.with { bench in
       let socket = try ListeningSocket()
@@ -62,7 +62,7 @@ struct WorldTests {
 
   // MARK: Upstreams
 
-  @Test("Upstreams that accept connections pass, by TCP and by Unix sockets")
+  @Test("Upstreams that accept connections pass, over TCP and Unix sockets")
   func upstreams() async throws {
     try await Bench.with { bench in
       let socket = try ListeningSocket()
@@ -80,7 +80,7 @@ struct WorldTests {
     }
   }
 
-  @Test("Upstreams that nobody serves fail, each at its key")
+  @Test("Unreachable upstreams fail, each at its key")
   func absentUpstreams() async throws {
     try await Bench.with { bench in
       let settings = try bench.settings(
@@ -98,7 +98,7 @@ struct WorldTests {
     }
   }
 
-  @Test("An upstream with TLS has to be whom it should be")
+  @Test("An upstream with TLS must have a trusted certificate for its name")
   func secureUpstream() async throws {
     try await Bench.with { bench in
       let folder = AuthorityFolder(path: bench.folder)
@@ -124,17 +124,17 @@ struct WorldTests {
 
   // MARK: Store
 
-  /// What is said of the store, and the names in its folder before and after.
+  /// Returns the result for the store, and whether the files in its folder stayed the same.
   private func look(_ bench: Bench) async throws -> (line: String?, isUntouched: Bool) {
     let before = try FileManager.default.contentsOfDirectory(atPath: bench.folder)
     let result = try await bench.results(bench.settings("routes: []")).first { $0.key == "store.url" }
-    // The configuration itself is written by `settings`.
+    // `settings` writes the configuration itself.
     let after = try FileManager.default.contentsOfDirectory(atPath: bench.folder)
     let others = { (names: [String]) in names.filter { $0 != "gate.yaml" }.sorted() }
     return (result.map(bench.line), others(before) == others(after))
   }
 
-  @Test("A store is looked at without being made or changed: before its first gate, beside it, and after it")
+  @Test("A store is checked without being created or changed: before the first start, while it is open, and after")
   func store() async throws {
     try await Bench.with { bench in
       var seen = try await look(bench)
@@ -151,7 +151,7 @@ struct WorldTests {
     }
   }
 
-  @Test("A file that is no database, or has no folder, fails")
+  @Test("A file that is not a database, or has no folder, fails")
   func brokenStore() async throws {
     try await Bench.with { bench in
       try bench.write(String(repeating: "not a database ", count: 100), to: "state.db")

@@ -1,17 +1,17 @@
-"""attacker.py KIND PORT AUTHORITY COUNT: many clients that mean ill, each on a connection of its own over TLS, or before it.
+"""attacker.py KIND PORT AUTHORITY COUNT: attacks with many clients, each on its own TLS connection.
 
-    heads        each sends 16,000 bytes of a head, and no end
+    heads        each sends 16,000 bytes of a head without its end
     bodies       each sends all but one of 60,000 bytes of a registration
-    fragments    each opens a socket at /sink, whose server reads nothing, and sends a message in fragments of one byte,
-                 as many as are taken
-    windows      each opens a socket at /flood with the smallest window that the system has, and reads a byte now and then
-    hellos       each begins the longest ClientHello that the gate takes, and sends all but one byte of it
-    certificates each answers the gate's part of a TLS 1.2 handshake with the longest message of client certificates that
-                 the gate takes, and sends all but one byte of it
-    silence      each ends its part of the TLS handshake, and says nothing
-    sink         no client: a server that opens sockets and reads nothing of them; writes {"port": N}
+    fragments    each opens a socket at /sink, whose server reads nothing, and sends a message in one-byte fragments
+                 until the send buffer is full
+    windows      each opens a socket at /flood with the smallest window of the system, and reads a byte now and then
+    hellos       each sends the longest ClientHello that the gate accepts, without its last byte
+    certificates each answers a TLS 1.2 handshake with the longest message of client certificates that the gate
+                 accepts, without its last byte
+    silence      each completes the TLS handshake and sends nothing
+    sink         no client: a server that accepts sockets and reads nothing from them; writes {"port": N}
 
-Writes {"ready": connections that stand} when all are where they should be, and holds them until standard input ends.
+Writes {"ready": number of open connections} when all clients are ready, and keeps them until standard input ends.
 """
 import asyncio
 import base64
@@ -88,9 +88,9 @@ def windows(client):
 
 
 def unfinished(kind, version):
-    """A handshake message of 16 KiB but for its last byte.
+    """Returns a handshake message of 16 KiB without its last byte, in two records.
 
-    In two records: for the message there is room from its header on, and the second record has a buffer of its own.
+    The gate allocates memory for the message when it reads the header, and another buffer for the second record.
     """
     return bytes([22, 3, version, 0, 4, kind, 0, 0x40, 0]) + bytes([22, 3, version, 0x40, 0]) + b"a" * 16383
 
@@ -101,14 +101,14 @@ def hellos(client):
 
 def certificates(client):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Later versions hide a client's certificates.
+    # TLS 1.3 encrypts a client's certificates.
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     greeting = ssl.MemoryBIO()
     try:
         context.wrap_bio(ssl.MemoryBIO(), greeting, server_hostname="localhost").do_handshake()
     except ssl.SSLWantReadError:
         client.sendall(greeting.read())
-    # ServerHelloDone, which ends the gate's part.
+    # ServerHelloDone is the last message of the gate's flight.
     flight = b""
     while not flight.endswith(bytes([14, 0, 0, 0])):
         flight += client.recv(4096)

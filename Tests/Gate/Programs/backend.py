@@ -1,12 +1,12 @@
-"""An echo server that was not written with the gate in mind.
+"""An echo server that is independent of the gate.
 
     backend.py websocket                    Python's websockets, on a free port of 127.0.0.1
     backend.py tls CERTIFICATE KEY          the same with TLS
     backend.py unix PATH                    the same at a Unix socket
-    backend.py tcp                          bytes, without any protocol
+    backend.py tcp                          plain TCP
 
 Writes lines of JSON: {"place": port or path} first, then {"path": ..., "headers": [[name, value], ...]} for each
-WebSocket that opens and {"closed": code} for each that ends.
+WebSocket that opens and {"closed": code} for each that closes.
 """
 import asyncio
 import json

@@ -1,7 +1,7 @@
-"""certificates.py FOLDER: client certificates, good and bad, each with its key: NAME.pem, NAME.key, and
-NAME.chain.pem if it has a chain.
+"""certificates.py FOLDER: creates valid and invalid client certificates, each with its key: NAME.pem, NAME.key,
+and NAME.chain.pem if it has a chain.
 
-`authority.pem` is the authority that a gate is told of.
+`authority.pem` is the authority for the gate's configuration.
 """
 import base64
 import datetime
@@ -25,7 +25,7 @@ def name(text):
 
 
 def make(subject, issuer=None, kind="leaf", start=-1, end=365, further=()):
-    """A certificate and its key; `issuer` is such a pair, or nothing for a self-signed one."""
+    """Returns a certificate and its key; `issuer` is such a pair, or None for a self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     own, signer = (issuer[0].subject, issuer[1]) if issuer else (name(subject), key)
     builder = (x509.CertificateBuilder().subject_name(name(subject)).issuer_name(own).public_key(key.public_key())
@@ -52,7 +52,7 @@ def save(title, pair, *chain):
 
 
 def spliced(key, other):
-    """A key that says it is `key` and signs as `other`: the public half of one, the private half of the other."""
+    """Returns a key with the public half of `key` and the private half of `other`."""
     one, two = (bytearray(key_bytes(k, serialization.Encoding.DER)) for k in (key, other))
     # SEQUENCE, version 1, OCTET STRING of 32 bytes: the private half is at 7 in both.
     one[7:39] = two[7:39]
@@ -87,7 +87,7 @@ save("unknown-uncritical", make("unknown-uncritical", authority, further=[(unkno
 save("bad-signature", good)
 (folder / "bad-signature.key").write_text(spliced(good[1], rogue[1]))
 
-# Only the command makes certificates without extensions, of version 1.
+# The library cannot create version 1 certificates, so openssl does.
 key = folder / "version-1.key"
 key.write_bytes(key_bytes(ec.generate_private_key(ec.SECP256R1())))
 request = subprocess.run(["openssl", "req", "-new", "-key", key, "-subj", "/CN=version-1"], check=True, capture_output=True)

@@ -1,13 +1,13 @@
-"""The cases of the Autobahn test suite, run by kosoku, and what they are put to.
+"""Runs the cases of the Autobahn test suite with kosoku, and provides endpoints for them.
 
     conformance.py echo                        an echo server: Python's websockets, on a free port of 127.0.0.1
-    conformance.py faulty                      an echo server that knows frames and breaks every other rule
-    conformance.py drive URL CASES [-CASES]    puts cases to the server at URL; CASES are globs, with a dash those left out
-    conformance.py serve CASES [-CASES]        puts them to clients, on a free port of 127.0.0.1
+    conformance.py faulty                      an echo server that parses frames and breaks every other rule
+    conformance.py drive URL CASES [-CASES]    runs cases against the server at URL; CASES are globs, a dash excludes
+    conformance.py serve CASES [-CASES]        runs cases against clients, on a free port of 127.0.0.1
     conformance.py client URL [CA]             a client for `serve`: Python's websockets; CA verifies a wss URL
 
 Servers write {"port": N} first. `drive` and `serve` write a line of JSON for each case when all are done:
-{"case": id, "verdict": of the messages, "close": of the closing handshake, "code": that came}.
+{"case": id, "verdict": for the messages, "close": for the closing handshake, "code": received close code}.
 """
 import asyncio
 import base64
@@ -93,7 +93,7 @@ async def echo():
 
 
 async def frame(reader):
-    """The first byte and the unmasked payload of a frame, whatever they are."""
+    """Returns the first byte and the unmasked payload of any frame."""
     first, length = await reader.readexactly(2)
     is_masked, length = length & 0x80, length & 0x7F
     if length == 126:
@@ -113,7 +113,7 @@ def header(first, length):
 
 
 async def answer_badly(reader, writer):
-    """Says back every frame as it came, Pings and bad Closes too, and never ends anything."""
+    """Echoes every frame unchanged, including Pings and invalid Closes, and never closes a connection."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         key = next(line.split(":", 1)[1].strip() for line in head if line.lower().startswith("sec-websocket-key:"))
@@ -135,5 +135,5 @@ async def faulty():
 
 
 asyncio.run({"echo": echo, "faulty": faulty, "drive": drive, "serve": serve, "client": client}[sys.argv[1]](*sys.argv[2:]))
-# The threads of kosoku's runtime do not outlive the interpreter's end: it would abort, with all said and done.
+# A normal exit would abort in the threads of kosoku's runtime, although all results are written.
 os._exit(0)

@@ -1,4 +1,4 @@
-"""A client by Python's websockets: opens a socket, sends messages, says what came back.
+"""A client by Python's websockets: opens a socket, sends messages, prints the answers.
 
     dial.py URL --ca PEM [--cert PEM --key PEM] [--tls 1.2|1.3] [MESSAGE ...]
 
@@ -36,7 +36,7 @@ def status(error):
 
 async def main(options):
     headers = [tuple(part.strip() for part in line.split(":", 1)) for line in sys.stdin if line.strip()]
-    # Its name before version 14, and since.
+    # The parameter's name before version 14, and since.
     known = inspect.signature(websockets.connect.__init__).parameters
     name = "extra_headers" if "extra_headers" in known else "additional_headers"
     try:

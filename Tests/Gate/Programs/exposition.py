@@ -1,5 +1,5 @@
 """Reads metrics in Prometheus' text format from standard input with Prometheus' own parser, and writes each sample as
-a line of JSON. Ends with a traceback where the parser refuses the text."""
+a line of JSON. Exits with a traceback if the parser refuses the text."""
 import json
 import sys
 

@@ -1,8 +1,8 @@
-"""An HTTP backend that writes down every request it gets, and answers well or badly, as the path asks.
+"""An HTTP backend that records every request, and answers correctly or incorrectly depending on the path.
 
 Listens at a free port of 127.0.0.1. Writes lines of JSON: {"port": N} first, then for each request
-{"connection": n, "head": [lines], "length": bytes of the body, "sha256": its digest}, and for bytes that are no request
-{"connection": n, "broken": "hex"}.
+{"connection": n, "head": [lines], "length": bytes of the body, "sha256": its digest}, and for bytes that are not a
+request {"connection": n, "broken": "hex"}.
 """
 import asyncio
 import hashlib
@@ -61,7 +61,7 @@ ANSWERS = {
     "/bad/large": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20000 + b"\r\n\r\n",
     "/bad/nothing": b"",
 }
-# These are cut off inside the body.
+# The connection closes after these answers; those below /cut are truncated.
 CUT = {
     "/cut/length": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
     "/cut/chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
@@ -93,7 +93,7 @@ async def answer(reader, writer, number):
     else:
         writer.write(ANSWERS.get(path, plain(digest.hexdigest())))
     await writer.drain()
-    # "/stale" says nothing of closing, and closes.
+    # "/stale" closes without announcing it.
     return not path.startswith("/bad") and path not in ("/stale", "/hop")
 
 

@@ -1,9 +1,9 @@
-"""Says whether JSON Schema validators take configuration files.
+"""Checks whether JSON Schema validators accept configuration files.
 
 usage: schema.py SCHEMA FILE...
 
 Prints a line of JSON for each file: {"file", "verdict": "accepts", "refuses" or "unreadable", "errors": [...]}. Values
-are typed as YAML 1.2 types them, as editors do: off is a text.
+have the types of YAML 1.2, as in editors: off is a text.
 """
 
 import json
@@ -15,7 +15,7 @@ import yaml
 
 
 class CoreLoader(yaml.SafeLoader):
-    """The core schema of YAML 1.2; a key given twice is refused, as YAML has it."""
+    """The core schema of YAML 1.2; a repeated key is refused, as YAML requires."""
 
     def construct_mapping(self, node, deep=False):
         keys = [key.value for key, _ in node.value]

@@ -1,7 +1,7 @@
-"""A backend that writes down every byte it gets, and accepts every opening handshake.
+"""A backend that records every received byte and accepts every opening handshake.
 
 Listens at a free port of 127.0.0.1. Writes lines of JSON: {"port": N} first, then for each connection
-{"connection": n}, {"connection": n, "head": [lines]} and {"connection": n, "bytes": "hex of what followed"}.
+{"connection": n}, {"connection": n, "head": [lines]} and {"connection": n, "bytes": "hex of the following bytes"}.
 """
 import asyncio
 import base64

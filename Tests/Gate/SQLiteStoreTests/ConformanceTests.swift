@@ -3,9 +3,9 @@ import SQLiteStore
 import StoreConformance
 import Testing
 
-@Suite("The SQLite store keeps the laws of every store")
+@Suite("The SQLite store keeps the invariants of every store")
 struct ConformanceTests {
-  @Test("Law", arguments: StoreInvariant.all)
+  @Test("Invariant", arguments: StoreInvariant.all)
   func law(_ law: StoreInvariant) async throws {
     let folder = try TemporaryFolder()
     let store = SQLiteStore(path: folder.file("state.db"))

@@ -7,9 +7,9 @@ import SQLiteStore
 import StoreConformance
 import Testing
 
-@Suite("A process that is killed")
+@Suite("A killed process")
 struct CrashTests {
-  @Test("has forgotten nothing that it answered: no nonce and no counter is good again", arguments: [1, 40, 400])
+  @Test("loses no answered call: no nonce and no counter is valid again", arguments: [1, 40, 400])
   func killed(after count: Int) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path
@@ -31,7 +31,7 @@ struct CrashTests {
   }
 }
 
-/// The process that is killed: it registers keys, admits them from many tasks at once, and notes each answer.
+/// The process that is killed: it registers keys, admits them from many concurrent tasks, and notes each answer.
 private struct CrashingNode: Sendable {
   private let store: SQLiteStore
   private let answers: AnswerFile
@@ -49,7 +49,7 @@ private struct CrashingNode: Sendable {
     self.keys = keys
   }
 
-  /// Admits for ever, and dies with calls under way once `count` were answered.
+  /// Admits until `count` calls are answered, then kills the process while other calls are in progress.
   func serve(until count: Int) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for key in keys {
@@ -66,13 +66,14 @@ private struct CrashingNode: Sendable {
   }
 }
 
-/// What was answered, a line each. A line is in the kernel before the next call is made, so a kill does not lose it.
+/// The answered calls, one for each line. A line is written to the kernel before the next call, so a kill does not
+/// lose it.
 private struct AnswerFile: Sendable {
   private let path: String
 
   init(folder: String) { path = folder + "/answers" }
 
-  /// Notes an answer and says how many there are.
+  /// Notes an answer and returns the number of answers.
   func note(_ use: KeyUse) throws -> Int {
     let line = "\(Hex.encode(use.keyID.bytes)) \(use.counter.value) \(use.nonce.text)\n"
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)

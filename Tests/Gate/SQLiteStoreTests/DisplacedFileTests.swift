@@ -39,7 +39,7 @@ struct DisplacedFileTests {
     }
   }
 
-  @Test("refuses every call, and works again when the files are put back", arguments: ["", "-wal", "-shm"])
+  @Test("refuses every call, and works again when the files are restored", arguments: ["", "-wal", "-shm"])
   func moved(_ suffix: String) async throws {
     let registration = Specimen.registration()
     #expect(try await store.register(registration) == .inserted)
@@ -52,7 +52,7 @@ struct DisplacedFileTests {
     #expect(store.health == .healthy)
   }
 
-  @Test("refuses every call when another database stands in its place")
+  @Test("refuses every call when another database has replaced it")
   func replaced() async throws {
     #expect(try await store.register(Specimen.registration()) == .inserted)
     let other = SQLiteStore(path: folder.file("other.db"))
@@ -62,11 +62,11 @@ struct DisplacedFileTests {
     try await expectRefusal()
   }
 
-  @Test("opens no other database after a fault that ended its connection")
+  @Test("opens no other database after an error closed its connection")
   func reopened() async throws {
     #expect(try await store.register(Specimen.registration()) == .inserted)
     try await store.writes.run { try $0.execute(sql: "PRAGMA query_only = ON") }
-    // Gives up the connection, so that the next call opens the file.
+    // Closes the connection, so that the next call opens the file.
     await #expect(throws: StoreError.readOnly) { try await store.register(Specimen.registration()) }
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: store.path + suffix) }
     try await expectRefusal()

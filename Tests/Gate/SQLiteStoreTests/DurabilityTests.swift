@@ -9,7 +9,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite("What the SQLite store has answered survives")
+@Suite("Answered calls of the SQLite store are durable")
 struct DurabilityTests {
   private let folder: TemporaryFolder
   private let store: SQLiteStore
@@ -19,7 +19,7 @@ struct DurabilityTests {
     store = SQLiteStore(path: folder.file("state.db"))
   }
 
-  @Test("Each commit is flushed: WAL, and synchronous is FULL although GRDB sets NORMAL")
+  @Test("Each commit is flushed: WAL mode, and synchronous is FULL although GRDB sets NORMAL")
   func synchronousIsFull() async throws {
     let (journal, synchronous) = try await store.writes.run { db in
       (try String.fetchOne(db, sql: "PRAGMA journal_mode"), try Int.fetchOne(db, sql: "PRAGMA synchronous"))
@@ -28,7 +28,7 @@ struct DurabilityTests {
     #expect(synchronous == 2)
   }
 
-  @Test("Keys, counters, nonces, revocations and challenge keys are there after closing and opening again")
+  @Test("Keys, counters, nonces, revocations and challenge keys survive closing and reopening")
   func reopening() async throws {
     let (registration, nonce, ring) = (Specimen.registration(), Specimen.nonce(), ChallengeKeyRing.random())
     let revoked = Specimen.registration()
@@ -48,7 +48,7 @@ struct DurabilityTests {
     #expect(try await reopened.challengeKeys(orStoring: .random()) == ring)
   }
 
-  @Test("Nobody else can read the file or its companions: they hold the challenge keys")
+  @Test("Only the owner can read the files, which contain the challenge keys")
   func fileModes() async throws {
     try await store.open()
     for suffix in ["", "-wal", "-shm"] {
@@ -57,7 +57,7 @@ struct DurabilityTests {
     }
   }
 
-  @Test("A hundred calls that wait together share few commits, and each is answered")
+  @Test("A hundred waiting calls share few commits, and each is answered")
   func groupCommit() async throws {
     let registration = Specimen.registration()
     _ = try await store.register(registration)
@@ -69,13 +69,13 @@ struct DurabilityTests {
     }
     await hold.release(behind: 100)
     #expect(try await answers.values.reduce(0, +) == 100)
-    // The observer's own transaction, the one that held the lane, and one for all the others.
+    // The observer's own transaction, the one that blocked the queue, and one for all the others.
     #expect(counter.commits <= 3)
   }
 }
 
 private final class CommitCounter: TransactionObserver, @unchecked Sendable {
-  // LockedValue by the database's own queue, and read when that is at rest.
+  // Guarded by the database's own queue, and read when that is idle.
   private(set) var commits = 0
 
   func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite("The SQLite store refuses while something is wrong, and works again by itself")
+@Suite("The SQLite store refuses calls during a failure and recovers without help")
 struct FaultTests {
   private let folder: TemporaryFolder
   private let store: SQLiteStore
@@ -19,7 +19,7 @@ struct FaultTests {
     store = SQLiteStore(path: folder.file("state.db"), busyTimeout: 0.05)
   }
 
-  /// What a registration comes to: an answer, or the store's fault.
+  /// Returns the result of a registration: the store's answer or its error.
   private func register(_ registration: Registration = Specimen.registration()) async -> Result<Insertion, StoreError> {
     do throws(StoreError) {
       return .success(try await store.register(registration))
@@ -28,7 +28,7 @@ struct FaultTests {
     }
   }
 
-  @Test("A folder that is not there yet")
+  @Test("A missing folder is reported, and used as soon as it exists")
   func missingFolder() async throws {
     let store = SQLiteStore(path: folder.file("later/state.db"))
     await #expect(throws: StoreError.unreachable(reason: "No such file or directory")) { try await store.open() }
@@ -36,13 +36,16 @@ struct FaultTests {
     try await store.open()
   }
 
-  @Test("A file that a restore replaces is kept with all its commits, whoever has it open", arguments: [false, true])
+  @Test(
+    "A restore keeps the replaced file with all its commits, even if another program has it open",
+    arguments: [false, true]
+  )
   func keepsReplaced(_ isRead: Bool) async throws {
     let registration = Specimen.registration()
     _ = try await store.register(registration)
     await store.close()
     let path = folder.file("state.db")
-    // Another program, such as sqlite3, with a commit that is in the log alone.
+    // Another program, such as sqlite3, with a commit that is only in the write-ahead log.
     var configuration = Configuration()
     configuration.allowsUnsafeTransactions = true
     let other = try DatabaseQueue(path: path, configuration: configuration)
@@ -54,7 +57,7 @@ struct FaultTests {
         _ = try Row.fetchAll(db, sql: "SELECT * FROM attested_keys")
       }
     }
-    // Of an earlier restore: it belongs to what was kept then.
+    // A file of an earlier restore, which belongs to the file that was kept then.
     try Data("of another file".utf8).write(to: URL(fileURLWithPath: path + ".replaced-wal"))
     let kept = try SQLiteArchive(path: path, busyTimeout: 0.05).replace(with: ArchiveHeader(at: Specimen.now)) { _ in }
     #expect(kept == path + ".replaced")
@@ -70,18 +73,18 @@ struct FaultTests {
     withExtendedLifetime(other) {}
   }
 
-  @Test("A file that is no database")
+  @Test("A file that is not a database is refused")
   func otherFile() async throws {
     try Data(repeating: 0x2A, count: 4096).write(to: URL(fileURLWithPath: store.path))
     guard case .failure(.corrupt) = await register() else {
-      Issue.record("taken for a database")
+      Issue.record("accepted as a database")
       return
     }
     try FileManager.default.removeItem(atPath: store.path)
     #expect(await register() == .success(.inserted))
   }
 
-  @Test("A lock that somebody made a link: what it leads to is left alone", arguments: [true, false])
+  @Test("A lock file that is a link is refused, and the link's target is not changed", arguments: [true, false])
   func linkedLock(isSymbolic: Bool) async throws {
     let (target, lock) = (folder.file("target"), store.path + ".lock")
     try Data("kept".utf8).write(to: URL(fileURLWithPath: target))
@@ -91,7 +94,7 @@ struct FaultTests {
       try FileManager.default.linkItem(atPath: target, toPath: lock)
     }
     guard case .failure(.unreachable(let reason)) = await register() else {
-      Issue.record("followed")
+      Issue.record("the link was followed")
       return
     }
     #expect(reason.contains("find out who created it"))
@@ -100,7 +103,7 @@ struct FaultTests {
     #expect(await register() == .success(.inserted))
   }
 
-  @Test("A file that another process keeps locked")
+  @Test("A file that another process keeps locked is refused")
   func locked() async throws {
     try await store.open()
     var configuration = Configuration()
@@ -112,14 +115,14 @@ struct FaultTests {
     #expect(await register() == .success(.inserted))
   }
 
-  @Test("A full disk")
+  @Test("A full disk refuses writes and stores nothing")
   func full() async throws {
     try await store.open()
     let pages = try await store.writes.run { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
     try await store.writes.run { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
     var registration = Specimen.registration()
     var answer = await register(registration)
-    // What is free inside the file is used up first.
+    // SQLite first uses the free space inside the file.
     for _ in 0..<50 where answer == .success(.inserted) {
       registration = Specimen.registration()
       answer = await register(registration)
@@ -130,14 +133,14 @@ struct FaultTests {
     #expect(await register(registration) == .success(.inserted))
   }
 
-  @Test("A connection that may only read is given up, and the next one is asked")
+  @Test("A read-only connection is closed, and the next call uses a new one")
   func readOnly() async throws {
     try await store.writes.run { try $0.execute(sql: "PRAGMA query_only = ON") }
     #expect(await register() == .failure(.readOnly))
     #expect(await register() == .success(.inserted))
   }
 
-  @Test("A file from a newer version is left alone")
+  @Test("A file of a newer version is not changed")
   func newerSchema() async throws {
     try await store.writes.run { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('9 of the future')") }
     await store.close()
@@ -148,7 +151,7 @@ struct FaultTests {
   }
 
   @Test(
-    "A damaged row is a fault of the store, not the end of the process",
+    "A damaged row is an error of the store and does not crash the process",
     arguments: [
       ("app_id", "'nonsense'"), ("app_id", "x'FF'"), ("environment", "'moon'"), ("category", "'x'"), ("category", "-1"),
       ("registered_at", "'x'"), ("revoked_at", "'never'"), ("counter", "'1x'"),
@@ -162,11 +165,11 @@ struct FaultTests {
     await #expect(throws: StoreError.corrupt(reason: "attested_keys.\(column) is malformed")) {
       try await store.record(of: registration.key.keyID)
     }
-    // Others are not affected.
+    // Other rows are not affected.
     #expect(await register() == .success(.inserted))
   }
 
-  @Test("A job that breaks a rule of the schema fails alone in its batch")
+  @Test("A job that violates the schema fails alone in its batch")
   func culpritAlone() async throws {
     let hold = await QueueHold(store.writes)
     async let good = StoreInvariant.tally(20) { [store] _ in try await store.register(Specimen.registration()) }
@@ -178,7 +181,7 @@ struct FaultTests {
     await #expect(throws: StoreError.self) { try await bad.value }
   }
 
-  @Test("A connection that is given up while another one works takes no lock of the process with it")
+  @Test("Closing a connection while another one works releases none of the process's file locks")
   func locksStay() async throws {
     try await store.open()
     let registration = Specimen.registration()
@@ -195,8 +198,8 @@ struct FaultTests {
     #expect(try isLocked())
   }
 
-  /// Whether another process would find SQLite's lock of those who have the file open, which keeps its log. That is
-  /// asked by a descriptor that stays open, as closing it would lift the lock.
+  /// Returns whether another process would find SQLite's shared lock on the open file, which protects its log. The
+  /// descriptor of this check stays open, because closing it would release the lock.
   private func isLocked() throws -> Bool {
     let descriptor = open(store.path, O_RDWR | O_CLOEXEC)
     try #require(descriptor >= 0)
@@ -205,12 +208,12 @@ struct FaultTests {
     lock.l_whence = Int16(SEEK_SET)
     // SHARED_FIRST and SHARED_SIZE of SQLite's file format.
     (lock.l_start, lock.l_len) = (0x4000_0002, 510)
-    // F_OFD_GETLK of Linux, which Glibc's module does not have: it sees the locks of the same process too.
+    // F_OFD_GETLK of Linux, which Glibc's module does not have. It also reports the locks of the same process.
     try #require(fcntl(descriptor, 36, &lock) == 0)
     return lock.l_type != Int16(F_UNLCK)
   }
 
-  @Test("A malformed row costs nobody else the connection")
+  @Test("A malformed row does not close the connection for other calls")
   func keepsConnection() async throws {
     try await store.open()
     _ = try await store.reads.run { try $0.execute(sql: "PRAGMA temp.user_version = 7") }
@@ -220,7 +223,7 @@ struct FaultTests {
     #expect(try await store.reads.run { try Int.fetchOne($0, sql: "PRAGMA temp.user_version") } == 7)
   }
 
-  @Test("Calls beyond the bound are refused at once; those that wait are served")
+  @Test("Calls over the limit are refused at once; waiting calls are served")
   func overload() async throws {
     let store = SQLiteStore(path: folder.file("small.db"), mostWaiting: 3)
     try await store.open()
@@ -233,14 +236,14 @@ struct FaultTests {
     #expect(try await store.register(Specimen.registration()) == .inserted)
   }
 
-  @Test("A closed store refuses")
+  @Test("A closed store refuses calls")
   func closed() async throws {
     try await store.open()
     await store.close()
     #expect(await register() == .failure(.closed))
   }
 
-  @Test("Errors do not carry the values of a statement: nonces and key ids stay out of logs")
+  @Test("Errors do not contain the values of a statement, so that nonces and key ids stay out of logs")
   func errorsWithoutArguments() async throws {
     let nonce = Specimen.nonce()
     do {
@@ -248,7 +251,7 @@ struct FaultTests {
         try db.execute(
           sql: "INSERT INTO nonce_watermark (id, issued_at) VALUES (2, ?)", arguments: [nonce.text])
       }
-      Issue.record("the schema let it in")
+      Issue.record("the schema accepted the row")
     } catch {
       #expect(!"\(error)".contains(nonce.text))
     }

@@ -3,12 +3,12 @@ import Dispatch
 
 @testable import SQLiteStore
 
-/// Keeps a lane busy, so that calls gather behind it.
+/// Blocks a group-commit queue, so that calls wait in it.
 struct QueueHold: Sendable {
   private let gate = DispatchSemaphore(value: 0)
   private let queue: GroupCommitQueue
 
-  /// Returns once the lane is held.
+  /// Returns once the queue is blocked.
   init(_ queue: GroupCommitQueue) async {
     self.queue = queue
     await withCheckedContinuation { isHeld in
@@ -21,7 +21,7 @@ struct QueueHold: Sendable {
     }
   }
 
-  /// Waits until `count` calls have gathered, and lets them go.
+  /// Waits until `count` calls are waiting, and unblocks the queue.
   func release(behind count: Int) async {
     while queue.countOfWaiting < count { await Task.yield() }
     gate.signal()

@@ -4,7 +4,8 @@ import Testing
 
 @testable import Settings
 
-/// A file of Tests/Gate/BrokenConfigurations. Its first comments say what is said of it, and whether its schema tells.
+/// A file in Tests/Gate/BrokenConfigurations. Its first comments contain the expected errors and the expected verdict
+/// of a schema validator.
 struct BrokenConfiguration: Sendable, CustomTestStringConvertible {
   enum Verdict: String, Sendable { case refuses, accepts, unreadable }
 
@@ -27,7 +28,7 @@ struct BrokenConfiguration: Sendable, CustomTestStringConvertible {
     yaml.split(separator: "\n").prefix { $0.hasPrefix("# ") }.map { $0.dropFirst(2) }
   }
 
-  /// `line:column: key: reason`
+  /// The expected errors, as `line:column: key: reason`.
   var faults: [String] { comments.filter { $0.first?.isNumber == true }.map(String.init) }
 
   var verdict: Verdict? {
@@ -41,7 +42,7 @@ struct BrokenConfiguration: Sendable, CustomTestStringConvertible {
 
 @Suite("Broken configurations")
 struct BrokenConfigurationTests {
-  @Test("There are more than thirty of them, each with its faults and the schema's verdict")
+  @Test("There are more than thirty files, each with its errors and the schema's verdict")
   func number() {
     #expect(BrokenConfiguration.all.count > 30)
     for broken in BrokenConfiguration.all {
@@ -49,14 +50,14 @@ struct BrokenConfigurationTests {
     }
   }
 
-  @Test("Each fault is told with its line, its column and its key", arguments: BrokenConfiguration.all)
+  @Test("Each error is reported with its line, its column and its key", arguments: BrokenConfiguration.all)
   func faults(_ broken: BrokenConfiguration) throws {
     let workspace = try Workspace()
     let told = try workspace.faults(yaml: broken.yaml, environment: [:])
     #expect(told == broken.faults.map { "gate.yaml:\($0)" })
   }
 
-  @Test("The schema refuses what it can, and its verdict is what the file says")
+  @Test("The schema's verdict is the one in the file")
   func schema() async throws {
     let verdicts = try await SchemaValidator.judge(BrokenConfiguration.all.map(\.path))
     for (broken, judged) in zip(BrokenConfiguration.all, verdicts) {
@@ -66,7 +67,7 @@ struct BrokenConfigurationTests {
   }
 }
 
-/// Python's jsonschema, which knows nothing of this project.
+/// Python's jsonschema, an independent validator.
 enum SchemaValidator {
   struct Judgement: Decodable, Sendable {
     let verdict: String

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Settings
 
-/// A configuration that must not start a gate, and everything that is said about it.
+/// A configuration that must not start a gate, and all errors that the gate reports for it.
 struct Broken: Sendable, CustomTestStringConvertible {
   let title: String
   let yaml: String
@@ -16,15 +16,15 @@ struct Broken: Sendable, CustomTestStringConvertible {
   }
 }
 
-@Suite("A broken file is refused with the place of each fault")
+@Suite("A broken file is refused with the place of each error")
 struct BrokenFileTests {
-  @Test("Everything that is wrong is told, with line and column", arguments: grammar + values + relations)
+  @Test("All errors are reported, with line and column", arguments: grammar + values + relations)
   func faults(_ broken: Broken) throws {
     let workspace = try Workspace()
     #expect(try workspace.faults(yaml: broken.yaml) == broken.faults)
   }
 
-  @Test("Without a certificate that can be used there is no start", arguments: certificates)
+  @Test("Without a usable certificate the gate does not start", arguments: certificates)
   func certificateFaults(_ broken: Broken) throws {
     let workspace = try Workspace()
     #expect(try workspace.faults(yaml: broken.yaml, environment: [:]) == broken.faults)
@@ -45,7 +45,7 @@ struct BrokenFileTests {
       "a key given twice", "listen:\n  port: 1\n  address: '::'\n  port: 2",
       "4:3: listen.port: set twice, first in line 2"),
     Broken(
-      "keys given twice in several places, beside another fault",
+      "keys given twice in several places, and another error",
       "listen: { port: 1, \"port\": 2 }\nsession:\n  ping: 5\nlisten: {}\nsession: {}",
       "1:20: listen.port: set twice, first in line 1",
       "3:9: session.ping: 5 has no unit: write ms, s, m, h or d (did you mean 5s)",
@@ -59,21 +59,21 @@ struct BrokenFileTests {
     Broken("keys for a value", "listen: { port: { a: 1 } }", "1:17: listen.port: expected one value, not a section"),
     Broken("a text for a list", "routes: /", "1:9: routes: expected a list, for example [a, b]"),
     Broken("keys for a list", "routes: { path: / }", "1:9: routes: expected a list: start each element with a dash"),
-    Broken("nothing for a value", "listen:\n  port:", "2:8: listen.port: value is empty"),
-    Broken("nothing for a list", "routes:", "1:1: routes: value is empty; write [] for an empty list"),
+    Broken("no value", "listen:\n  port:", "2:8: listen.port: value is empty"),
+    Broken("no list", "routes:", "1:1: routes: value is empty; write [] for an empty list"),
     Broken("an empty text", "listen: { address: '' }", "1:20: listen.address: value is empty"),
     Broken(
       "a text for an element", "app_attest: { apps: [x] }", "1:22: app_attest.apps[0]: expected a section with keys"),
     Broken(
       "no keys at all", "- a\n- b", "1:1: the file contains no keys; expected a form such as listen: { port: 6200 }"),
-    Broken("a key that is no word", "[a]: 1", "1:1: not a valid key: expected a word"),
+    Broken("a key that is not a word", "[a]: 1", "1:1: not a valid key: expected a word"),
     Broken("brackets for a key", "\"[]\": 1", "1:1: not a valid key: expected a word"),
     Broken(
       "brackets for a key of a section", "listen: { \"[]\": 1 }", "1:11: listen: not a valid key: expected a word"),
     Broken("a path for a key", "listen.port: 6201", "1:1: not a valid key: expected a word"),
-    Broken("a key with an end of a line in it", "\"a\\nb\\u2028c\": 1", "1:1: a\u{FFFD}b\u{FFFD}c: unknown key"),
+    Broken("a key with a line break", "\"a\\nb\\u2028c\": 1", "1:1: a\u{FFFD}b\u{FFFD}c: unknown key"),
     Broken(
-      "an unended bracket", "listen: { port: 1",
+      "an unclosed bracket", "listen: { port: 1",
       "2:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'"),
     Broken(
       "a tab", "listen:\n\tport: 1",
@@ -83,11 +83,11 @@ struct BrokenFileTests {
     Broken("two documents", "version: 1\n---\nversion: 1", "2:1: not one YAML document: but found another document"),
     Broken("an unknown anchor", "listen: *other", "1:9: not one YAML document: found undefined alias"),
     Broken(
-      "an admin server for everybody", "admin: { listen: '0.0.0.0:6201', token_file: good.token }",
+      "an admin server for all addresses", "admin: { listen: '0.0.0.0:6201', token_file: good.token }",
       "1:18: admin.listen: 0.0.0.0 is not a loopback address: the admin server must be reachable only from this machine"
     ),
     Broken(
-      "an admin server on IPv6 for everybody", "admin: { listen: '[::]:6201', token_file: good.token }",
+      "an admin server for all IPv6 addresses", "admin: { listen: '[::]:6201', token_file: good.token }",
       "1:18: admin.listen: :: is not a loopback address: the admin server must be reachable only from this machine"),
     Broken(
       "an admin server by name", "admin: { listen: 'localhost:6201', token_file: good.token }",
@@ -120,7 +120,7 @@ struct BrokenFileTests {
       "1:48: admin.token_file: the first line of DIR/prose.pem is not a token of 16 characters or more",
       "2:20: metrics.listen: port 6201 is used by admin.listen at 127.0.0.1: two listeners cannot share it"),
     Broken(
-      "a token for nothing", "admin: { token_file: good.token }",
+      "a token without a listener", "admin: { token_file: good.token }",
       "1:22: admin.token_file: has no effect without admin.listen"),
   ]
 
@@ -147,13 +147,13 @@ struct BrokenFileTests {
       "a boolean in capitals", "debug_mtls: { forbid_with_production: FALSE }",
       "1:39: debug_mtls.forbid_with_production: \"FALSE\" is not true or false (did you mean false)"),
     Broken(
-      "PROXY headers of nobody", "listen: { proxy_protocol: v2 }",
+      "PROXY headers without trusted proxies", "listen: { proxy_protocol: v2 }",
       "1:27: listen.proxy_protocol: without listen.trusted_proxies, every connection would be closed"),
     Broken(
-      "a range with bits behind its prefix", "listen: { proxy_protocol: any, trusted_proxies: [192.0.2.1/24] }",
+      "a range with bits after its prefix", "listen: { proxy_protocol: any, trusted_proxies: [192.0.2.1/24] }",
       "1:50: listen.trusted_proxies[0]: \"192.0.2.1/24\" has bits set after its prefix (did you mean 192.0.2.0/24)"),
     Broken(
-      "a range that is too narrow", "listen: { proxy_protocol: any, trusted_proxies: ['2001:db8::/129'] }",
+      "a range with a prefix that is too long", "listen: { proxy_protocol: any, trusted_proxies: ['2001:db8::/129'] }",
       "1:50: listen.trusted_proxies[0]: \"2001:db8::/129\" has no valid prefix length, 0 to 128"),
     Broken(
       "a proxy's name", "listen: { proxy_protocol: any, trusted_proxies: [balancer] }",
@@ -162,23 +162,23 @@ struct BrokenFileTests {
       "a rate without its time", "limits: { per_ip: { upgrades: 60 } }",
       "1:31: limits.per_ip.upgrades: \"60\" is not a rate: write a number, a slash and a duration"),
     Broken(
-      "a rate with half of its time", "limits: { per_ip: { challenges: 60/m } }",
+      "a rate with an incomplete time", "limits: { per_ip: { challenges: 60/m } }",
       "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: write a number, a slash and a duration (did you mean 60/1m)"
     ),
     Broken(
-      "a rate of nothing", "limits: { per_key: { upgrades: 0/1m } }",
+      "a rate of zero", "limits: { per_key: { upgrades: 0/1m } }",
       "1:32: limits.per_key.upgrades: 0 is out of range: 1 to 10000"),
     Broken(
       "a rate over too long a time", "limits: { per_ip: { registrations: 5/2d } }",
       "1:36: limits.per_ip.registrations: 2d is out of range: 1s to 1d"),
     Broken(
-      "no sessions at all", "limits: { global_sessions: 0 }",
+      "a limit of zero sessions", "limits: { global_sessions: 0 }",
       "1:28: limits.global_sessions: 0 is out of range: 1 to 10000000"),
     Broken(
       "a misspelt choice", "app_attest: { enforcement: enforced }",
       "1:28: app_attest.enforcement: \"enforced\" is not one of enforce, monitor, off (did you mean enforce)"),
     Broken(
-      "a team in small letters", "app_attest:\n  apps:\n    - team_id: aaabbbccc1\n      bundle_id: com.example.app",
+      "a team in lowercase", "app_attest:\n  apps:\n    - team_id: aaabbbccc1\n      bundle_id: com.example.app",
       "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you mean AAABBBCCC1)"
     ),
     Broken(
@@ -225,7 +225,7 @@ struct BrokenFileTests {
       "a time too long to count", "session: { max_age: 9223372036854775807d }",
       "1:21: session.max_age: \"9223372036854775807d\" is too long"),
     Broken(
-      "a nonce that lives too long", "app_attest: { challenge_ttl: 1h }",
+      "a nonce with too long a lifetime", "app_attest: { challenge_ttl: 1h }",
       "1:30: app_attest.challenge_ttl: 1h is out of range: 1s to 10m"),
     Broken(
       "a size in other units", "session: { max_message: 32MB }",
@@ -266,7 +266,7 @@ struct BrokenFileTests {
       "a socket with an authority", "routes: [{ upstream: 'unix:///run/x.sock' }]",
       "1:22: routes[0].upstream: \"unix:///run/x.sock\" contains a host (did you mean unix:/run/x.sock)"),
     Broken(
-      "a route of the gate's own", "routes: [{ path: /attest/x, upstream: 'ws://h' }]",
+      "a route reserved for the gate", "routes: [{ path: /attest/x, upstream: 'ws://h' }]",
       "1:18: routes[0].path: /attest/x is reserved for the gate"),
     Broken(
       "a route without slash", "routes: [{ path: chat, upstream: 'ws://h' }]",
@@ -288,17 +288,17 @@ struct BrokenFileTests {
       "a store of another kind, without its password", "store: { url: 'mysql://user:p@ss:word@db/x?password=a' }",
       "1:15: store.url: \"mysql://user:…@db/x?password=…\" is not a store URL: write sqlite:///path or postgres://…"),
     Broken(
-      "a password beside a file", "store: { url: 'sqlite:///a.db', password_file: prose.pem }",
+      "a password file for SQLite", "store: { url: 'sqlite:///a.db', password_file: prose.pem }",
       "1:48: store.password_file: has no effect for a SQLite store, which has no password"),
     Broken(
-      "a password that is not there", "store: { url: 'postgres://db/x', password_file: nowhere }",
+      "a missing password file", "store: { url: 'postgres://db/x', password_file: nowhere }",
       "1:49: store.password_file: cannot read DIR/nowhere: No such file or directory (ENOENT)"),
     Broken(
       "a path for a store", "store: { url: /var/lib/state.db }",
       "1:15: store.url: \"/var/lib/state.db\" is not a store URL: write sqlite:///path or postgres://… (did you mean sqlite:///var/lib/state.db)"
     ),
     Broken(
-      "a store for which nobody may wait", "store: { max_waiting: 0 }",
+      "a store with a limit of zero waiting calls", "store: { max_waiting: 0 }",
       "1:23: store.max_waiting: 0 is out of range: 1 to 1000000"),
     Broken(
       "a header with a blank", "identity: { strip_headers: [X-Good, 'X Bad'] }",
@@ -313,13 +313,13 @@ struct BrokenFileTests {
       "a client authority without certificate", "debug_mtls: { client_ca_file: prose.pem }",
       "1:31: debug_mtls.client_ca_file: DIR/prose.pem contains no certificate: no PEM block CERTIFICATE"),
     Broken(
-      "a client authority that is not there", "debug_mtls: { client_ca_file: nowhere.pem }",
+      "a missing client authority", "debug_mtls: { client_ca_file: nowhere.pem }",
       "1:31: debug_mtls.client_ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
     Broken(
       "subjects without an authority", "debug_mtls:\n  allow_subjects: [CN=x]",
       "2:3: debug_mtls.allow_subjects: has no effect without debug_mtls.client_ca_file"),
     Broken(
-      "client certificates beside production, where that is ruled out",
+      "client certificates with production, where this is forbidden",
       """
       debug_mtls: { client_ca_file: cert.pem, forbid_with_production: true }
       app_attest: { apps: [{ team_id: AAABBBCCC1, bundle_id: a.b }] }
@@ -327,7 +327,7 @@ struct BrokenFileTests {
       "1:31: debug_mtls.client_ca_file: client certificates admit debug builds, and AAABBBCCC1.a.b has environment production; debug_mtls.forbid_with_production forbids this"
     ),
     Broken(
-      "a simulated root beside production",
+      "a simulated root with production",
       """
       app_attest:
         apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [development, production] }]
@@ -347,37 +347,37 @@ struct BrokenFileTests {
       "TLS for an upstream that has none", "routes:\n  - upstream: ws://h\n    upstream_tls: { server_name: h }",
       "3:5: routes[0].upstream_tls: has no effect for ws: only wss:// uses TLS"),
     Broken(
-      "an upstream's authority that is not there",
+      "a missing authority of an upstream",
       "routes:\n  - upstream: wss://h\n    upstream_tls: { ca_file: nowhere.pem }",
       "3:30: routes[0].upstream_tls.ca_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
     Broken(
-      "an audience for an upstream that gets no assertion",
+      "an audience for an upstream without assertions",
       "routes:\n  - { upstream: 'tcp://h:1', audience: chat }",
       "2:40: routes[0].audience: has no effect for tcp://: this upstream gets no identity assertion"),
     Broken(
-      "a ping as long as silence", "session: { ping: 90s }",
+      "a ping interval as long as the idle timeout", "session: { ping: 90s }",
       "1:18: session.ping: session.ping must be shorter than session.idle_timeout; otherwise sessions close before the first ping"
     ),
     Broken(
-      "challenge keys that are not there", "app_attest: { challenge_keys_file: nowhere }",
+      "missing challenge keys", "app_attest: { challenge_keys_file: nowhere }",
       "1:36: app_attest.challenge_keys_file: cannot read DIR/nowhere: No such file or directory (ENOENT)"),
   ]
 
   static let certificates: [Broken] = [
     Broken(
-      "a certificate that is not there", "tls: { cert_file: nowhere.pem, key_file: key.pem }",
+      "a missing certificate", "tls: { cert_file: nowhere.pem, key_file: key.pem }",
       "1:19: tls.cert_file: cannot read DIR/nowhere.pem: No such file or directory (ENOENT)"),
     Broken(
-      "a folder for a certificate", "tls: { cert_file: ., key_file: key.pem }",
+      "a folder as certificate", "tls: { cert_file: ., key_file: key.pem }",
       "1:19: tls.cert_file: cannot read DIR/.: Is a directory (EISDIR)"),
     Broken(
-      "a certificate for a key", "tls: { cert_file: cert.pem, key_file: cert.pem }",
+      "a certificate as key", "tls: { cert_file: cert.pem, key_file: cert.pem }",
       "1:39: tls.key_file: DIR/cert.pem contains no private key: no PEM block PRIVATE KEY"),
     Broken(
       "a key with a passphrase", "tls: { cert_file: cert.pem, key_file: locked.pem }",
       "1:39: tls.key_file: the private key in DIR/locked.pem is encrypted; the gate cannot ask for its passphrase"
     ),
-    Broken("no certificate at all", "listen: { port: 1 }", "1:1: tls.cert_file: missing", "1:1: tls.key_file: missing"),
+    Broken("no certificate", "listen: { port: 1 }", "1:1: tls.cert_file: missing", "1:1: tls.key_file: missing"),
     Broken("a section without keys", "version: 1\ntls:", "2:1: tls.cert_file: missing", "2:1: tls.key_file: missing"),
     Broken("a certificate without its key", "version: 1\ntls: { cert_file: cert.pem }", "2:1: tls.key_file: missing"),
   ]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Settings
 
-/// Variables or flags that must not start a gate, and everything that is said about them.
+/// Variables or flags that must not start a gate, and all errors that the gate reports for them.
 struct BrokenVariables: Sendable, CustomTestStringConvertible {
   let title: String
   var environment: [String: String] = [:]
@@ -12,9 +12,9 @@ struct BrokenVariables: Sendable, CustomTestStringConvertible {
   var testDescription: String { title }
 }
 
-@Suite("A fault outside the file is told with the name of its variable, line or flag")
+@Suite("An error outside the file is reported with its variable, line or flag")
 struct BrokenVariableTests {
-  @Test("Everything that is wrong is told, with its place", arguments: variables + dotenvs + flags)
+  @Test("All errors are reported, with their places", arguments: variables + dotenvs + flags)
   func faults(_ broken: BrokenVariables) throws {
     let workspace = try Workspace()
     let environment = broken.environment.merging(Workspace.tls) { given, _ in given }
@@ -55,15 +55,15 @@ struct BrokenVariableTests {
       title: "true in capitals", environment: ["REQUIRE_APP_AUTH": "TRUE"],
       faults: ["REQUIRE_APP_AUTH: \"TRUE\" is neither true nor false (did you mean true)"]),
     BrokenVariables(
-      title: "a team of nine", environment: ["APPATTEST_TEAM_ID": "AAABBBCCC", "APPATTEST_BUNDLE_ID": "a.b"],
+      title: "a team too short", environment: ["APPATTEST_TEAM_ID": "AAABBBCCC", "APPATTEST_BUNDLE_ID": "a.b"],
       faults: ["APPATTEST_TEAM_ID: \"AAABBBCCC\" has 9 characters instead of ten of A-Z and 0-9"]),
     BrokenVariables(
-      title: "an authority that is not there", environment: ["MTLS_CLIENT_CA_PATH": "./config/ca.pem"],
+      title: "a missing authority", environment: ["MTLS_CLIENT_CA_PATH": "./config/ca.pem"],
       faults: [
         "MTLS_CLIENT_CA_PATH: debug_mtls.client_ca_file: cannot read DIR/config/ca.pem: No such file or directory (ENOENT)"
       ]),
     BrokenVariables(
-      title: "a certificate that is not there", environment: ["SALLYPORT_TLS__CERT_FILE": "no.pem"],
+      title: "a missing certificate", environment: ["SALLYPORT_TLS__CERT_FILE": "no.pem"],
       faults: [
         "SALLYPORT_TLS__CERT_FILE: tls.cert_file: cannot read DIR/no.pem: No such file or directory (ENOENT)"
       ]),
@@ -74,10 +74,10 @@ struct BrokenVariableTests {
       title: "a line that sets nothing", dotenv: "# mine\n\nAPPATTEST_TEAM_ID",
       faults: [".env:3: expected NAME=value"]),
     BrokenVariables(
-      title: "a quote that does not end", dotenv: "A='x",
+      title: "a quote that is not closed", dotenv: "A='x",
       faults: [".env:1: A: the quotes are not closed, or text follows them"]),
     BrokenVariables(
-      title: "something behind a quote", dotenv: "A=\"x\"y",
+      title: "text after a quote", dotenv: "A=\"x\"y",
       faults: [".env:1: A: the quotes are not closed, or text follows them"]),
     BrokenVariables(
       title: "a name given twice", dotenv: "A=1\nexport A=2", faults: [".env:2: A: set twice, first in line 1"]),
@@ -102,7 +102,7 @@ struct BrokenVariableTests {
       title: "an unknown key of a flag", flags: [FlagSetting(flag: "--set", key: "listen.prot", text: "1")],
       faults: ["--set: listen.prot: unknown key (did you mean listen.port)"]),
     BrokenVariables(
-      title: "no key", flags: [FlagSetting(flag: "--set", key: "routes[", text: "1")],
+      title: "an invalid key", flags: [FlagSetting(flag: "--set", key: "routes[", text: "1")],
       faults: ["--set: routes[: not a valid key; expected a path such as routes[0].upstream"]),
     BrokenVariables(
       title: "a section for a flag", flags: [FlagSetting(flag: "--set", key: "listen", text: "1")],
@@ -112,7 +112,7 @@ struct BrokenVariableTests {
       faults: ["--set: routes: is a list (did you mean routes[0])"]),
   ]
 
-  @Test("A file, .env, variables and flags that are all wrong are all told, in this order")
+  @Test("Errors in the file, .env, variables and flags are all reported, in this order")
   func everythingAtOnce() throws {
     let workspace = try Workspace()
     let faults = try workspace.faults(
@@ -126,7 +126,7 @@ struct BrokenVariableTests {
       ])
   }
 
-  @Test("A file that cannot be read is named, with the system's reason")
+  @Test("An unreadable file is named, with the system's reason")
   func unreadableFile() throws {
     let workspace = try Workspace()
     let loader = SettingsLoader(

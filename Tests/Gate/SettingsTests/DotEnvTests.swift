@@ -2,7 +2,7 @@ import Testing
 
 @testable import Settings
 
-@Suite("A .env file is read as container tools read it")
+@Suite("A .env file is parsed as container tools parse it")
 struct DotEnvTests {
   @Test(
     "A line sets its name to its value",
@@ -26,7 +26,7 @@ struct DotEnvTests {
     #expect(dotenv.faults.isEmpty)
   }
 
-  @Test("A value in quotes may stand on several lines, and the next name is found behind it")
+  @Test("A quoted value may span several lines, and the next name is found after it")
   func severalLines() {
     let dotenv = DotEnv(text: "A=\"-----BEGIN\nx=y\n-----END\" # key\nB='1\n2'\nC=3\n")
     #expect(dotenv.variables.mapValues(\.value) == ["A": "-----BEGIN\nx=y\n-----END", "B": "1\n2", "C": "3"])
@@ -34,14 +34,17 @@ struct DotEnvTests {
     #expect(dotenv.faults.isEmpty)
   }
 
-  @Test("A quote that never ends is a fault of its line alone")
+  @Test("An unclosed quote is an error of its line only")
   func openQuote() {
     let dotenv = DotEnv(text: "A=\"x\nB=1\n" + String(repeating: "C\n", count: 200))
     #expect(dotenv.variables.mapValues(\.value) == ["B": "1"])
     #expect(dotenv.faults.count == 201)
   }
 
-  @Test("A comment directly behind a quote is not one", arguments: ["A='x'#c", "A=\"x\"#c", "A=\"x\\", "A=\"x\\\""])
+  @Test(
+    "A number sign directly after a quote does not start a comment",
+    arguments: ["A='x'#c", "A=\"x\"#c", "A=\"x\\", "A=\"x\\\""]
+  )
   func wrongQuotes(_ line: String) {
     let dotenv = DotEnv(text: line)
     #expect(dotenv.variables.isEmpty)

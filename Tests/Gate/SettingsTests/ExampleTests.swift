@@ -4,11 +4,11 @@ import Testing
 
 @testable import Settings
 
-@Suite("The examples say what the table says")
+@Suite("The examples match the table of settings")
 struct ExampleTests {
   private static let available = SettingsTable.keys.filter(\.isAvailable)
 
-  @Test("The example starts a gate, and shows the defaults")
+  @Test("The example starts a gate and shows the defaults")
   func example() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "fullchain.pem")
@@ -16,14 +16,14 @@ struct ExampleTests {
     let settings = try workspace.load(yaml: ProjectFile.text("config/sallyport.yaml"), environment: [:])
     #expect(settings.warnings == [])
     for value in settings.effective {
-      // A list without elements has a row of its own name.
+      // An empty list has a row with the list's name.
       let pattern = SettingPath(text: value.key)?.pattern
       let key = try #require(Self.available.first { [pattern, pattern.map { $0 + "[]" }].contains($0.pattern) })
       if let standard = key.standard { #expect(value.text == standard, "\(value.key)") }
     }
   }
 
-  /// The example with its comments switched on.
+  /// Returns the example with its comments turned into settings.
   static func everything() throws -> String {
     try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
       // A comment of the document has one space; a key that is commented out has none, or its indentation.
@@ -31,11 +31,11 @@ struct ExampleTests {
       .joined(separator: "\n")
   }
 
-  @Test("The example with its comments switched on has every key")
+  @Test("The example with its comments enabled has every key")
   func everyKey() throws {
     let entries = FileLayer.entries(of: try Self.everything(), at: "sallyport.yaml", in: "/")
     #expect(entries.faults == [])
-    // A list without elements is given as well as one with them.
+    // A list may be empty or have elements.
     let given = Set(entries.values.keys.map(\.pattern) + entries.containers.keys.map { $0.pattern + "[]" })
     for key in Self.available { #expect(given.contains(key.pattern), "\(key.pattern)") }
   }
@@ -49,7 +49,7 @@ struct ExampleTests {
     let settings = try workspace.load(dotenv: text, environment: [:])
     #expect(settings.appAttest.apps.map(\.bundleID) == ["com.example.yourapp"])
 
-    // With everything in it switched on, too.
+    // Also with all its comments enabled.
     try workspace.write(Workspace.certificate, to: "config/client-ca/ca.pem")
     let everything = text.split(separator: "\n", omittingEmptySubsequences: false)
       .map { $0.hasPrefix("#") && !$0.hasPrefix("# ") ? $0.dropFirst() : $0 }.joined(separator: "\n")
@@ -57,7 +57,7 @@ struct ExampleTests {
   }
 
   @Test(
-    "The common keys are some of the table's, as the table says them and in its order, with every required one")
+    "The common keys match the table, in its order, and include every required key")
   func reference() throws {
     let article = try ProjectFile.text("Sources/Gate/Settings/Settings.docc/Configuring.md")
     let lines = article.split(separator: "\n").map(String.init)
@@ -65,16 +65,16 @@ struct ExampleTests {
     #expect((10..<30).contains(rows.count))
     #expect(rows == Self.available.map(Self.row).filter(rows.contains))
     for key in Self.available where key.meaning.hasSuffix("Required.") { #expect(rows.contains(Self.row(key))) }
-    // All the others are there; `ReferenceTests` compares the file with the table.
+    // The article links to the complete reference; `ReferenceTests` compares that file with the table.
     #expect(article.contains("](Configuration.md)"))
   }
 
-  /// A key as the article shows it. Without a default the key is off, or required, as its summary says.
+  /// Returns a key's row in the article. A key without a default is off or required, as its summary says.
   private static func row(_ key: KeyDefinition) -> String {
     "| `\(key.pattern)` | \(key.form) | \(key.standard.map { "`\($0)`" } ?? "") | \(key.meaning) |"
   }
 
-  @Test("The README's configuration is sound, and its faults are what a gate says")
+  @Test("The README's configuration is valid, and its error output matches the gate's")
   func readme() throws {
     let workspace = try Workspace()
     let readme = try ProjectFile.text("README.md")
@@ -92,7 +92,7 @@ struct ExampleTests {
     #expect(try #require(Self.block(after: "line and column:\n\n   ```", in: readme)) == "\(error)\n")
   }
 
-  /// The lines of the first fenced block behind `opening`, as far left as its fence.
+  /// Returns the first fenced block after `opening`, without the indentation of its fence.
   private static func block(after opening: String, in text: String) -> String? {
     guard let start = text.range(of: opening + "\n"),
       let end = text.range(of: "```", range: start.upperBound..<text.endIndex)
@@ -101,7 +101,7 @@ struct ExampleTests {
     return lines.map { $0.hasPrefix("   ") ? $0.dropFirst(3) : $0 }.joined(separator: "\n")
   }
 
-  @Test("A damaged example never stops the reader: cut off, or with an odd character in it")
+  @Test("A truncated or damaged example never crashes the reader")
   func damage() throws {
     let text = try ProjectFile.text("config/sallyport.yaml").split(separator: "\n", omittingEmptySubsequences: false)
       .filter { !$0.hasPrefix("#") }.joined(separator: "\n")
@@ -118,7 +118,7 @@ struct ExampleTests {
   }
 
   @Test(
-    "Documents that grow without end are refused",
+    "Documents with unbounded growth are refused",
     arguments: [
       "a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
         + "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]",

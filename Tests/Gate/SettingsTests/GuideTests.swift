@@ -2,9 +2,9 @@ import Testing
 
 @testable import Settings
 
-@Suite("The variables of the guide for app developers work as they stand")
+@Suite("The variables of the guide for app developers work as printed")
 struct GuideTests {
-  /// The guide's Part 6, to the letter.
+  /// Part 6 of the guide, copied unchanged.
   static let block = """
     REQUIRE_APP_AUTH=true
     APPATTEST_BUNDLE_ID=com.example.yourapp   # must match exactly
@@ -12,7 +12,7 @@ struct GuideTests {
     MTLS_CLIENT_CA_PATH=./config/client-ca/ca.pem  # for simulator fallback
     """
 
-  @Test("The guide's block beside a certificate starts the gate")
+  @Test("The guide's block with a certificate starts the gate")
   func block() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "config/client-ca/ca.pem")
@@ -50,7 +50,7 @@ struct GuideTests {
     #expect(error.description.split(separator: "\n").count == 3)
   }
 
-  @Test("The guide's block without its authority is refused at its line")
+  @Test("The guide's block without its authority is refused with its line")
   func blockWithoutAuthority() throws {
     let workspace = try Workspace()
     #expect(
@@ -59,7 +59,7 @@ struct GuideTests {
       ])
   }
 
-  @Test("A variable of the environment hides the same one in .env")
+  @Test("A variable of the environment overrides the same one in .env")
   func realEnvironmentWins() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(
@@ -71,7 +71,7 @@ struct GuideTests {
   }
 
   @Test(
-    "An app that is half configured is a warning, as is none at all",
+    "An incomplete app is a warning, as is a configuration without an app",
     arguments: [
       ("", "app_attest.apps: no app configured: registration answers 503"),
       ("APPATTEST_TEAM_ID=AAABBBCCC1", ".env:1: APPATTEST_TEAM_ID: has no effect: APPATTEST_BUNDLE_ID is not set"),
@@ -100,7 +100,7 @@ struct GuideTests {
     """
 
   @Test(
-    "A variable and a key that agree are no fault",
+    "A variable and a key with the same value are accepted",
     arguments: [
       "REQUIRE_APP_AUTH=true", "MTLS_CLIENT_CA_PATH=./cert.pem", "APPATTEST_TEAM_ID=AAABBBCCC1",
       "APPATTEST_BUNDLE_ID=a.b", "APPATTEST_TEAM_ID=AAABBBCCC1\nAPPATTEST_BUNDLE_ID=a.b",
@@ -111,7 +111,7 @@ struct GuideTests {
   }
 
   @Test(
-    "A variable and a key that disagree are a fault that names both places",
+    "A variable and a key with different values are an error that names both places",
     arguments: [
       (
         "REQUIRE_APP_AUTH=false",

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Files that are not regular", .timeLimit(.minutes(1)))
 struct IrregularFileTests {
-  @Test("A pipe in the place of a named file is refused at once", arguments: ["cert.pem", "key.pem", "good.token"])
+  @Test("A pipe in place of a configured file is refused at once", arguments: ["cert.pem", "key.pem", "good.token"])
   func namedPipe(_ name: String) throws {
     let workspace = try Workspace()
     let path = "\(workspace.folder)/\(name)"
@@ -20,7 +20,7 @@ struct IrregularFileTests {
     }
   }
 
-  @Test("A pipe, a device and a folder in the place of .env are refused")
+  @Test("A pipe, a device and a folder in place of .env are refused")
   func dotEnv() throws {
     let workspace = try Workspace()
     let path = "\(workspace.folder)/.env"
@@ -38,7 +38,7 @@ struct IrregularFileTests {
     #expect(examine().contains { $0.contains("EISDIR") })
   }
 
-  @Test("A pipe that a command line names is read to its end")
+  @Test("A pipe on the command line is read to its end")
   func acceptedPipe() async throws {
     try await Places.withTemporaryFolder { folder in
       let path = folder + "/pipe"

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Settings
 
-@Suite("Flags win over the environment, that over the file, that over defaults")
+@Suite("Flags override the environment, the environment the file, and the file the defaults")
 struct LayerTests {
-  @Test("Each layer hides the one below it, and the origin of a value says which it was")
+  @Test("Each layer overrides the one below it, and the origin of a value names the layer")
   func precedence() throws {
     let workspace = try Workspace()
     let yaml = "listen: { port: 1 }"
@@ -35,7 +35,7 @@ struct LayerTests {
     #expect(port(settings)?.origin == .flag("--port"))
   }
 
-  @Test("A byte order mark at the start of the file is no part of it, nor of a place in it")
+  @Test("A byte order mark at the start of the file is ignored and does not shift places")
   func byteOrderMark() throws {
     let workspace = try Workspace()
     #expect(try workspace.load(yaml: "\u{FEFF}listen: { port: 1 }").listen.port == 1)
@@ -45,7 +45,10 @@ struct LayerTests {
         == ["gate.yaml:1:1: listn: unknown key (did you mean listen)"])
   }
 
-  @Test("Proxies may be trusted without PROXY headers: then they only ask for others", arguments: ["off", "v2"])
+  @Test(
+    "Proxies may be trusted without PROXY headers: then they only ask on behalf of clients",
+    arguments: ["off", "v2"]
+  )
   func trustedProxies(_ headers: String) throws {
     let workspace = try Workspace()
     let listen = try workspace.load(
@@ -56,7 +59,7 @@ struct LayerTests {
   }
 
   @Test(
-    "A range of IPv4 in IPv6's form is the range of IPv4",
+    "An IPv4 range in IPv6 form equals the IPv4 range",
     arguments: [("::ffff:192.0.2.7", 32), ("::ffff:192.0.2.0/120", 24), ("::ffff:0:0/96", 0)])
   func mappedProxies(_ text: String, _ length: Int) throws {
     let listen = try Workspace().load(yaml: "listen: { trusted_proxies: ['\(text)'] }").listen
@@ -65,7 +68,7 @@ struct LayerTests {
       try Workspace().load(yaml: "listen: { trusted_proxies: ['::/0'] }").listen.trustedProxies[0].bytes.count == 16)
   }
 
-  @Test("A variable reaches into a list, and adds to its end")
+  @Test("A variable changes an element of a list, and appends to its end")
   func listsFromVariables() throws {
     let workspace = try Workspace()
     let variables = [
@@ -82,7 +85,7 @@ struct LayerTests {
       ])
   }
 
-  @Test("A whole gate can be configured by variables alone")
+  @Test("A gate can be configured with variables only")
   func variablesAlone() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(
@@ -95,14 +98,14 @@ struct LayerTests {
   }
 
   @Test(
-    "Variables that are no keys are left alone", arguments: ["SALLYPORT_AUTHORITY", "SALLYPORT_PORT_6200_TCP", "HOME"])
+    "Variables without a setting are ignored", arguments: ["SALLYPORT_AUTHORITY", "SALLYPORT_PORT_6200_TCP", "HOME"])
   func foreignVariables(_ name: String) throws {
     let workspace = try Workspace()
     let settings = try workspace.load(environment: [name: "x"].merging(Workspace.tls) { given, _ in given })
     #expect(!settings.warnings.contains { $0.description.contains(name) })
   }
 
-  @Test("A key with one underscore for two sets nothing, and is warned of")
+  @Test("A key with one underscore instead of two sets nothing and causes a warning")
   func lookalike() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(
@@ -113,7 +116,7 @@ struct LayerTests {
         "SALLYPORT_LISTEN_PORT: SALLYPORT_LISTEN_PORT has no effect (did you mean SALLYPORT_LISTEN__PORT)"))
   }
 
-  @Test("Paths start from the folder of what names them")
+  @Test("Relative paths start from the folder of their source")
   func relativePaths() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "etc/tls/cert.pem")
@@ -125,7 +128,7 @@ struct LayerTests {
     #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
   }
 
-  @Test("Files of the credentials folder are taken where no file is named, and only there")
+  @Test("Files in the credentials folder are used only where no file is configured")
   func credentials() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "credentials/tls.cert")
@@ -142,20 +145,20 @@ struct LayerTests {
     #expect(settings.tls.keyFile == "\(workspace.folder)/key.pem")
   }
 
-  @Test("Only the folder of a store that nobody named, or as it is unnamed, is the gate's to make")
+  @Test("The gate creates a store's folder only if the store's path is the default")
   func stateFolderToMake() throws {
     let workspace = try Workspace()
     let environment = Workspace.tls.merging(["STATE_DIRECTORY": "/s"]) { $1 }
     let unnamed = try workspace.load(environment: environment)
     #expect(unnamed.store == .sqlite(path: "/s/state.db") && unnamed.stateFolder == "/s")
-    // As check --effective prints it.
+    // The path as check --effective prints it.
     let same = try workspace.load(yaml: "store: { url: 'sqlite:///s/state.db' }", environment: environment)
     #expect(same.stateFolder == "/s")
     let named = try workspace.load(yaml: "store: { url: 'sqlite:///a/b.db' }", environment: environment)
     #expect(named.store == .sqlite(path: "/a/b.db") && named.stateFolder == nil)
   }
 
-  @Test("A database's URL goes through as it was given, and nothing that is printed shows its password")
+  @Test("A database's URL stays as configured, and no printed text shows its password")
   func databaseURL() throws {
     let workspace = try Workspace()
     try workspace.write("hunter2", to: "credentials/store.password", permissions: 0o600)
@@ -165,7 +168,7 @@ struct LayerTests {
       environment: Workspace.tls.merging(
         ["CREDENTIALS_DIRECTORY": "\(workspace.folder)/credentials"]) { $1 })
     guard case .postgres(let stored, let passwordFile) = settings.store else {
-      Issue.record("not a PostgreSQL")
+      Issue.record("not a PostgreSQL store")
       return
     }
     #expect(stored.text == url)
@@ -175,7 +178,7 @@ struct LayerTests {
     for secret in ["s3", "hunter2"] { #expect(!"\(settings)".contains(secret)) }
   }
 
-  @Test("A password that every user can read is warned of, and no other file is")
+  @Test("A password file that every user can read causes a warning; other files do not")
   func publicSecrets() throws {
     let workspace = try Workspace()
     try workspace.write("hunter2", to: "password", permissions: 0o604)
@@ -188,7 +191,7 @@ struct LayerTests {
   }
 
   @Test(
-    "Keys that every user can read are a fault, and keys that the group can read are warned of",
+    "Keys that every user can read are an error; keys that the group can read cause a warning",
     arguments: [0o600, 0o400, 0o640, 0o440, 0o644, 0o604, 0o666])
   func publicKeys(_ permissions: Int) throws {
     let workspace = try Workspace()
@@ -210,7 +213,7 @@ struct LayerTests {
       Set(warnings) == Set(permissions & 0o040 != 0 ? places.map { "\($0): the group of \($1) can read it" } : []))
   }
 
-  @Test("What the service manager lays down for the gate's group is as it should be")
+  @Test("A credential that the gate's group can read causes no warning")
   func groupCredential() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.key, to: "credentials/tls.key", permissions: 0o440)
@@ -222,7 +225,7 @@ struct LayerTests {
   }
 
   @Test(
-    "The store stands in the folder for state",
+    "The default store is in the state folder",
     arguments: [
       (["STATE_DIRECTORY": "/s:/t", "XDG_STATE_HOME": "/x"], false, "/s/state.db"),
       (["XDG_STATE_HOME": "/x"], true, "/var/lib/sallyport/state.db"),

@@ -4,14 +4,14 @@ import Testing
 
 @testable import Settings
 
-@Suite("Schema and reference come from the table")
+@Suite("Schema and reference match the table of settings")
 struct ReferenceTests {
-  @Test("The schema that is shipped is the one that the program prints (sallyport check --schema)")
+  @Test("The shipped schema is the one that the program prints (sallyport check --schema)")
   func shippedSchema() throws {
     #expect(try ProjectFile.text("config/sallyport.schema.json") == ConfigurationSchema.text)
   }
 
-  @Test("The reference that is shipped is the one that the program prints (sallyport check --reference)")
+  @Test("The shipped reference is the one that the program prints (sallyport check --reference)")
   func shippedReference() throws {
     #expect(try ProjectFile.text("Sources/Gate/Settings/Settings.docc/Configuration.md") == ConfigurationReference.text)
   }
@@ -21,7 +21,7 @@ struct ReferenceTests {
     #expect(try ProjectFile.text("config/sallyport.yaml") == ConfigurationExample.text)
   }
 
-  @Test("The reference has a row for each key, and the schema its place")
+  @Test("The reference has a row and the schema an entry for each key")
   func completeness() throws {
     let schema = try #require(
       JSONSerialization.jsonObject(with: Data(ConfigurationSchema.text.utf8)) as? [String: Any])
@@ -36,7 +36,7 @@ struct ReferenceTests {
     }
   }
 
-  @Test("Each key has an example, which is a value of it")
+  @Test("Each key has an example with a valid value")
   func examples() throws {
     for key in SettingsTable.keys where key.isAvailable {
       let example = try #require(key.example, "\(key.pattern) needs an example")
@@ -44,7 +44,7 @@ struct ReferenceTests {
     }
   }
 
-  @Test("A key that may hold a secret has one beside it that takes a file, also as a credential")
+  @Test("Each section with a secret also has a key for a file, which may be a credential")
   func secrets() {
     let secrets = SettingsTable.keys.filter(\.holdsSecret)
     #expect(!secrets.isEmpty)
@@ -57,7 +57,7 @@ struct ReferenceTests {
     }
   }
 
-  @Test("The schema takes the example, as it is and with everything in it switched on")
+  @Test("The schema accepts the example, also with its comments enabled")
   func schemaTakesExample() async throws {
     let workspace = try Workspace()
     try workspace.write(ExampleTests.everything(), to: "everything.yaml")
@@ -67,7 +67,7 @@ struct ReferenceTests {
     #expect(verdicts.map(\.errors) == [[], []])
   }
 
-  @Test("The schema takes whatever the gate takes: every example and every default, bare and in quotes")
+  @Test("The schema accepts every example and every default, bare and quoted")
   func schemaTakesValues() async throws {
     let workspace = try Workspace()
     var files: [String] = []
@@ -82,20 +82,20 @@ struct ReferenceTests {
       }
     }
     for (file, judged) in zip(files, try await SchemaValidator.judge(files)) {
-      // An element alone lacks what it requires; that is no fault of the value.
+      // A single element lacks its required properties, which is not an error of the value.
       #expect(judged.errors.filter { !$0.contains("is a required property") } == [], "\(file)")
     }
   }
 
-  /// A document with nothing but `value` at `path`.
+  /// Returns a document that contains only `value` at `path`.
   private static func document(_ path: SettingPath, _ value: String) -> String {
     path.steps.reversed().reduce(value) { inner, step in step == "[]" ? "[\(inner)]" : "{ \(step): \(inner) }" }
   }
 }
 
-@Suite("The settings in force")
+@Suite("The effective settings")
 struct EffectiveTests {
-  /// What two configurations have to agree in to mean the same.
+  /// Returns the settings without the parts that may differ between equivalent configurations.
   private static func meaning(_ settings: GateSettings) -> GateSettings {
     var settings = settings
     settings.warnings = []
@@ -122,7 +122,7 @@ struct EffectiveTests {
     """,
   ]
 
-  @Test("Written out, they load again and mean the same", arguments: configurations)
+  @Test("The printed settings load again to the same settings", arguments: configurations)
   func roundTrip(_ yaml: String) throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "odd \"name\" # 'x'.pem")
@@ -135,7 +135,7 @@ struct EffectiveTests {
     #expect(again.effective.map(\.text) == settings.effective.map(\.text))
   }
 
-  @Test("Each value says where it comes from")
+  @Test("Each value has its origin")
   func origins() throws {
     let workspace = try Workspace()
     let text = try workspace.load(
@@ -155,7 +155,7 @@ struct EffectiveTests {
     }
   }
 
-  @Test("No password is in them, and they load nevertheless")
+  @Test("The printed settings contain no password and load without errors")
   func masked() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(yaml: "store: { url: 'postgres://u:hunter2@h/x?sslpassword=hunter3' }")
@@ -164,7 +164,7 @@ struct EffectiveTests {
     #expect(try workspace.faults(yaml: settings.effectiveYAML, environment: [:]) == [])
   }
 
-  @Test("Warnings are told beside faults")
+  @Test("Warnings are reported together with errors")
   func warningsBesideFaults() throws {
     let workspace = try Workspace()
     try workspace.write("listen: { prot: 1 }\napp_attest: { enforcement: off }", to: "gate.yaml")

@@ -5,7 +5,7 @@ import Testing
 @Suite("The URL of a store, as it is printed")
 struct StoreURLTests {
   @Test(
-    "shows no part of a password, whatever is wrong with the URL",
+    "shows no part of a password, also if the URL is malformed",
     arguments: [
       ("postgres://u:s3cret@h:5432/d", "postgres://u:…@h:5432/d"),
       ("postgres://u:s3@cret@h/d", "postgres://u:…@h/d"),
@@ -32,7 +32,7 @@ struct StoreURLTests {
     #expect(!StoreURL.masked(text).replacing("secret=", with: "").contains("cret"))
   }
 
-  @Test("A keyword string is refused with the form to write instead")
+  @Test("A keyword string is refused, with the form to write instead")
   func keywordString() {
     #expect(
       throws: GateSettings.Store.Malformed(

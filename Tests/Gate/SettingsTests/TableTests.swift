@@ -3,9 +3,9 @@ import Testing
 
 @testable import Settings
 
-@Suite("The table of settings is sound")
+@Suite("The table of settings is consistent")
 struct TableTests {
-  @Test("Each key stands in it once, and says what it does")
+  @Test("Each key appears once, with a summary")
   func keysAreDistinct() {
     #expect(Set(SettingsTable.keys.map(\.pattern)).count == SettingsTable.keys.count)
     for key in SettingsTable.keys where key.isAvailable {
@@ -14,7 +14,7 @@ struct TableTests {
     }
   }
 
-  @Test("Each default is a value of its key")
+  @Test("Each default is a valid value of its key")
   func defaults() {
     for key in SettingsTable.keys {
       guard let standard = key.standard else { continue }
@@ -22,7 +22,7 @@ struct TableTests {
     }
   }
 
-  @Test("Each key's variable leads back to the key")
+  @Test("The name of each key's variable maps back to the key")
   func variables() {
     for key in SettingsTable.keys {
       #expect(EnvironmentName.path(of: key.environmentVariable)?.pattern == key.pattern)
@@ -32,20 +32,20 @@ struct TableTests {
         == "SALLYPORT_ROUTES__0__UPSTREAM")
   }
 
-  @Test("A path is read as it is written", arguments: ["a", "a.b", "a[0].b", "a[12].b.c[3]"])
+  @Test("A path is parsed and printed unchanged", arguments: ["a", "a.b", "a[0].b", "a[12].b.c[3]"])
   func paths(_ text: String) {
     #expect(SettingPath(text: text)?.text == text)
   }
 
   @Test(
-    "What is not a path is refused",
+    "An invalid path is refused",
     arguments: ["", ".", "a.", "a..b", "[0]", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b"])
   func notPaths(_ text: String) {
     #expect(SettingPath(text: text) == nil)
   }
 
   @Test(
-    "Typing errors are counted by letters",
+    "The distance between words counts changed letters",
     arguments: [
       ("port", "port", 0), ("prot", "port", 1), ("por", "port", 1), ("ports", "port", 1), ("part", "port", 1),
       ("", "ab", 2), ("ab", "", 2), ("kitten", "sitting", 3),
@@ -54,7 +54,7 @@ struct TableTests {
     #expect(Suggestions.distance(first, second) == expected)
   }
 
-  @Test("A word that is far from everything gets no suggestion")
+  @Test("A word that is not similar to any key gets no suggestion")
   func noSuggestion() {
     #expect(Suggestions.nearest(to: "abc", in: ["xyz", "port"]) == nil)
   }

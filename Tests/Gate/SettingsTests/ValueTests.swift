@@ -2,10 +2,10 @@ import Testing
 
 @testable import Settings
 
-@Suite("Values are read as they are written")
+@Suite("Parsing of values")
 struct ValueTests {
   @Test(
-    "Times are a whole number and a unit",
+    "Durations are a whole number and a unit",
     arguments: [
       ("500ms", Duration.milliseconds(500)), ("60s", .seconds(60)), ("5m", .seconds(300)), ("12h", .seconds(43_200)),
       ("1d", .seconds(86_400)), ("0s", .zero),
@@ -15,7 +15,7 @@ struct ValueTests {
   }
 
   @Test(
-    "What is not a time is refused", arguments: ["", "s", "60", "-1s", "1 s", "1S", "1h30m", "1e3s", "١s", "60sec"])
+    "An invalid duration is refused", arguments: ["", "s", "60", "-1s", "1 s", "1S", "1h30m", "1e3s", "١s", "60sec"])
   func notDurations(_ text: String) {
     #expect(throws: InvalidSetting.self) { try Kind<Duration>.duration(0...86_400_000).read(text) }
   }
@@ -30,14 +30,14 @@ struct ValueTests {
   }
 
   @Test(
-    "What is not a size is refused",
+    "An invalid size is refused",
     arguments: ["", "MiB", "1MB", "1 MiB", "1.5MiB", "-1", "1TiB", "9223372036854775807GiB"])
   func notSizes(_ text: String) {
     #expect(throws: InvalidSetting.self) { try Kind<Int>.size(1024...1 << 30).read(text) }
   }
 
   @Test(
-    "Upstreams are read in all their forms",
+    "Upstreams are parsed in all their forms",
     arguments: [
       ("ws://localhost", UpstreamAddress(scheme: .ws, host: "localhost", port: 80)),
       ("ws://localhost:8080/", UpstreamAddress(scheme: .ws, host: "localhost", port: 8080)),
@@ -53,7 +53,7 @@ struct ValueTests {
   }
 
   @Test(
-    "What is not an upstream is refused",
+    "An invalid upstream is refused",
     arguments: [
       "", "ws:", "ws://", "ws:///", "ws://h:", "ws://h:x", "ws://h:65536", "ws://h:1:2", "ws://h?x", "ws://h#x",
       "ws://[::1",
@@ -72,7 +72,7 @@ struct ValueTests {
   }
 
   @Test(
-    "What is not an address is refused",
+    "An invalid address is refused",
     arguments: ["", "*", "127.1", "1.2.3.4.5", "256.1.1.1", ":::", "fe80::1%eth0", "host"])
   func notAddresses(_ text: String) {
     #expect(throws: InvalidSetting.self) { try Kind<String>.address.read(text) }
@@ -85,7 +85,7 @@ struct ValueTests {
   }
 
   @Test(
-    "What is not a route is refused",
+    "An invalid route is refused",
     arguments: [
       "", "a", "//", "/a/", "/a//b", "/.", "/a/..", "/%41", "/a?b", "/a#b", "/a b", "/é", "/attest", "/attest/register",
       "/.well-known/sallyport", "/a\\b", "/a*",
@@ -94,13 +94,13 @@ struct ValueTests {
     #expect(throws: InvalidSetting.self) { try Kind<String>.routePath.read(text) }
   }
 
-  @Test("A route as other proxies write it is told how it is written here", arguments: ["/*", "/a/*", "/a*"])
+  @Test("A wildcard route as in other proxies is refused with a suggestion", arguments: ["/*", "/a/*", "/a*"])
   func wildcards(_ text: String) {
     let misfit = #expect(throws: InvalidSetting.self) { try Kind<String>.routePath.read(text) }
     #expect(misfit?.suggestion == (text == "/*" ? "/" : "/a"))
   }
 
-  @Test("Bounds can be switched off")
+  @Test("Limits can be switched off")
   func off() throws {
     let workspace = try Workspace()
     let settings = try workspace.load(yaml: "session: { max_age: off, idle_timeout: off, ping: off }")
@@ -108,14 +108,14 @@ struct ValueTests {
       settings.session.maxAge == nil && settings.session.idleTimeout == nil && settings.session.pingInterval == nil)
   }
 
-  @Test("A reason quotes what was written on one short line")
+  @Test("A reason quotes the value on one short line")
   func quoting() {
     #expect(InvalidSetting.quoted("a\nb") == "\"a\\u{a}b\"")
     #expect(InvalidSetting.quoted(String(repeating: "x", count: 100)).count == 63)
   }
 
   @Test(
-    "A certificate is seen only between its lines",
+    "PEM labels are found only between matching lines",
     arguments: [
       ("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", ["CERTIFICATE"]),
       ("text\r\n-----BEGIN A-----\r\nx\r\n-----END A-----\r\n-----BEGIN B-----\n-----END B-----", ["A", "B"]),

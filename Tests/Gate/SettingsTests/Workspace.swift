@@ -2,14 +2,14 @@ import Foundation
 
 @testable import Settings
 
-/// A folder with a certificate and a key, in which a gate could be started.
+/// A folder with a certificate and a key, in which a gate can be started.
 struct Workspace: ~Copyable {
   let folder: String
 
   static let certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
   static let key = "-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n"
 
-  /// What `tls` needs, from the environment, so that the file under test can hold what it likes.
+  /// The required keys of `tls`, from the environment, so that the tested file need not contain them.
   static let tls = ["SALLYPORT_TLS__CERT_FILE": "cert.pem", "SALLYPORT_TLS__KEY_FILE": "key.pem"]
 
   init() throws {
@@ -44,7 +44,7 @@ struct Workspace: ~Copyable {
     ).load()
   }
 
-  /// The faults as lines, without their hints; none if the configuration is sound.
+  /// Returns the errors as lines, without their hints; empty if the configuration is valid.
   func faults(
     yaml: String? = nil, dotenv: String? = nil, environment: [String: String] = tls, flags: [FlagSetting] = []
   ) throws -> [String] {

@@ -37,7 +37,7 @@ struct BackupTests {
     }
   }
 
-  @Test("After a restore no nonce of before is good: neither by its key nor by its time", arguments: StoreKind.allCases)
+  @Test("After a restore no earlier nonce is valid, neither by its key nor by its time", arguments: StoreKind.allCases)
   func nonces(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
@@ -59,9 +59,9 @@ struct BackupTests {
       let renewed = Challenges(storage: after)
       try await renewed.prepare()
       for nonce in [spent, fresh] {
-        // By its key, whoever has the store's keys.
+        // Refused by its key, for a gate with the keys in the store.
         #expect(throws: NonceFault.self) { try renewed.check(nonce, at: .now()) }
-        // By its time, should the keys be in a file that nobody replaced.
+        // Refused by its time, in case the keys are in a file that was not replaced.
         #expect(try await after.admit(Specimen.use(of: registration.key, 2, over: nonce)) == .nonceSpent)
       }
       let good = try #require(renewed.issue(at: .now().advanced(by: .milliseconds(1)))?.nonce)
@@ -70,7 +70,7 @@ struct BackupTests {
     }
   }
 
-  @Test("A restore is refused while a gate works on the store, and changes nothing", arguments: StoreKind.allCases)
+  @Test("A restore is refused while a gate uses the store, and changes nothing", arguments: StoreKind.allCases)
   func inUse(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
@@ -88,7 +88,7 @@ struct BackupTests {
     }
   }
 
-  @Test("A restore into a PostgreSQL waits a moment for those who are just leaving it")
+  @Test("A restore into PostgreSQL waits shortly for connections that are closing")
   func leaving() async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await StoreKind.postgres.newURL(in: folder)
@@ -109,7 +109,7 @@ struct BackupTests {
   }
 
   @Test(
-    "A damaged backup is refused, and the store stays as it was",
+    "A damaged backup is refused, and the store stays unchanged",
     arguments: StoreKind.allCases.flatMap { kind in Damage.allCases.map { (kind, $0) } })
   func damaged(_ kind: StoreKind, _ damage: Damage) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -126,14 +126,14 @@ struct BackupTests {
     }
   }
 
-  @Test("A backup is of one instant, although keys come and go meanwhile", arguments: StoreKind.allCases)
+  @Test("A backup is a snapshot, although keys are added and removed meanwhile", arguments: StoreKind.allCases)
   func whileWorking(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
       let gate = try kind.open(url)
       for _ in 0..<1200 { _ = try await gate.register(Specimen.registration()) }
       let first = try #require(try await gate.entries(after: nil, limit: 1).first).record.key.keyID
-      // In the middle of the copy one key goes and another comes: neither may show.
+      // During the copy one key is removed and another is added. The copy must show neither change.
       let whole = try kind.whole(url)
       var seen: [KeyEntry] = []
       let late = Specimen.registration()
@@ -156,7 +156,7 @@ struct BackupTests {
     }
   }
 
-  @Test("A file that is there is not overwritten, and one that is not there is told")
+  @Test("An existing file is not overwritten, and a missing one is reported")
   func files() async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await StoreKind.sqlite.newURL(in: folder)
@@ -170,7 +170,7 @@ struct BackupTests {
     }
   }
 
-  @Test("Behind a restore that was cut off the store refuses, until a restore is finished")
+  @Test("After an interrupted restore the store refuses calls until a restore completes")
   func cutOff() async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await StoreKind.sqlite.newURL(in: folder)
@@ -181,7 +181,7 @@ struct BackupTests {
       let refusing = try StoreKind.sqlite.open(url)
       await #expect(throws: StoreError.self) { try await refusing.open() }
       await refusing.close()
-      // What was there before both of them: what stands there now may be what the first one brought.
+      // The file from before both restores is kept: the current one may come from the first restore.
       let kept = String(url.dropFirst("sqlite://".count)) + ".replaced"
       try Data("the first one".utf8).write(to: URL(fileURLWithPath: kept))
       #expect(try await store("restore", folder + "/b", "--store", url).status == 0)
@@ -194,7 +194,7 @@ struct BackupTests {
     }
   }
 
-  /// Three keys, with counters, a window and a revocation.
+  /// Registers three keys, with counters, a window and a revocation.
   static func fill(_ store: any GateStore, closing: Bool = true) async throws -> [KeyEntry] {
     for number in UInt32(1)...3 {
       let registration = Specimen.registration()
@@ -208,7 +208,7 @@ struct BackupTests {
   }
 }
 
-/// What may happen to a file.
+/// Kinds of damage to a file.
 enum Damage: String, CaseIterable, Sendable {
   case bitOfReceipt, cutShort, notADatabase, otherDatabase
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Migrating, checking and rotating", .serialized)
 struct CheckTests {
-  @Test("A migration says what it did, and the second one that there was nothing to do", arguments: StoreKind.allCases)
+  @Test("A migration reports its steps, and a second one that the store is up to date", arguments: StoreKind.allCases)
   func migrate(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
@@ -23,7 +23,7 @@ struct CheckTests {
     }
   }
 
-  @Test("Of many that make a store's tables at once each finds them made", arguments: StoreKind.allCases)
+  @Test("Concurrent migrations of a new store all succeed", arguments: StoreKind.allCases)
   func migrateAtOnce(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       for _ in 0..<3 {
@@ -36,7 +36,7 @@ struct CheckTests {
     }
   }
 
-  @Test("A store of a newer version is refused and left alone", arguments: StoreKind.allCases)
+  @Test("A store of a newer version is refused and not changed", arguments: StoreKind.allCases)
   func newer(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
@@ -51,7 +51,7 @@ struct CheckTests {
     }
   }
 
-  @Test("What is in order is found in order; of a store that is not there nothing is made")
+  @Test("A valid store passes the check; a missing store is not created")
   func inOrder() async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await StoreKind.sqlite.newURL(in: folder)
@@ -64,7 +64,7 @@ struct CheckTests {
     }
   }
 
-  @Test("Commands find the store in a configuration of which everything else is wrong, and is not theirs")
+  @Test("Commands find the store in a configuration with errors in other sections")
   func placesAlone() async throws {
     try await Places.withTemporaryFolder { folder in
       let file = folder + "/gate.yaml"
@@ -108,7 +108,7 @@ struct CheckTests {
   ]
 
   @Test(
-    "Whatever is amiss is found, with what to do about it",
+    "Each inconsistency is found, with advice",
     arguments: StoreKind.allCases.flatMap { kind in breaches.map { (kind, $0) } })
   func found(_ kind: StoreKind, _ breach: (statement: String, text: String)) async throws {
     try await Places.withTemporaryFolder { folder in
@@ -123,7 +123,7 @@ struct CheckTests {
     }
   }
 
-  @Test("A file that others can read is found")
+  @Test("A file that other users can read is found")
   func mode() async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await StoreKind.sqlite.newURL(in: folder)
@@ -136,7 +136,7 @@ struct CheckTests {
     }
   }
 
-  @Test("A rotation keeps the old nonces good, one --now does not", arguments: StoreKind.allCases)
+  @Test("A rotation keeps old nonces valid, a rotation with --now does not", arguments: StoreKind.allCases)
   func rotate(_ kind: StoreKind) async throws {
     try await Places.withTemporaryFolder { folder in
       let url = try await kind.newURL(in: folder)
@@ -155,7 +155,7 @@ struct CheckTests {
     }
   }
 
-  @Test("A rotation of a store that is not there makes none")
+  @Test("A rotation of a missing store creates none")
   func rotateNothing() async throws {
     try await Places.withTemporaryFolder { folder in
       let told = try await store("rotate", "--now", "--store", "sqlite://\(folder)/typo.db")
@@ -171,7 +171,7 @@ struct CheckTests {
     #expect(help.output.contains { $0.contains("sallyport store \(command)") })
   }
 
-  /// Does to the tables what nothing of ours would.
+  /// Changes the tables in a way that no command does.
   private func change(_ kind: StoreKind, _ url: String, _ statement: String) async throws {
     switch kind {
     case .sqlite:

@@ -7,13 +7,13 @@ import SQLiteStore
 import TestSupport
 import Testing
 
-/// The two kinds of stores, each with a place of its own for every test.
+/// The two kinds of stores. Each test gets a new store.
 enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   case sqlite, postgres
 
   var testDescription: String { rawValue }
 
-  /// The URL of a new store; nothing is made yet but the schema of a PostgreSQL.
+  /// Returns the URL of a new store. Only the schema of a PostgreSQL store exists yet.
   func newURL(in folder: String) async throws -> String {
     switch self {
     case .sqlite: "sqlite://\(folder)/\(UUID().uuidString.prefix(8)).db"
@@ -36,7 +36,7 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
   }
 }
 
-/// What a command left behind.
+/// The result of a command.
 struct Transcript {
   let status: Int32?
   let output: [String]

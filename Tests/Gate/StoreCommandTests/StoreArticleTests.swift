@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The article's commands for the store")
 struct ReadmeTests {
-  @Test("Run one after another, as they stand there", arguments: StoreKind.allCases)
+  @Test("The commands succeed in order, as printed", arguments: StoreKind.allCases)
   func commands(_ kind: StoreKind) async throws {
     let commands = try Self.commands()
     #expect(commands.count == 5)
@@ -24,14 +24,14 @@ struct ReadmeTests {
       for command in commands {
         let answer = try await ChildProcess.run(
           Places.product("sallyport"), Array(command.dropFirst()), in: folder)
-        // The server of the tests does not flush, which a check finds.
+        // The tests' server does not flush, which the check reports.
         let expected: Int32 = kind == .postgres && command.contains("check") ? 1 : 0
         #expect(answer.exit == .code(expected), "\(command): \(answer.errors)")
       }
     }
   }
 
-  /// The words of each command in the block below the heading, without its comment.
+  /// Returns the words of each command in the block below the heading, without its comment.
   private static func commands() throws -> [[String]] {
     let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Stores.md").split(separator: "\n")
     return lines.drop { $0 != "## Commands" }.dropFirst(2).prefix { $0 != "```" }

@@ -5,21 +5,21 @@ internal import Testing
 
 extension StoreInvariant {
   static let admissions = [
-    StoreInvariant("An admission moves the counter and notes the time") { store async throws in
+    StoreInvariant("An admission updates the counter and the time") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
       let record = try await store.record(of: key.keyID)
       #expect(record?.counter == SignCount(3))
       #expect(record?.lastUsedAt == Specimen.now)
     },
-    StoreInvariant("A nonce that registered a key admits nobody") { store async throws in
+    StoreInvariant("A nonce that registered a key admits no client") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       let use = Specimen.use(of: registration.key, 1, over: registration.request.nonce)
       #expect(try await store.admit(use) == .nonceSpent)
       #expect(try await store.record(of: registration.key.keyID)?.counter == .zero)
     },
-    StoreInvariant("A nonce that admitted someone registers no key") { store async throws in
+    StoreInvariant("A nonce that admitted a client registers no key") { store async throws in
       let nonce = Specimen.nonce()
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
@@ -27,7 +27,7 @@ extension StoreInvariant {
       #expect(try await store.register(registration) == .nonceSpent)
       #expect(try await store.record(of: registration.key.keyID) == nil)
     },
-    StoreInvariant("A nonce admits once, whatever the key and the counter") { store async throws in
+    StoreInvariant("A nonce admits once, for any key and counter") { store async throws in
       let nonce = Specimen.nonce()
       let (first, second) = (try await registeredKey(in: store), try await registeredKey(in: store))
       #expect(try await store.admit(Specimen.use(of: first, 1, over: nonce)) == .admitted)
@@ -35,12 +35,12 @@ extension StoreInvariant {
       #expect(try await store.admit(Specimen.use(of: second, 1, over: nonce)) == .nonceSpent)
       #expect(try await store.record(of: second.keyID)?.counter == .zero)
     },
-    StoreInvariant("An unknown key is not admitted, and spends nothing") { store async throws in
+    StoreInvariant("An unknown key is not admitted and spends nothing") { store async throws in
       let nonce = Specimen.nonce()
       #expect(try await store.admit(Specimen.use(of: Specimen.key(), 1, over: nonce)) == .unknownKey)
       #expect(try await store.register(Specimen.registration(over: nonce)) == .inserted)
     },
-    StoreInvariant("A revoked key is not admitted and spends nothing; restored, it is") { store async throws in
+    StoreInvariant("A revoked key is refused and spends nothing; a restored key is admitted") { store async throws in
       let key = try await registeredKey(in: store)
       let nonce = Specimen.nonce()
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
@@ -49,13 +49,13 @@ extension StoreInvariant {
       #expect(try await store.restore(key.keyID))
       #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
     },
-    StoreInvariant("Revoking again keeps the first date") { store async throws in
+    StoreInvariant("A second revocation keeps the first date") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
       #expect(try await store.revoke(key.keyID, at: Specimen.now.advanced(by: .seconds(9))))
       #expect(try await store.record(of: key.keyID)?.revokedAt == Specimen.now)
     },
-    StoreInvariant("A key that was never registered is neither revoked nor restored") { store async throws in
+    StoreInvariant("An unregistered key can be neither revoked nor restored") { store async throws in
       #expect(try await !store.revoke(Specimen.key().keyID, at: Specimen.now))
       #expect(try await !store.restore(Specimen.key().keyID))
     },

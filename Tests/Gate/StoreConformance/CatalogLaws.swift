@@ -5,23 +5,23 @@ internal import Testing
 
 extension StoreInvariant {
   static let catalog = [
-    StoreInvariant("Pages list every key once, in the order of the ids, whatever their size") { store async throws in
+    StoreInvariant("Pages of any size list every key once, in the order of the ids") { store async throws in
       let ids = try await registeredKeys(23, in: store).map(\.keyID)
       for limit in [1, 7, 23, 100] {
         #expect(try await list(.all, in: store, limit: limit) == sorted(ids), "limit \(limit)")
       }
     },
-    StoreInvariant("An empty store has one page, without keys and without a next one") { store async throws in
+    StoreInvariant("An empty store has one page, without keys and without a next page") { store async throws in
       #expect(try await store.keys(.all, after: nil, limit: 10) == KeyPage([], next: nil))
     },
-    StoreInvariant("The keys are counted") { store async throws in
+    StoreInvariant("The number of keys is counted") { store async throws in
       #expect(try await store.count() == 0)
       let keys = try await registeredKeys(3, in: store)
       #expect(try await store.count() == 3)
       #expect(try await store.remove([keys[1].keyID], unusedSince: nil) == 1)
       #expect(try await store.count() == 2)
     },
-    StoreInvariant("A selection picks by app, environment and revocation, and by all at once") { store async throws in
+    StoreInvariant("A selection filters by app, environment, revocation, or all together") { store async throws in
       let (one, two) = ("AAABBBCCC1.com.example.one", "AAABBBCCC1.com.example.two")
       let keys = [Specimen.key(of: one), Specimen.key(of: one, in: .development), Specimen.key(of: two)]
       for key in keys { _ = try await store.register(Specimen.registration(of: key)) }
@@ -34,7 +34,7 @@ extension StoreInvariant {
       let selection = KeySelection(appID: AppID(one), environment: .production, isRevoked: false)
       #expect(try await picked(selection) == [])
     },
-    StoreInvariant("A key is unused since what lies behind both its registration and its last use") {
+    StoreInvariant("A key is unused since an instant if its registration and its last use are earlier") {
       store async throws in
       let used = try await registeredKey(in: store)
       let idle = try await registeredKey(in: store)
@@ -47,18 +47,18 @@ extension StoreInvariant {
       #expect(try await list(unused(1), in: store, limit: 9) == [idle.keyID])
       #expect(try await list(unused(61), in: store, limit: 9) == sorted([used.keyID, idle.keyID]))
     },
-    StoreInvariant("Once a nonce was spent a time is known that has come, and a gate's clock does not move it on") {
+    StoreInvariant("A spent nonce gives a known lower bound of the time, and a gate's clock does not advance it") {
       store async throws in
       _ = try await registeredKey(in: store)
       let known = try #require(try await store.latestKnownTime())
-      // By the clock of a server, or by the nonce.
+      // The bound comes from a server's clock or from the nonce.
       #expect(known <= max(Specimen.now, .now()).advanced(by: .seconds(60)))
       #expect(known >= min(Specimen.now, .now()).advanced(by: .seconds(-60)))
       try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(86_400 * 365)))
       let later = try #require(try await store.latestKnownTime())
       #expect(later >= known && later <= known.advanced(by: .seconds(60)))
     },
-    StoreInvariant("A key is found by its hash, and by the beginning of it") { store async throws in
+    StoreInvariant("A key is found by its hash and by a prefix of it") { store async throws in
       let key = try await registeredKeys(5, in: store)[2]
       let hash = KeyHash(of: key.keyID)
       #expect(try await store.keys(hashPrefix: hash.text, limit: 9).map(\.key) == [key])
@@ -67,7 +67,7 @@ extension StoreInvariant {
       #expect(try await store.keys(hashPrefix: "", limit: 2).count == 2)
       #expect(try await store.keys(hashPrefix: hash.text + "A", limit: 9) == [])
     },
-    StoreInvariant("A removed key is as one that was never registered; others stay") { store async throws in
+    StoreInvariant("A removed key is like an unregistered one; other keys stay") { store async throws in
       let keys = try await registeredKeys(3, in: store)
       let stranger = Specimen.key().keyID
       #expect(try await store.remove([keys[0].keyID, stranger, keys[2].keyID], unusedSince: nil) == 2)
@@ -77,21 +77,21 @@ extension StoreInvariant {
       #expect(try await store.admit(Specimen.use(of: keys[1], 1)) == .admitted)
       #expect(try await store.register(Specimen.registration(of: keys[0])) == .inserted)
     },
-    StoreInvariant("A key that was used since stays, although it was listed as unused") { store async throws in
+    StoreInvariant("A listed key that was used since then is not removed") { store async throws in
       let (used, idle) = (try await registeredKey(in: store), try await registeredKey(in: store))
       let instant = Specimen.now.advanced(by: .seconds(10))
       #expect(try await store.admit(Specimen.use(of: used, 1, at: instant)) == .admitted)
       #expect(try await store.remove([used.keyID, idle.keyID], unusedSince: instant) == 1)
       #expect(try await store.record(of: used.keyID) != nil)
     },
-    StoreInvariant("Nothing is found amiss in what is in order") { store async throws in
+    StoreInvariant("A valid store has no findings") { store async throws in
       _ = try await registeredKeys(3, in: store)
       #expect(try await store.findings(isThorough: true).filter { $0.area == .data } == [])
     },
   ]
 
   static let copies = [
-    StoreInvariant("A copy of a key is the key: counters, window, dates and receipt") { store async throws in
+    StoreInvariant("A copied key keeps its counters, window, dates and receipt") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .admitted)
@@ -106,19 +106,19 @@ extension StoreInvariant {
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 8)) == .counterReplayed(stored: SignCount(10)))
       #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
     },
-    StoreInvariant("Entries come in pages, in the order of the ids") { store async throws in
+    StoreInvariant("Entries are returned in pages, in the order of the ids") { store async throws in
       let ids = try await registeredKeys(5, in: store).map(\.keyID)
       let first = try await store.entries(after: nil, limit: 3).map(\.record.key.keyID)
       let second = try await store.entries(after: first.last, limit: 3).map(\.record.key.keyID)
       #expect(first + second == sorted(ids))
     },
-    StoreInvariant("Merging again changes nothing") { store async throws in
+    StoreInvariant("A repeated merge changes nothing") { store async throws in
       _ = try await registeredKeys(4, in: store)
       let entries = try await store.entries(after: nil, limit: 10)
       #expect(try await store.merge(entries) == 0)
       #expect(try await store.entries(after: nil, limit: 10) == entries)
     },
-    StoreInvariant("An old copy takes nothing back: neither a counter nor a revocation") { store async throws in
+    StoreInvariant("An old copy reverts neither a counter nor a revocation") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 3)) == .admitted)
       let old = try await store.entries(after: nil, limit: 10)
@@ -129,7 +129,7 @@ extension StoreInvariant {
       #expect(try await store.restore(key.keyID))
       #expect(try await store.admit(Specimen.use(of: key, 7, window: 63)) == .counterReplayed(stored: SignCount(7)))
     },
-    StoreInvariant("A newer copy brings its counter, and nothing behind it is good") { store async throws in
+    StoreInvariant("A newer copy sets its counter, and no earlier counter is valid") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
       let newer = try await store.entries(after: nil, limit: 10)
@@ -152,7 +152,7 @@ extension StoreInvariant {
     return keys
   }
 
-  /// All pages.
+  /// Returns the ids on all pages.
   static func list(_ selection: KeySelection, in store: Store, limit: Int) async throws -> [KeyID] {
     var ids: [KeyID] = []
     var cursor: KeyID?

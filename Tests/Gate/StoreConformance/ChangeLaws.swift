@@ -6,7 +6,7 @@ internal import Testing
 
 extension StoreInvariant {
   static let changes = [
-    StoreInvariant("Who begins to read is told that everything may have changed, and nothing twice") {
+    StoreInvariant("A new reader gets one change for everything, and no change twice") {
       store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
@@ -14,7 +14,7 @@ extension StoreInvariant {
       #expect(first.changes == [.everything])
       #expect(try await store.changes(after: first.position) == Changes([], upTo: first.position))
     },
-    StoreInvariant("Revoking, restoring, removing and a new ring are told, in their order") { store async throws in
+    StoreInvariant("Revoking, restoring, removing and replacing keys are reported in order") { store async throws in
       let keys = try await registeredKeys(3, in: store)
       _ = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
@@ -26,7 +26,7 @@ extension StoreInvariant {
       #expect(news.changes == [.key(keys[0].keyID), .key(keys[0].keyID), .sharedKeys, .key(keys[1].keyID)])
       #expect(try await store.changes(after: news.position).changes == [])
     },
-    StoreInvariant("What changes nothing, and what happens at every socket, is not told") { store async throws in
+    StoreInvariant("Calls without effect, admissions and registrations are not reported") { store async throws in
       let key = try await registeredKey(in: store)
       let ring = try await store.challengeKeys(orStoring: .random())
       let start = try await store.changes(after: nil).position
@@ -39,7 +39,7 @@ extension StoreInvariant {
       _ = try await store.register(Specimen.registration())
       #expect(try await store.changes(after: start) == Changes([], upTo: start))
     },
-    StoreInvariant("A revocation that a copy brings is told") { store async throws in
+    StoreInvariant("A revocation that a merge brings is reported") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.revoke(key.keyID, at: Specimen.now))
       let revoked = try await store.entries(after: nil, limit: 1)
@@ -48,12 +48,12 @@ extension StoreInvariant {
       _ = try await store.merge(revoked)
       #expect(try await store.changes(after: start).changes == [.key(key.keyID)])
     },
-    StoreInvariant("Who is ahead of the store reads another one than before: everything may have changed") {
+    StoreInvariant("A position ahead of the store means another store: everything may have changed") {
       store async throws in
       let ahead = ChangePosition(try await store.changes(after: nil).position.value + 7)
       #expect(try await store.changes(after: ahead).changes == [.everything])
     },
-    StoreInvariant("Who reads while 60 keys are revoked at once misses none and gets none twice") {
+    StoreInvariant("A reader during 60 concurrent revocations gets each exactly once") {
       store async throws in
       let keys = try await registeredKeys(60, in: store)
       let start = try await store.changes(after: nil).position
@@ -63,7 +63,7 @@ extension StoreInvariant {
       #expect(try await heard.count == 60)
       #expect(Set(try await heard) == Set(keys.map { .key($0.keyID) }))
     },
-    StoreInvariant("A notice comes with a change") { store async throws in
+    StoreInvariant("A change causes a notice") { store async throws in
       let key = try await registeredKey(in: store)
       var position = try await store.changes(after: nil).position
       let notices = store.notices()
@@ -93,7 +93,7 @@ extension StoreInvariant {
 
   static let everythingAtOnce = [
     StoreInvariant(
-      "Of everything at once: no nonce and no counter is taken twice, and nothing that was answered is lost"
+      "Under all operations at once no nonce or counter is accepted twice and no answered call is lost"
     ) {
       store async throws in
       let keys = try await registeredKeys(6, in: store)
@@ -113,7 +113,7 @@ extension StoreInvariant {
     }
   ]
 
-  /// Does what comes to its mind, and gives what was admitted.
+  /// Does random operations and returns the admitted uses.
   private static func disturb(
     _ store: Store, _ keys: [AttestedKey], _ nonces: [Nonce], seed: UInt64
   ) async throws -> [KeyUse] {

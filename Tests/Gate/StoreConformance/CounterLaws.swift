@@ -25,7 +25,7 @@ extension StoreInvariant {
         try await store.admit(Specimen.use(of: key, 5, over: nonce)) == .counterReplayed(stored: SignCount(5)))
       #expect(try await store.admit(Specimen.use(of: key, 6, over: nonce)) == .admitted)
     },
-    StoreInvariant("Within a window each counter is good once, behind it never") { store async throws in
+    StoreInvariant("Inside a window each counter is valid once, below it never") { store async throws in
       for window in [0, 1, 2, 8, 31, 62, 63] {
         let key = try await registeredKey(in: store)
         var model = WindowModel(size: window)
@@ -40,7 +40,7 @@ extension StoreInvariant {
         #expect(try await store.record(of: key.keyID)?.counter == SignCount(model.greatest))
       }
     },
-    StoreInvariant("A window made larger does not open what had left the smaller one") { store async throws in
+    StoreInvariant("A larger window does not accept counters that had left the smaller one") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 2)) == .admitted)
       for counter: UInt32 in 1...7 {
@@ -49,13 +49,13 @@ extension StoreInvariant {
       }
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 63)) == .admitted)
     },
-    StoreInvariant("A window made smaller refuses at once what only the larger one allowed") { store async throws in
+    StoreInvariant("A smaller window refuses counters that only the larger one accepted") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 7, window: 2)) == .counterReplayed(stored: SignCount(10)))
       #expect(try await store.admit(Specimen.use(of: key, 8, window: 2)) == .admitted)
     },
-    StoreInvariant("A late counter does not move the greatest one back") { store async throws in
+    StoreInvariant("A late counter does not decrease the greatest one") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 10, window: 8)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 9, window: 8)) == .admitted)
@@ -65,7 +65,7 @@ extension StoreInvariant {
   ]
 }
 
-/// What a window is, said with a set instead of bits.
+/// Models a window with a set instead of bits.
 private struct WindowModel {
   let size: Int
   private(set) var greatest: UInt32 = 0
@@ -80,7 +80,7 @@ private struct WindowModel {
     return true
   }
 
-  /// Mostly near the edges of the window, sometimes far ahead.
+  /// Returns a counter that is usually near the edges of the window, and sometimes far ahead.
   func plausibleCounter(using random: inout SeededGenerator) -> UInt32 {
     let reach = UInt32(size + 3)
     let ahead = UInt32.random(in: 0...19, using: &random) == 0 ? UInt32.random(in: 0...200, using: &random) : 2

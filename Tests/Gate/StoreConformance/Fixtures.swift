@@ -3,11 +3,11 @@ public import AttestGate
 public import ByteCoding
 public import Cryptography
 
-/// Values for the laws: right in form, signed by nobody.
+/// Values for the invariants: well-formed but not signed.
 public enum Specimen {
   public static let now = Timestamp(seconds: 1_800_000_000)
 
-  /// A nonce of its own, issued at the given time.
+  /// Returns a new nonce that was issued at the given time.
   public static func nonce(issuedAt instant: Timestamp = now) -> Nonce {
     let time = (0..<6).map { UInt8(truncatingIfNeeded: instant.milliseconds >> (40 - 8 * $0)) }
     return unwrap(Nonce(bytes: [1] + time + SecureRandom.bytes(25)))
@@ -48,20 +48,20 @@ public enum Specimen {
   }
 
   private static func unwrap<Value>(_ value: Value?) -> Value {
-    guard let value else { preconditionFailure("a specimen is malformed") }
+    guard let value else { preconditionFailure("a fixture is malformed") }
     return value
   }
 }
 
 extension StoreInvariant {
-  /// A key that `store` has registered.
+  /// Registers a new key in `store` and returns it.
   static func registeredKey(in store: Store) async throws -> AttestedKey {
     let registration = Specimen.registration()
     _ = try await store.register(registration)
     return registration.key
   }
 
-  /// How often each answer came when `count` calls were made at once.
+  /// Returns the number of each answer to `count` concurrent calls.
   public static func tally<Answer: Hashable & Sendable>(
     _ count: Int, _ call: @escaping @Sendable (Int) async throws -> Answer
   ) async throws -> [Answer: Int] {

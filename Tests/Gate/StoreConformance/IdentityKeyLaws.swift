@@ -5,7 +5,7 @@ internal import Testing
 
 extension StoreInvariant {
   static let identityKeys = [
-    StoreInvariant("The first identity key is kept, everyone gets it, and it still signs") { store async throws in
+    StoreInvariant("The first identity key is kept, every node gets it, and it can sign") { store async throws in
       let first = try IdentityKeyRing.new(at: Specimen.now)
       #expect(try await store.identityKeys(orStoring: first) == first)
       let found = try await store.identityKeys(orStoring: .new(at: Specimen.now))
@@ -24,7 +24,7 @@ extension StoreInvariant {
       #expect(try await store.replaceIdentityKeys(old, with: ring))
       #expect(try await store.identityKeys(orStoring: .new(at: Specimen.now)) == ring)
     },
-    StoreInvariant("Of 20 nodes that rotate the same identity keys at once one does") { store async throws in
+    StoreInvariant("Of 20 nodes that rotate the same identity keys at once, one succeeds") { store async throws in
       let old = try await store.identityKeys(orStoring: .new(at: Specimen.now))
       let answers = try await tally(20) { _ in
         let new = try old.rotated(at: Specimen.now, overlap: .seconds(60))
@@ -33,7 +33,7 @@ extension StoreInvariant {
       #expect(answers == [true: 1, false: 19])
       #expect(try await store.identityKeys(orStoring: .new(at: Specimen.now)).keys.count == 2)
     },
-    StoreInvariant("New identity keys are told, and keys that stay are not") { store async throws in
+    StoreInvariant("New identity keys are reported, and unchanged keys are not") { store async throws in
       let old = try await store.identityKeys(orStoring: .new(at: Specimen.now))
       let start = try await store.changes(after: nil).position
       let new = try old.rotated(at: Specimen.now, overlap: .seconds(60))

@@ -3,13 +3,13 @@ internal import Testing
 
 extension StoreInvariant {
   static let roster = [
-    StoreInvariant("A gate that reports counts itself, however often it does") { store async throws in
+    StoreInvariant("A gate that reports counts itself once, for any number of reports") { store async throws in
       let gate = GateNumber.random()
       for _ in 0..<3 { #expect(try await store.report(gate, life: .seconds(60)) == 1) }
       try await store.leave(gate)
       try await store.leave(gate)
     },
-    StoreInvariant("Housekeeping that has ended can begin again") { store async throws in
+    StoreInvariant("Maintenance can begin again after it has finished") { store async throws in
       for _ in 0..<3 {
         #expect(try await store.beginHousekeeping())
         try await store.endHousekeeping()

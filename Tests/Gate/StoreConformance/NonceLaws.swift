@@ -5,24 +5,24 @@ internal import Testing
 
 extension StoreInvariant {
   static let nonces = [
-    StoreInvariant("A nonce that was forgotten stays spent, whatever clocks say later") { store async throws in
+    StoreInvariant("A removed nonce stays spent, for any later clock") { store async throws in
       let key = try await registeredKey(in: store)
       let (first, second) = (Specimen.nonce(), Specimen.nonce())
       #expect(try await store.admit(Specimen.use(of: key, 1, over: first)) == .admitted)
       try await store.forgetNonces(issuedBy: Specimen.now)
       #expect(try await store.admit(Specimen.use(of: key, 2, over: first)) == .nonceSpent)
       #expect(try await store.register(Specimen.registration(over: first)) == .nonceSpent)
-      // Issued in the same millisecond: it could be one that was forgotten.
+      // Issued in the same millisecond, so it could be a removed nonce.
       #expect(try await store.admit(Specimen.use(of: key, 3, over: second)) == .nonceSpent)
     },
-    StoreInvariant("A nonce issued after those that were forgotten is good") { store async throws in
+    StoreInvariant("A nonce issued after the removed ones is valid") { store async throws in
       let key = try await registeredKey(in: store)
       #expect(try await store.admit(Specimen.use(of: key, 1)) == .admitted)
       try await store.forgetNonces(issuedBy: Specimen.now)
       let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .milliseconds(1)))
       #expect(try await store.admit(Specimen.use(of: key, 2, over: later)) == .admitted)
     },
-    StoreInvariant("Forgetting leaves the younger ones spent, each for itself") { store async throws in
+    StoreInvariant("Removing old nonces leaves each later one spent or unspent") { store async throws in
       let key = try await registeredKey(in: store)
       let later = Specimen.now.advanced(by: .seconds(1))
       let (spent, fresh) = (Specimen.nonce(issuedAt: later), Specimen.nonce(issuedAt: later))
@@ -31,7 +31,7 @@ extension StoreInvariant {
       #expect(try await store.admit(Specimen.use(of: key, 2, over: spent)) == .nonceSpent)
       #expect(try await store.admit(Specimen.use(of: key, 2, over: fresh)) == .admitted)
     },
-    StoreInvariant("Forgetting by an earlier instant, or by nothing, takes nothing back") { store async throws in
+    StoreInvariant("Removing up to an earlier instant, or again, makes no nonce valid") { store async throws in
       let key = try await registeredKey(in: store)
       let nonce = Specimen.nonce()
       #expect(try await store.admit(Specimen.use(of: key, 1, over: nonce)) == .admitted)
@@ -40,13 +40,13 @@ extension StoreInvariant {
         #expect(try await store.admit(Specimen.use(of: key, 2, over: nonce)) == .nonceSpent)
       }
     },
-    StoreInvariant("A clock that ran far ahead for a while locks nobody out") { store async throws in
+    StoreInvariant("A clock that was far ahead for a while does not block later nonces") { store async throws in
       let key = try await registeredKey(in: store)
       try await store.forgetNonces(issuedBy: Specimen.now.advanced(by: .seconds(1_000_000_000)))
       let later = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(1)))
       #expect(try await store.admit(Specimen.use(of: key, 1, over: later)) == .admitted)
     },
-    StoreInvariant("Nonces that were spent and forgotten while a clock ran ahead shut nobody out behind new keys") {
+    StoreInvariant("Nonces spent and removed while a clock was ahead do not block nonces of new keys") {
       store async throws in
       let key = try await registeredKey(in: store)
       let ahead = Specimen.nonce(issuedAt: Specimen.now.advanced(by: .seconds(3600)))
@@ -57,7 +57,7 @@ extension StoreInvariant {
       #expect(try await store.admit(Specimen.use(of: key, 2, over: later)) == .admitted)
       #expect(try await store.admit(Specimen.use(of: key, 3, over: later)) == .nonceSpent)
     },
-    StoreInvariant("The same registration is recognised after its nonce was forgotten") { store async throws in
+    StoreInvariant("A repeated registration is recognized after its nonce was removed") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       try await store.forgetNonces(issuedBy: Specimen.now)
@@ -66,7 +66,7 @@ extension StoreInvariant {
   ]
 
   static let challengeKeys = [
-    StoreInvariant("The first ring is kept, and everyone gets it") { store async throws in
+    StoreInvariant("The first ring is kept, and every node gets it") { store async throws in
       let first = ChallengeKeyRing.random()
       #expect(try await store.challengeKeys(orStoring: first) == first)
       #expect(try await store.challengeKeys(orStoring: .random()) == first)
@@ -75,7 +75,7 @@ extension StoreInvariant {
       let rings = try await tally(50) { _ in try await store.challengeKeys(orStoring: .random()) }
       #expect(rings.count == 1)
     },
-    StoreInvariant("A ring that is put in the place of another keeps its order and its dates") { store async throws in
+    StoreInvariant("A ring that replaces another keeps its order and its dates") { store async throws in
       _ = try await store.challengeKeys(orStoring: .random())
       let ring = ChallengeKeyRing.random()
         .rotated(at: Specimen.now, overlap: .seconds(5), life: .seconds(60))
@@ -84,7 +84,7 @@ extension StoreInvariant {
       #expect(ring.keys.count == 3)
       #expect(try await store.challengeKeys(orStoring: .random()) == ring)
     },
-    StoreInvariant("Of 20 nodes that rotate the same ring at once one does, and the others see that") {
+    StoreInvariant("Of 20 nodes that rotate the same ring at once, one succeeds") {
       store async throws in
       let old = try await store.challengeKeys(orStoring: .random())
       let answers = try await tally(20) { _ in

@@ -5,7 +5,7 @@ internal import Testing
 
 extension StoreInvariant {
   static let races = [
-    StoreInvariant("Of 50 admissions at once with one nonce, one succeeds; 20 rounds") { store async throws in
+    StoreInvariant("Of 50 concurrent admissions with one nonce, one succeeds, in 20 rounds") { store async throws in
       let key = try await registeredKey(in: store)
       for round in 0..<20 {
         let nonce = Specimen.nonce()
@@ -17,14 +17,14 @@ extension StoreInvariant {
         #expect(answers.values.reduce(0, +) == 50)
       }
     },
-    StoreInvariant("Of 50 admissions at once with one counter, one succeeds") { store async throws in
+    StoreInvariant("Of 50 concurrent admissions with one counter, one succeeds") { store async throws in
       for window in [0, 8] {
         let key = try await registeredKey(in: store)
         let answers = try await tally(50) { _ in try await store.admit(Specimen.use(of: key, 9, window: window)) }
         #expect(answers == [.admitted: 1, .counterReplayed(stored: SignCount(9)): 49])
       }
     },
-    StoreInvariant("Counters only rise under 200 admissions at once, and the greatest one always gets in") {
+    StoreInvariant("Counters only rise under 200 concurrent admissions, and the greatest one is always admitted") {
       store async throws in
       let key = try await registeredKey(in: store)
       let answers = try await tally(200) { number in
@@ -33,29 +33,29 @@ extension StoreInvariant {
       #expect(answers[.admitted, default: 0] >= 1)
       #expect(try await store.record(of: key.keyID)?.counter == SignCount(200))
     },
-    StoreInvariant("With a window, 60 admissions at once in any order all get in") { store async throws in
+    StoreInvariant("With a window, 60 concurrent admissions in any order all succeed") { store async throws in
       let key = try await registeredKey(in: store)
       let answers = try await tally(60) { number in
         try await store.admit(Specimen.use(of: key, UInt32(60 - number), window: 63))
       }
       #expect(answers == [.admitted: 60])
     },
-    StoreInvariant("Of 50 registrations at once of one key, one succeeds") { store async throws in
+    StoreInvariant("Of 50 concurrent registrations of one key, one succeeds") { store async throws in
       let key = Specimen.key()
       let answers = try await tally(50) { _ in try await store.register(Specimen.registration(of: key)) }
       #expect(answers == [.inserted: 1, .keyExists: 49])
     },
-    StoreInvariant("Of 50 registrations at once with one nonce, one succeeds") { store async throws in
+    StoreInvariant("Of 50 concurrent registrations with one nonce, one succeeds") { store async throws in
       let nonce = Specimen.nonce()
       let answers = try await tally(50) { _ in try await store.register(Specimen.registration(over: nonce)) }
       #expect(answers == [.inserted: 1, .nonceSpent: 49])
     },
-    StoreInvariant("The same request 50 times at once registers one key and refuses nobody") { store async throws in
+    StoreInvariant("Of 50 identical concurrent requests, one registers the key, all succeed") { store async throws in
       let registration = Specimen.registration()
       let answers = try await tally(50) { _ in try await store.register(registration) }
       #expect(answers == [.inserted: 1, .sameRequest: 49])
     },
-    StoreInvariant("A nonce that registers and admits at once does one of the two") { store async throws in
+    StoreInvariant("A nonce used to register and to admit at once does one of the two") { store async throws in
       let key = try await registeredKey(in: store)
       for round in 1...20 {
         let nonce = Specimen.nonce()
@@ -67,7 +67,7 @@ extension StoreInvariant {
         #expect(succeeded == [true: 1, false: 1])
       }
     },
-    StoreInvariant("A nonce that is forgotten while it is replayed admits nobody a second time; 20 rounds") {
+    StoreInvariant("A nonce that is removed during replays is not accepted a second time, in 20 rounds") {
       store async throws in
       let key = try await registeredKey(in: store)
       for round in UInt32(0)..<20 {
@@ -82,7 +82,7 @@ extension StoreInvariant {
         #expect(admitted == [false: 40], "round \(round)")
       }
     },
-    StoreInvariant("Keys do not stand in each other's way") { store async throws in
+    StoreInvariant("Concurrent admissions of different keys all succeed") { store async throws in
       var keys: [AttestedKey] = []
       for _ in 0..<50 { keys.append(try await registeredKey(in: store)) }
       let all = keys

@@ -5,7 +5,7 @@ internal import Testing
 
 extension StoreInvariant {
   static let registrations = [
-    StoreInvariant("What was registered is found again, whole") { store async throws in
+    StoreInvariant("A registered key is found with all its values") { store async throws in
       for key in [Specimen.key(), Specimen.key(category: nil, version: nil)] {
         let registration = Specimen.registration(of: key)
         #expect(try await store.register(registration) == .inserted)
@@ -16,25 +16,25 @@ extension StoreInvariant {
         #expect(try await store.receipt(of: key.keyID) == registration.receipt)
       }
     },
-    StoreInvariant("A key that was never registered is not found") { store async throws in
+    StoreInvariant("An unregistered key is not found") { store async throws in
       let key = Specimen.key()
       #expect(try await store.record(of: key.keyID) == nil)
       #expect(try await store.receipt(of: key.keyID) == nil)
     },
-    StoreInvariant("The same request again is recognised, and leaves the counter alone") { store async throws in
+    StoreInvariant("A repeated request is recognized and does not change the counter") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       #expect(try await store.admit(Specimen.use(of: registration.key, 7)) == .admitted)
       #expect(try await store.register(registration) == .sameRequest)
       #expect(try await store.record(of: registration.key.keyID)?.counter == SignCount(7))
     },
-    StoreInvariant("The same request for a key that was revoked since is told apart") { store async throws in
+    StoreInvariant("A repeated request for a key revoked since then is reported as revoked") { store async throws in
       let registration = Specimen.registration()
       _ = try await store.register(registration)
       #expect(try await store.revoke(registration.key.keyID, at: Specimen.now))
       #expect(try await store.register(registration) == .revoked)
     },
-    StoreInvariant("Another request never replaces a key, and spends nothing") { store async throws in
+    StoreInvariant("Another request never replaces a key and spends nothing") { store async throws in
       let first = Specimen.registration()
       _ = try await store.register(first)
       let nonce = Specimen.nonce()
@@ -43,13 +43,13 @@ extension StoreInvariant {
       #expect(try await store.receipt(of: first.key.keyID) == first.receipt)
       #expect(try await store.admit(Specimen.use(of: first.key, 1, over: nonce)) == .admitted)
     },
-    StoreInvariant("Another attestation under a spent nonce is not the same request") { store async throws in
+    StoreInvariant("Another attestation with a spent nonce is not the same request") { store async throws in
       let first = Specimen.registration()
       _ = try await store.register(first)
       let second = Specimen.registration(of: first.key, over: first.request.nonce)
       #expect(try await store.register(second) == .nonceSpent)
     },
-    StoreInvariant("A nonce that registered one key registers no other") { store async throws in
+    StoreInvariant("A nonce that registered one key registers no other key") { store async throws in
       let nonce = Specimen.nonce()
       #expect(try await store.register(Specimen.registration(over: nonce)) == .inserted)
       let second = Specimen.registration(over: nonce)

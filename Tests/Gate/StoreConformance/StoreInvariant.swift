@@ -1,6 +1,6 @@
 public import AttestGate
 
-/// One promise of the gate's storage, tried on a real store.
+/// An invariant of the gate's storage, checked on a real store.
 ///
 /// Every store passes all of them: `@Test(arguments: StoreInvariant.all) func law(_ law: StoreInvariant) { try await
 /// law.check(store) }`
@@ -8,7 +8,7 @@ public struct StoreInvariant: Sendable, CustomStringConvertible {
   public typealias Store = any GateStore
 
   public let description: String
-  /// Tries the law on a store that is empty.
+  /// Checks the invariant on an empty store.
   public let check: @Sendable (Store) async throws -> Void
 
   init(_ description: String, _ check: @escaping @Sendable (Store) async throws -> Void) {

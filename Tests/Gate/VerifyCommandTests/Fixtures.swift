@@ -3,7 +3,7 @@ import ByteCoding
 import Cryptography
 import SimulatedDevice
 
-/// What a simulated device made, and the flags under which it holds.
+/// The objects of a simulated device, and the flags with which they are valid.
 struct Fixtures {
   static let appID = "SALLYPORT1.com.example.app"
   static let instant = Timestamp(seconds: 1_800_000_000)
@@ -29,7 +29,7 @@ struct Fixtures {
   var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
   var publicKey: String { Base64.encode(key.publicKey.x963) }
 
-  /// The flags of `verify attestation`, but for the file.
+  /// Returns the flags of `verify attestation`, without the file.
   func attestationFlags(in shell: Shell) throws -> [String] {
     [
       "--app-id", Self.appID, "--key-id", keyID, "--client-data-hash", Hex.encode(hash), "--at",

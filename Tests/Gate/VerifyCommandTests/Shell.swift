@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a command left behind.
+/// The result of a command.
 struct Transcript {
   let status: Int32
   let output: String
@@ -14,7 +14,7 @@ struct Transcript {
   func report() throws -> Report { try JSONDecoder().decode(Report.self, from: Data(output.utf8)) }
 }
 
-/// What `--json` writes.
+/// The output of `--json`.
 struct Report: Decodable {
   struct Step: Decodable {
     let name: String
@@ -38,7 +38,7 @@ struct Report: Decodable {
   var broken: [String] { steps.filter { $0.result == "broken" }.map(\.name) }
 }
 
-/// A folder of its own for a test, and the command that is tested, in it.
+/// Runs the tested command in a temporary folder.
 final class Shell {
   private let folder: URL
 
@@ -49,7 +49,7 @@ final class Shell {
 
   deinit { try? FileManager.default.removeItem(at: folder) }
 
-  /// Writes a file and gives its path.
+  /// Writes a file and returns its path.
   func file(_ name: String, _ content: [UInt8]) throws -> String {
     let url = folder.appending(path: name)
     try Data(content).write(to: url)
@@ -71,7 +71,7 @@ final class Shell {
       errors: try String(contentsOfFile: errors, encoding: .utf8))
   }
 
-  /// The package manager puts the command beside the tests.
+  /// The package manager builds the program into the folder of the tests.
   private static let executable = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     .appending(path: "sallyport")
 }

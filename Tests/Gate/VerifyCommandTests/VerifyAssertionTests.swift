@@ -5,7 +5,7 @@ import Testing
 
 @Suite("sallyport verify assertion")
 struct VerifyAssertionTests {
-  @Test("An assertion holds after a smaller counter", arguments: [0, 6])
+  @Test("An assertion is valid after a smaller counter", arguments: [0, 6])
   func holds(_ counter: Int) throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
@@ -19,7 +19,7 @@ struct VerifyAssertionTests {
     #expect(report.at == nil)
   }
 
-  @Test("It does not hold after its own counter, nor after a greater one", arguments: [7, 8, 4_294_967_295])
+  @Test("An assertion is not valid after its own or a greater counter", arguments: [7, 8, 4_294_967_295])
   func refusesReplay(_ counter: Int) throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
@@ -31,7 +31,7 @@ struct VerifyAssertionTests {
         == "error: the assertion is not valid: counter: the counter is 7, and the last one was \(counter)")
   }
 
-  @Test("It does not hold for another app, key or hash, nor with a byte changed")
+  @Test("An assertion is not valid for another app, key or hash, or with a changed byte")
   func breaks() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = specimens.assertionFlags(counter: 0)
@@ -56,7 +56,7 @@ struct VerifyAssertionTests {
 
 @Suite("sallyport verify receipt")
 struct VerifyReceiptTests {
-  @Test("A receipt holds, and its fields are shown")
+  @Test("A receipt is valid, and its fields are shown")
   func holds() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let transcript = try shell.verify(
@@ -72,7 +72,7 @@ struct VerifyReceiptTests {
       ])
   }
 
-  @Test("What nobody said is not compared, and not called good, whatever the receipt's kind")
+  @Test("Values that were not given are not compared and not reported as valid, for any kind of receipt")
   func comparesNothing() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let first = try AttestationObject(specimens.attestation).receipt.bytes
@@ -87,7 +87,7 @@ struct VerifyReceiptTests {
     }
   }
 
-  @Test("It does not hold for another app or key, after its expiry, nor under Apple's root")
+  @Test("A receipt is not valid for another app or key, after its expiry, or with Apple's root")
   func breaks() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = try specimens.receiptFlags(in: shell)

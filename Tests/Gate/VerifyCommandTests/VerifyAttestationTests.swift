@@ -13,7 +13,7 @@ struct VerifyAttestationTests {
   ]
 
   @Test(
-    "An attestation that holds exits 0, names every step, and says nothing on standard error",
+    "A valid attestation exits 0, names every step, and prints nothing on standard error",
     arguments: SimulatedEnvironment.allCases)
   func holds(_ environment: SimulatedEnvironment) throws {
     let (shell, specimens) = (try Shell(), try Fixtures(environment: environment))
@@ -49,7 +49,7 @@ struct VerifyAttestationTests {
     }
   }
 
-  @Test("A hash of 0 to 64 bytes is taken, as Apple's own sample has 24", arguments: [0, 24, 32, 64])
+  @Test("A hash of 0 to 64 bytes is accepted; Apple's own sample has 24", arguments: [0, 24, 32, 64])
   func takesHashes(_ count: Int) throws {
     let (shell, specimens) = (try Shell(), try Fixtures(hash: Array(repeating: 5, count: count)))
     let transcript = try shell.verify(
@@ -57,7 +57,7 @@ struct VerifyAttestationTests {
     #expect(transcript.status == 0)
   }
 
-  @Test("What does not hold exits 1 and is named, on standard output and on standard error")
+  @Test("Each failed step exits 1 and is named on standard output and standard error")
   func breaks() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = try specimens.attestationFlags(in: shell)
@@ -81,7 +81,7 @@ struct VerifyAttestationTests {
     }
   }
 
-  @Test("Without the simulated roots nothing that a simulated device made holds")
+  @Test("Without the simulated roots no object of a simulated device is valid")
   func trustsAppleAlone() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let flags = try specimens.attestationFlags(in: shell).prefix(8)
@@ -90,7 +90,7 @@ struct VerifyAttestationTests {
     #expect(try transcript.report().broken == ["certificate_chain", "receipt_certificate_chain"])
   }
 
-  @Test("Malformed content exits 1 and not otherwise, and is reported as such")
+  @Test("Malformed content exits 1 and is reported as a format error")
   func reportsMalformed() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     let real = specimens.attestation
@@ -109,7 +109,7 @@ struct VerifyAttestationTests {
     }
   }
 
-  @Test("An object whose receipt is malformed is reported so, and its format holds")
+  @Test("A malformed receipt is reported, and the object's format is valid")
   func reportsMalformedReceipt() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Fixtures.appID))
@@ -122,7 +122,7 @@ struct VerifyAttestationTests {
     #expect(try transcript.report().steps.first?.result == "holds")
   }
 
-  @Test("An object of no known environment has its receipt compared in all else")
+  @Test("For an unknown environment all other fields of the receipt are compared")
   func comparesReceiptWithoutEnvironment() throws {
     let (shell, specimens) = (try Shell(), try Fixtures())
     var mint = AttestationMint(authority: specimens.authority, app: SimulatedApp(appID: Fixtures.appID))

@@ -26,7 +26,7 @@ struct VerifyUsageTests {
     return Array(line[..<index] + line[(index + 2)...])
   }
 
-  /// Each is right but for one thing.
+  /// Each line has one error.
   static let wrong: [[String]] =
     [["bogus"], ["attestation"], ["assertion"], ["receipt"]]
     + [attestation + ["--bogus"], attestation + ["second"], attestation + ["--at"]]
@@ -56,7 +56,7 @@ struct VerifyUsageTests {
   }
 
   @Test(
-    "A value that is refused is told what it should look like",
+    "An error describes the expected form of a refused value",
     arguments: [
       (replacing("--app-id", in: attestation, by: "app"), "an app ID is"),
       (replacing("--key-id", in: attestation, by: "AAAA"), "a key id is the base64 of 32 bytes"),
@@ -69,14 +69,14 @@ struct VerifyUsageTests {
   }
 
   @Test(
-    "A line that is right exits 1 for what is no content: what is tested above is what is wrong with the others",
+    "A correct command line exits 1 for empty content, so the cases above fail only because of their errors",
     arguments: [attestation, assertion, receipt])
   func acceptsRightLines(_ arguments: [String]) throws {
     #expect(try Shell().verify(arguments).status == 1)
   }
 
   @Test(
-    "A file that cannot be read exits 66 with an error and a hint", arguments: ["attestation", "assertion", "receipt"])
+    "An unreadable file exits 66 with an error and a hint", arguments: ["attestation", "assertion", "receipt"])
   func exits66(_ kind: String) throws {
     let shell = try Shell()
     let line = try #require([Self.attestation, Self.assertion, Self.receipt].first { $0[0] == kind })
@@ -89,7 +89,7 @@ struct VerifyUsageTests {
     }
   }
 
-  @Test("What is too long is not cut off: its end counts", arguments: [attestation, assertion, receipt])
+  @Test("Long content is not truncated: its end counts", arguments: [attestation, assertion, receipt])
   func refusesLong(_ line: [String]) throws {
     let shell = try Shell()
     let padding = String(repeating: " ", count: 1 << 20)
@@ -99,11 +99,11 @@ struct VerifyUsageTests {
       #expect(transcript.status == 1)
       #expect(try transcript.report().broken == ["format"])
     }
-    guard line[0] != "assertion" else { return }  // A key verifies it, and no root.
+    guard line[0] != "assertion" else { return }  // An assertion is verified with a key, without a root.
     #expect(try shell.verify(line + ["--root", shell.file("root.pem", padding + "!")]).status == 65)
   }
 
-  @Test("A root that cannot be read exits 66, one that is no certificate 64")
+  @Test("An unreadable root exits 66, and one that is not a certificate exits 64")
   func refusesRoots() throws {
     let shell = try Shell()
     #expect(try shell.verify(Self.receipt + ["--root", shell.path + "/absent"]).status == 66)

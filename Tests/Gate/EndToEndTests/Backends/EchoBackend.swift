@@ -1,6 +1,6 @@
 import TestSupport
 
-/// An echo server by Python's websockets, or one that speaks no protocol at all.
+/// An echo server by Python's websockets, or one that speaks plain TCP.
 struct EchoBackend: Sendable {
   enum Kind: Sendable {
     case webSocket
@@ -19,7 +19,7 @@ struct EchoBackend: Sendable {
   }
 
   let process: ChildProcess
-  /// What a route calls it.
+  /// The value of `upstream` in a route.
   let upstream: String
 
   init(_ kind: Kind = .webSocket) async throws {
@@ -35,7 +35,7 @@ struct EchoBackend: Sendable {
       }
   }
 
-  /// The header fields of the first socket, by their names in lowercase.
+  /// Returns the header fields of the first socket, by lowercase name.
   func firstHeaders() async throws -> [String: String] {
     let line = try await process.output.first("a socket") { $0.contains("\"headers\"") }
     let pairs = try JSON.object(line)["headers"]?.list?.compactMap { $0.list?.compactMap(\.text) } ?? []

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// The programs in Python beside the tests.
+/// The Python programs in `Tests/Gate/Programs`.
 enum PythonProgram: String {
   case backend
   case certificates
@@ -23,13 +23,13 @@ enum PythonProgram: String {
     return try output.map { try JSON.object($0) }
   }
 
-  /// Runs a program that says nothing but by its end.
+  /// Runs a program whose result is its exit status.
   func finish(_ arguments: [String]) async throws -> (exit: ChildProcess.Exit, output: [String], errors: [String]) {
     try await ChildProcess.run(
       Places.tool("python3"), [path] + arguments, environment: Self.environment, within: .seconds(60))
   }
 
-  /// Nothing is left behind in the folder of the sources.
+  /// Python leaves no bytecode in the folder of the sources.
   private static let environment: [String: String?] = ["PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"]
 }
 
@@ -38,7 +38,7 @@ struct ProgramFailed: Error {
   let errors: [String]
 }
 
-/// A value of JSON, as far as the programs write them.
+/// A JSON value of a kind that the programs write.
 enum JSON: Decodable, Sendable, Hashable {
   case number(Int)
   case text(String)

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// A backend that writes down every byte it gets: what it has not written down has not come through the gate.
+/// A backend that records every byte that it receives. A byte that is not in the record did not pass the gate.
 struct Witness: Sendable {
   let process: ChildProcess
   let port: Int
@@ -13,17 +13,17 @@ struct Witness: Sendable {
 
   var url: String { "ws://127.0.0.1:\(port)" }
 
-  /// The heads that came, each as its lines.
+  /// The received request heads, each as its lines.
   var heads: [[String]] {
     get throws { try events.compactMap { $0["head"]?.list?.compactMap(\.text) } }
   }
 
-  /// How many connections were opened, whatever came over them.
+  /// The number of connections that were opened, with or without data.
   var connectionCount: Int {
     get throws { try Set(events.compactMap { $0["connection"]?.number }).count }
   }
 
-  /// The head of the connection called `number`, counted from 1, once it has come.
+  /// Returns the head of the connection `number`, counted from 1, after it has arrived.
   func head(_ number: Int) async throws -> [String] {
     let line = try await process.output.first("head \(number)") {
       $0.contains("\"connection\": \(number),") && $0.contains("\"head\"")

@@ -8,7 +8,7 @@ struct ClientFiles {
   let certificate: String
   let key: String
 
-  /// - Parameter start: from when it is valid, for a year.
+  /// - Parameter start: The start of the certificate's validity period of one year.
   init(commonName: String, in folder: String, from start: Timestamp = .now()) throws {
     let identity = try RunningGate.authority.get().clientIdentity(commonName: commonName, at: start)
     certificate = folder + "/debug-client.pem"

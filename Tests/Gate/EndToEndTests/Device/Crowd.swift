@@ -1,10 +1,10 @@
 import Transport
 import TransportEngine
 
-/// Devices that want to be let in at the same moment, each for the second time: the gate knows their keys by then, and
-/// needs nothing of the store but the spending.
+/// Devices that request an upgrade at the same moment, each for the second time. The gate has their keys cached and
+/// uses the store only to spend nonces.
 struct Crowd: Sendable {
-  /// One upgrade, and what became of it.
+  /// One upgrade and its outcome.
   struct Attempt: Sendable {
     let credentials: HeaderFields
     var socket: ClientWebSocket?
@@ -20,15 +20,15 @@ struct Crowd: Sendable {
     for _ in 0..<count {
       let device = try await visitor.registeredDevice()
       let first = try await Self.attempt(device.headers(over: visitor.challenge(), count: 1), at: visitor)
-      // The gate may have no upstream: it has admitted the device all the same.
+      // A gate without a reachable upstream answers 502 after it has admitted the device.
       if let refusal = first.refusal, refusal.status != 502 { throw Unexpected(response: refusal) }
       credentials.append(try await device.headers(over: visitor.challenge(), count: 2))
     }
     self.credentials = credentials
   }
 
-  /// All upgrades at once while another process holds the store's lock, in the order of their answers. The lock is
-  /// released after the first answer, which can only be a refusal.
+  /// Sends all upgrades at once while another process locks the store, and returns them in the order of their
+  /// answers. The lock is released after the first answer, which can only be a refusal.
   func upgradeWhileLocked() async throws -> [Attempt] {
     let state = try StateFile(of: visitor.gate)
     try state.lock()

@@ -3,7 +3,7 @@ import TestSupport
 
 /// The commands of the iOS guide's Part 2.1.
 enum GuideCommands {
-  /// Letter by letter.
+  /// Copied unchanged from the guide.
   static let script = """
     mkdir -p config/client-ca
 
@@ -35,7 +35,7 @@ enum GuideCommands {
       -out config/client-ca/client.p12
     """
 
-  /// Runs them in `folder`; gives the folder of the certificates.
+  /// Runs the commands in `folder` and returns the folder of the certificates.
   @discardableResult
   static func makeClientCertificate(in folder: String) async throws -> String {
     let (exit, _, errors) = try await ChildProcess.run(

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Transport
 
-/// `openssl s_client` as a client that sends any bytes at all.
+/// Runs `openssl s_client` as a client that can send any bytes.
 struct RawClient: Sendable {
   let port: UInt16
   let authority: String
@@ -14,7 +14,7 @@ struct RawClient: Sendable {
     self.arguments = arguments
   }
 
-  /// An open connection: what is written goes to the gate as it is.
+  /// Opens a connection that sends the written bytes unchanged to the gate.
   func connect(_ host: String = "127.0.0.1") throws -> ChildProcess {
     let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     return try ChildProcess(
@@ -25,7 +25,7 @@ struct RawClient: Sendable {
       ] + arguments)
   }
 
-  /// Sends `bytes` and gives the answer, once the gate has closed the connection.
+  /// Sends `bytes` and returns the answer after the gate has closed the connection.
   ///
   /// - Throws: if the gate does not close it within `limit`.
   func exchange(_ bytes: [UInt8], within limit: Duration = .seconds(15)) async throws -> RawAnswer {
@@ -40,7 +40,7 @@ struct RawClient: Sendable {
     return answer
   }
 
-  /// Sends `bytes` and gives the head of the answer while the connection stays open.
+  /// Sends `bytes` and returns the head of the answer while the connection stays open.
   func open(
     _ bytes: [UInt8], at host: String = "127.0.0.1"
   ) async throws -> (process: ChildProcess, head: [String]) {
@@ -56,14 +56,14 @@ struct NoAnswer: Error {
   let errors: [String]
 }
 
-/// What a gate said on one connection until it closed it.
+/// The answers of a gate on one connection until it closed the connection.
 struct RawAnswer: Sendable {
   /// The first answer.
   let response: Response
-  /// How many answers there were.
+  /// The number of answers.
   let count: Int
 
-  /// `text` is all that came, CRLF and all.
+  /// Parses `text`, all received bytes including CRLF; `nil` if there is no complete head.
   init?(text: String) {
     guard let end = text.range(of: "\r\n\r\n") else { return nil }
     let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")

@@ -3,7 +3,7 @@ import Cryptography
 import SimulatedDevice
 import Transport
 
-/// A simulated iPhone with one key, honest unless a test says otherwise.
+/// A simulated iPhone with one key. It behaves correctly unless a test alters its attestations or assertions.
 struct TestDevice: Sendable {
   let key: P256PrivateKey
   let authority: TestAuthority
@@ -14,20 +14,20 @@ struct TestDevice: Sendable {
     authority = try RunningGate.authority.get()
   }
 
-  /// As `generateKey()` returns it.
+  /// The key id as `generateKey()` returns it.
   var keyID: String { Base64.encode(SHA256.hash(key.publicKey.x963)) }
 
-  /// What the device signs for: SHA-256 of the nonce's bytes.
+  /// Returns the signed client data hash: SHA-256 of the nonce's bytes.
   static func clientDataHash(_ nonce: String) -> [UInt8] { SHA256.hash(Hex.decode(nonce) ?? []) }
 
-  /// The attestation object of the key, as `attestKey` returns it.
+  /// Returns the attestation object of the key, as `attestKey` does.
   func attestation(over nonce: String, _ alterations: AttestationAlterations = .init()) throws -> [UInt8] {
     var mint = AttestationMint(authority: authority, app: app)
     mint.alterations = alterations
     return try mint.attestation(of: key, clientDataHash: Self.clientDataHash(nonce), at: .now())
   }
 
-  /// As `generateAssertion` returns it, the `count`th in the key's life.
+  /// Returns an assertion with the counter `count`, as `generateAssertion` does.
   func assertion(
     over nonce: String, count: UInt32 = 1, _ alterations: AssertionAlterations = .init()
   ) throws -> [UInt8] {
@@ -36,7 +36,7 @@ struct TestDevice: Sendable {
     return try mint.assertion(by: key, clientDataHash: Self.clientDataHash(nonce), signCount: count)
   }
 
-  /// The three headers of an upgrade.
+  /// Returns the three headers of an upgrade.
   func headers(
     over nonce: String, count: UInt32 = 1, _ alterations: AssertionAlterations = .init()
   ) throws -> HeaderFields {
@@ -56,7 +56,7 @@ extension HeaderFields {
     ])
   }
 
-  /// Without the fields called `name`.
+  /// Returns the fields without those called `name`.
   func without(_ name: String) -> HeaderFields {
     HeaderFields(fields.filter { !HeaderFields.isSame($0.name, name) })
   }
@@ -67,6 +67,6 @@ extension HeaderFields {
     return fields
   }
 
-  /// As lines of a head, for programs that type it themselves.
+  /// The fields as lines of a request head.
   var lines: [String] { fields.map { "\($0.name): \($0.value)" } }
 }

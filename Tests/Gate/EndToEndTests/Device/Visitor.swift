@@ -5,10 +5,10 @@ import Locking
 import Transport
 import TransportEngine
 
-/// A client of a gate: well-formed requests over verified TLS, a connection each.
+/// A client of a gate that sends well-formed requests over verified TLS, each on a new connection.
 struct Visitor: Sendable {
   let gate: RunningGate
-  /// What goes into `Accept`; `nil` sends none.
+  /// The value of `Accept`; `nil` sends none.
   var accept: String?
   private let engine: ClientEngine
   private let tls: ClientTLS
@@ -21,10 +21,10 @@ struct Visitor: Sendable {
     tls = try ClientTLS(authorityFile: gate.certificateAuthority, certificateFile: certificate, keyFile: key)
   }
 
-  /// What this client has sent that no log line may hold: nonces, key ids, attestations and assertions.
+  /// The sent values that no log line may contain: nonces, key ids, attestations and assertions.
   var sentSecrets: [String] { secrets.all }
 
-  /// Makes `secret` one of `sentSecrets`.
+  /// Adds `secret` to `sentSecrets`.
   func remember(_ secret: String) { secrets.add(secret) }
 
   func send(_ method: String, _ target: String, _ headers: HeaderFields = .init(), body: [UInt8] = []) async throws
@@ -33,7 +33,7 @@ struct Visitor: Sendable {
     try await connection().send(method, target, headers: common.appending(headers), body: body)
   }
 
-  /// A fresh nonce.
+  /// Requests a new nonce.
   func challenge() async throws -> String {
     let response = try await send("GET", "/attest/challenge")
     let answer = try JSONDecoder().decode([String: String].self, from: Data(response.body))
@@ -58,7 +58,7 @@ struct Visitor: Sendable {
     try await register(keyID: device.keyID, attestation: Base64.encode(attestation), nonce: nonce)
   }
 
-  /// A device whose key the gate knows.
+  /// Registers a device's key with the gate and returns the device.
   func registeredDevice(_ device: TestDevice? = nil) async throws -> TestDevice {
     let device = try device ?? TestDevice()
     let nonce = try await challenge()
@@ -75,7 +75,7 @@ struct Visitor: Sendable {
     return try await connection().upgrade(target, host: host, headers: accepted.appending(credentials))
   }
 
-  /// The answer to an upgrade that is to be refused.
+  /// Returns the answer to an upgrade that must be refused.
   func refusal(of credentials: HeaderFields = .init(), target: String = "/") async throws -> Response {
     do {
       _ = try await open(credentials, target: target)
@@ -85,7 +85,7 @@ struct Visitor: Sendable {
     throw NotRefused()
   }
 
-  /// A connection of its own, TLS done.
+  /// Opens a new connection and completes the TLS handshake.
   func connection() async throws -> ClientConnection {
     try await engine.connect(host: "127.0.0.1", port: gate.port, tls: tls)
   }
@@ -101,10 +101,10 @@ extension HeaderFields {
   func appending(_ other: HeaderFields) -> HeaderFields { HeaderFields(fields + other.fields) }
 }
 
-/// The gate let somebody in who was to stay out.
+/// The gate admitted a client that it had to refuse.
 struct NotRefused: Error {}
 
-/// An answer that the test cannot go on with.
+/// An answer with which the test cannot continue.
 struct Unexpected: Error, CustomStringConvertible {
   let response: Response
 

@@ -4,12 +4,12 @@ import TestSupport
 import Testing
 import Transport
 
-/// libfaketime, which tells a process another time than the system's.
+/// libfaketime, which gives a process another time than the system's.
 private enum OtherTime {
   static let library = ["x86_64-linux-gnu", "aarch64-linux-gnu"].map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
     .first { FileManager.default.fileExists(atPath: $0) }
 
-  /// The wall clock alone is another: what the kernel waits for is not.
+  /// Returns an environment that changes the wall clock only. Timeouts of the kernel are not affected.
   static func environment(clock: String) -> [String: String?] {
     [
       "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": clock, "FAKETIME_NO_CACHE": "1",
@@ -21,8 +21,8 @@ private enum OtherTime {
 @Suite("A clock that jumps", .serialized, .timeLimit(.minutes(2)))
 struct ClockTests {
   @Test(
-    "ends no session, makes no spent nonce good again, and new devices and sockets come in as before",
-    .enabled(if: OtherTime.library != nil && !Sanitizer.isOn, "libfaketime is not there, or a sanitizer is"),
+    "closes no session, revives no spent nonce, and new devices and sockets are admitted as before",
+    .enabled(if: OtherTime.library != nil && !Sanitizer.isOn, "libfaketime is missing, or a sanitizer is active"),
     arguments: [["+3600", "-3600"], ["-86400", "+0"], ["+8000000", "+0"]])
   func jumps(_ clocks: [String]) async throws {
     let backend = try await EchoBackend()
@@ -50,7 +50,7 @@ struct ClockTests {
         count += 1
         try await expectEcho(over: visitor.open(device.headers(over: await visitor.challenge(), count: count)))
         if clock == clocks.first {
-          // Issued an hour or more away from now, in either direction: nobody can say how long ago that is.
+          // Issued an hour or more from the current time, in either direction: its age cannot be determined.
           #expect(try await visitor.refusal(of: unspent).status == 401)
         }
       }

@@ -5,12 +5,12 @@ import Testing
 import Transport
 import TransportEngine
 
-/// Faults of the lines on both sides of a running gate, made by a proxy in between.
-@Suite("Over a bad line", .serialized, .timeLimit(.minutes(5)))
+/// Network faults on both sides of a running gate, made by a proxy in between.
+@Suite("Over a faulty connection", .serialized, .timeLimit(.minutes(5)))
 struct LineFaultTests {
   typealias Cut = FaultProxy.Fault.Cut
 
-  /// A gate that lets everybody in, in front of `upstream`.
+  /// Runs a gate with enforcement off in front of `upstream`.
   private func serving(
     _ upstream: String, _ body: (RunningGate) async throws -> Void
   ) async throws {
@@ -30,13 +30,13 @@ struct LineFaultTests {
     #expect(try await Visitor(gate).send("GET", "/attest/challenge").status == 200)
   }
 
-  /// Whether a message comes on `socket`, or its end.
+  /// Returns the next message on `socket`; `nil` if the socket ends.
   private func message(on socket: ClientWebSocket) async -> WebSocketMessage? {
     guard case .message(let message) = try? await socket.receive() else { return nil }
     return message
   }
 
-  @Test("of a few bytes at a time, late, on both sides, a socket opens and carries every byte")
+  @Test("that delivers a few bytes at a time on both sides, a socket opens and carries every byte")
   func trickle() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -54,7 +54,7 @@ struct LineFaultTests {
   }
 
   @Test(
-    "to the backend that breaks in the middle of a frame, the client gets no message, and the gate serves on",
+    "to the backend that breaks inside a frame, the client gets no message, and the gate continues to serve",
     arguments: [Cut.end, .reset], [300, 5_000, 65_000])
   func backendCut(_ cut: Cut, length: Int) async throws {
     let backend = try await EchoBackend()
@@ -70,7 +70,10 @@ struct LineFaultTests {
     }
   }
 
-  @Test("to the backend that breaks in its answer is a bad gateway", arguments: [Cut.end, .reset], [1, 20, 100])
+  @Test(
+    "to the backend that breaks during the answer, the gate answers 502",
+    arguments: [Cut.end, .reset], [1, 20, 100]
+  )
   func answerCut(_ cut: Cut, length: Int) async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -81,7 +84,7 @@ struct LineFaultTests {
     }
   }
 
-  @Test("to a backend that says nothing any more, an upgrade is a bad gateway within the time to connect")
+  @Test("to a backend that stops answering, the gate answers an upgrade with 502 within the connect timeout")
   func backendHangs() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -96,7 +99,7 @@ struct LineFaultTests {
     }
   }
 
-  @Test("to a backend that is killed, the open socket is told 1014, and a new one is a bad gateway")
+  @Test("to a backend that is killed, the open socket is closed with 1014 and a new upgrade gets 502")
   func backendDies() async throws {
     let backend = try await EchoBackend()
     let proxy = try FaultProxy(to: port(of: backend))
@@ -116,13 +119,13 @@ struct LineFaultTests {
   }
 
   @Test(
-    "from a client that breaks in the middle of its frame, the backend hears the beginning and then an end",
+    "from a client that breaks inside a frame, the backend receives the beginning and then the end of the stream",
     arguments: [Cut.end, .reset])
   func clientCut(_ cut: Cut) async throws {
     let witness = try await Witness()
     defer { witness.process.kill() }
     try await serving(witness.url) { gate in
-      // Beyond the handshakes of TLS and WebSocket, and within the message.
+      // After the handshakes of TLS and WebSocket, and inside the message.
       let proxy = try FaultProxy(to: gate.port, up: .cut(after: 40_000, by: cut))
       let socket = try await Visitor(front(of: gate, through: proxy)).open()
       try? await socket.send(.binary(SecureRandom.bytes(200_000)))
@@ -133,7 +136,7 @@ struct LineFaultTests {
     }
   }
 
-  @Test("that breaks anywhere in the handshake of TLS or in a head, nothing reaches the backend")
+  @Test("that breaks anywhere in the TLS handshake or in a head, nothing reaches the backend")
   func handshakeCut() async throws {
     let witness = try await Witness()
     defer { witness.process.kill() }

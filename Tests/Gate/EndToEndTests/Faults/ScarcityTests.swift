@@ -7,10 +7,10 @@ import Testing
 import Transport
 import TransportEngine
 
-/// What a gate runs out of while it serves.
-@Suite("A gate that runs out of", .serialized, .timeLimit(.minutes(5)))
+/// Resources that run out while a gate serves.
+@Suite("Exhausted resources", .serialized, .timeLimit(.minutes(5)))
 struct ScarcityTests {
-  /// Starts the gate that `RunningGate.prepare` has made ready in `folder`, through a shell that runs `limits` first.
+  /// Starts the gate that `RunningGate.prepare` set up in `folder`, through a shell that runs `limits` first.
   private func start(in folder: String, after limits: String = "true") async throws -> RunningGate {
     let process = try ChildProcess(
       Places.tool("bash"),
@@ -20,7 +20,7 @@ struct ScarcityTests {
       process: process, folder: folder, port: try await GateLog(lines: process.errors).listeningPort())
   }
 
-  @Test("descriptors keeps the sockets that it has, says so, and takes new ones again when there is room")
+  @Test("A gate without free descriptors logs it, keeps its open sockets, and accepts new ones later")
   func descriptors() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
@@ -42,14 +42,14 @@ struct ScarcityTests {
     }
   }
 
-  @Test("the time of its certificate serves the sockets that are open, and with a new one it is as before")
+  @Test("A gate with an expired certificate serves its open sockets, and accepts new ones after a renewal")
   func certificate() async throws {
     let backend = try await EchoBackend()
     defer { backend.process.kill() }
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder, GateConfiguration(upstream: backend.upstream, enforcement: "off"))
       var authority = try RunningGate.authority.get()
-      // Valid for a year from then, which is three seconds more.
+      // Valid for a year from then, so that it expires in three seconds.
       try authority.renewServer(at: .now().advanced(by: .seconds(3 - 365 * 86400)))
       try AuthorityFolder(path: folder).save(authority)
       let gate = try await start(in: folder)
@@ -57,7 +57,7 @@ struct ScarcityTests {
       let visitor = try Visitor(gate)
       let open = try await visitor.open()
       while Timestamp.now() < authority.server.certificate.notAfter { try await Task.sleep(for: .milliseconds(50)) }
-      // A second's fraction counts as that second.
+      // The certificate is valid to the end of that second.
       try await eventually { (try? await visitor.connection()) == nil }
       try await expectEcho(over: open)
 
@@ -69,7 +69,7 @@ struct ScarcityTests {
     }
   }
 
-  /// Asks again and again until it is so; nobody tells when a certificate's time is over.
+  /// Polls until `condition` is true: no event reports the expiry of a certificate.
   private func eventually(_ condition: () async throws -> Bool) async throws {
     let end = ContinuousClock.now + .seconds(10)
     while try await !condition() {
@@ -78,7 +78,7 @@ struct ScarcityTests {
     }
   }
 
-  @Test("luck leaves nothing of its memory behind: no core is written")
+  @Test("A gate writes no core file, which would contain its memory")
   func cores() async throws {
     try await RunningGate.serving { gate in
       let limits = try String(contentsOfFile: "/proc/\(gate.process.id)/limits", encoding: .utf8)
@@ -90,9 +90,9 @@ struct ScarcityTests {
   }
 }
 
-@Suite("A key that others can read", .serialized, .timeLimit(.minutes(2)))
+@Suite("A private key that other users can read", .serialized, .timeLimit(.minutes(2)))
 struct ReadableKeyTests {
-  @Test("stops the start, and keeps a renewed certificate from being served", arguments: [0o644, 0o604])
+  @Test("stops the start, and prevents the reload of a renewed certificate", arguments: [0o644, 0o604])
   func start(_ mode: Int) async throws {
     try await Places.withTemporaryFolder { folder in
       try RunningGate.prepare(folder)

@@ -1,42 +1,42 @@
-/// What a test's gate is told, beyond what every one is: roots of the test's authority, one simulated app, loopback.
+/// The configuration of a test's gate, in addition to the fixed part: roots of the test's authority, one simulated
+/// app, loopback.
 struct GateConfiguration: Sendable {
   static let teamID = "SALLYPORT1"
   static let bundleID = "com.example.app"
   static let appID = "\(teamID).\(bundleID)"
 
   var address = "127.0.0.1"
-  /// Nobody listens at port 1: a test that needs an upstream names one.
+  /// No process listens at port 1. A test that needs an upstream sets one.
   var upstream = "ws://127.0.0.1:1"
-  /// Further lines of the route, as `upstream_tls: { … }`.
+  /// Additional lines of the route, such as `upstream_tls: { … }`.
   var routeExtras: [String] = []
-  /// Routes after the one of `/`, as `{ path: /game, upstream: … }`.
+  /// Routes after the route for `/`, such as `{ path: /game, upstream: … }`.
   var furtherRoutes: [String] = []
   var hasApp = true
-  /// The app that is served, and the environment that its keys may come from. Beside `production` no root but Apple's
-  /// may be trusted.
+  /// The accepted app, and the environment of its keys. With `production`, only Apple's root may be trusted.
   var bundleID = Self.bundleID
   var environment = "development"
-  /// Names of validation categories that are let in; `nil` for all.
+  /// Names of the accepted validation categories; `nil` for all.
   var categories: [String]?
   var enforcement = "enforce"
   var challengeTTL = "300s"
-  /// The keys that nonces are made with, so that a test can make nonces of other times; `nil` for the gate's own.
+  /// The challenge keys, so that a test can issue nonces of other times; `nil` for the gate's own keys.
   var challengeKeys: String?
-  /// Paths; relative ones are the gate's folder's.
+  /// Paths; relative paths are in the gate's folder.
   var clientAuthority: String?
   var allowedSubjects: [String] = []
   var store = "state.db"
-  /// How many calls may wait for the store.
+  /// The number of calls that may wait for the store.
   var mostWaiting = 4096
   var leastTLS = "1.2"
-  /// Further keys of `tls`, as `reload: off`.
+  /// Additional keys of `tls`, such as `reload: off`.
   var tlsExtras: [String] = []
-  /// Further keys of `listen`, as `proxy_protocol: any`.
+  /// Additional keys of `listen`, such as `proxy_protocol: any`.
   var listenExtras: [String] = []
-  /// Further sections, as `limits: { … }`.
+  /// Additional sections, such as `limits: { … }`.
   var sections: [String] = []
 
-  /// The file, for a gate whose folder holds its authority's.
+  /// Returns the configuration file for a gate whose folder contains the authority's files.
   func yaml(in folder: String) -> String {
     var lines = [
       "version: 1",

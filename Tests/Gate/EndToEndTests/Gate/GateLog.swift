@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// One line of the gate's log, as far as tests look at it.
+/// One line of the gate's log, with the fields that tests use.
 struct LogEntry: Decodable, Sendable, Hashable {
   let level: String
   let message: String
@@ -14,7 +14,7 @@ struct LogEntry: Decodable, Sendable, Hashable {
   var end: String?
   var closeCode: Int?
 
-  /// `nil` if `line` is not what every line is: one JSON object.
+  /// Returns `nil` if `line` is not one JSON object.
   init?(line: String) {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -23,11 +23,11 @@ struct LogEntry: Decodable, Sendable, Hashable {
   }
 }
 
-/// What a gate writes to standard error.
+/// The log that a gate writes to standard error.
 struct GateLog: Sendable {
   let lines: LineLog
 
-  /// The first entry, past or future, that `matches`.
+  /// Returns the first past or future entry for which `matches` is true.
   func first(
     _ purpose: String, within limit: Duration = .seconds(20), where matches: @escaping @Sendable (LogEntry) -> Bool
   ) async throws -> LogEntry {
@@ -36,7 +36,7 @@ struct GateLog: Sendable {
     return entry
   }
 
-  /// The refusal of the request called `id`.
+  /// Returns the log entry of the refusal of the request `id`.
   func refusal(of id: String) async throws -> LogEntry {
     try await first("the line about request \(id)") { $0.requestId == id && $0.message == "request refused" }
   }

@@ -3,9 +3,9 @@ import Foundation
 import SimulatedDevice
 import TestSupport
 
-/// The built gate, serving on loopback until this is gone.
+/// A gate process that serves on loopback until it is killed.
 struct RunningGate: Sendable {
-  /// Vouches for every simulated device of these tests, and for every gate's certificate.
+  /// Signs the attestation certificates of all simulated devices in these tests, and the gates' certificates.
   static let authority = Result { try TestAuthority(appID: GateConfiguration.appID, at: .now()) }
 
   let process: ChildProcess
@@ -16,18 +16,18 @@ struct RunningGate: Sendable {
   var certificateAuthority: String { folder + "/tls-ca.pem" }
   var log: GateLog { GateLog(lines: process.errors) }
 
-  /// A gate that a test has started itself.
+  /// Wraps a gate that a test has started itself.
   init(process: ChildProcess, folder: String, port: UInt16) {
     (self.process, self.folder, self.port) = (process, folder, port)
   }
 
-  /// Writes what a gate in `folder` needs to start.
+  /// Writes the files that a gate in `folder` needs to start.
   static func prepare(_ folder: String, _ configuration: GateConfiguration = GateConfiguration()) throws {
     try AuthorityFolder(path: folder).save(authority.get())
     try configuration.yaml(in: folder).write(toFile: folder + "/gate.yaml", atomically: true, encoding: .utf8)
   }
 
-  /// Starts a gate in `folder`, which keeps its state: a gate that starts there again has the memory of the first.
+  /// Starts a gate in `folder`, which contains its state: a gate that starts there again has the state of the first.
   init(_ configuration: GateConfiguration = GateConfiguration(), in folder: String) async throws {
     try Self.prepare(folder, configuration)
     if let keys = configuration.challengeKeys {
@@ -41,7 +41,7 @@ struct RunningGate: Sendable {
     port = try await GateLog(lines: process.errors).listeningPort()
   }
 
-  /// Calls `body` with a gate in a folder of its own, and ends the gate and the folder.
+  /// Calls `body` with a gate in a temporary folder; then kills the gate and removes the folder.
   static func serving<R>(
     _ configuration: GateConfiguration = GateConfiguration(), _ body: (RunningGate) async throws -> R
   ) async throws -> R {
@@ -54,7 +54,7 @@ struct RunningGate: Sendable {
 }
 
 extension [String: String?] {
-  /// Without the variables that would configure a gate or a device, should somebody run the tests with them.
+  /// Removes the variables that would configure a gate or a device, if the tests run with them.
   static var gateless: [String: String?] {
     let names = ProcessInfo.processInfo.environment.keys.filter {
       $0.hasPrefix("SALLYPORT_") || $0.hasPrefix("APPATTEST_")

@@ -2,13 +2,13 @@ import ByteCoding
 import Foundation
 import GRDB
 
-/// A gate's SQLite file, as an operator's own tools would open it.
+/// A gate's SQLite file, opened as an operator's tools would open it.
 struct StateFile {
   let database: DatabaseQueue
 
   init(of gate: RunningGate) throws {
     var configuration = Configuration()
-    // For `lock`.
+    // `lock` needs it.
     configuration.allowsUnsafeTransactions = true
     configuration.busyMode = .timeout(5)
     database = try DatabaseQueue(path: gate.folder + "/state.db", configuration: configuration)
@@ -24,10 +24,10 @@ struct StateFile {
     }
   }
 
-  /// The counter of the only key.
+  /// Returns the counter of the only key.
   func counter() throws -> Int? { try database.read { try Int.fetchOne($0, sql: "SELECT counter FROM attested_keys") } }
 
-  /// Keeps the file locked for writing until the lock is released.
+  /// Locks the file for writing until `unlock()`.
   func lock() throws { try database.inDatabase { try $0.execute(sql: "BEGIN IMMEDIATE") } }
   func unlock() throws { try database.inDatabase { try $0.execute(sql: "ROLLBACK") } }
 }

@@ -16,17 +16,17 @@ extension RefusalCase {
 
   private static let formats: [RefusalCase] = [
     malformed("another format") { $1.statement = { $0.format = "packed" } },
-    malformed("a member too many") { $1.statement = { $0.additions = [("more", [])] } },
+    malformed("an additional member") { $1.statement = { $0.additions = [("more", [])] } },
     malformed("a trailing byte") { $1.statement = { $0.trailer = [0] } },
     malformed("a root in the chain") {
       let root = $0.authority.attestationRoot.certificate.der
       $1.statement = { $0.chain.append(root) }
     },
-    malformed("a leaf that is no certificate") { $1.statement = { $0.chain[0] = [0x30, 0x00] } },
-    malformed("extensions that are no map", step: "attestation_extensions") {
+    malformed("a leaf that is not a certificate") { $1.statement = { $0.chain[0] = [0x30, 0x00] } },
+    malformed("extensions that are not a map", step: "attestation_extensions") {
       $1.authenticatorData = { $0.extensions = [0x80] }
     },
-    malformed("a receipt that is no message", step: "attestation_receipt_format") {
+    malformed("a receipt that is not a CMS message", step: "attestation_receipt_format") {
       $1.statement = { $0.receipt = [0x30, 0x00] }
     },
   ]
@@ -41,7 +41,7 @@ extension RefusalCase {
   }
 
   private static let chains: [RefusalCase] = [
-    untrusted("a leaf from an authority that nobody pinned") {
+    untrusted("a leaf of an authority that is not pinned") {
       $1.leafIssuer = try TestAuthority(appID: GateConfiguration.appID, at: .now()).attestationIntermediate
     },
     untrusted("a leaf from the authority for receipts") { $1.leafIssuer = $0.authority.receiptIntermediate },
@@ -49,18 +49,18 @@ extension RefusalCase {
       $1.leaf = { $0.extensions[0] = .basicConstraints(isAuthority: true) }
     },
     attestation(
-      "a leaf that ended yesterday", 401, "cert_expired", "attestation_certificate_chain",
+      "a leaf that expired yesterday", 401, "cert_expired", "attestation_certificate_chain",
       "A certificate of the attestation is not valid now: attest a new key"
     ) { $1.leaf = { $0.notAfter = Timestamp.now().advanced(by: .seconds(-86000)) } },
   ]
 
   private static let bindings: [RefusalCase] = [
     attestation(
-      "authenticator data other than what was attested", 401, "nonce_mismatch", "attestation_nonce",
+      "authenticator data other than the attested data", 401, "nonce_mismatch", "attestation_nonce",
       "The attestation was made for another challenge: sign SHA-256 of the nonce's 32 bytes"
     ) { $1.statement = { $0.authenticatorData[33] ^= 0x01 } },
     attestation(
-      "a credential of another name", 401, "key_id_mismatch", "attestation_credential_id",
+      "a credential with another id", 401, "key_id_mismatch", "attestation_credential_id",
       "The attestation is for a different key than keyId"
     ) { $1.authenticatorData = { $0.credential?.credentialID = [UInt8](repeating: 0, count: 32) } },
     attestation(
@@ -90,7 +90,7 @@ extension RefusalCase {
     receipt("a receipt for another app", "app_id") {
       $1.receipt = { $0[text: 2] = "SALLYPORT1.com.example.other" }
     },
-    receipt("a receipt that a stranger signed", "certificate_chain") {
+    receipt("a receipt with an untrusted signer", "certificate_chain") {
       let stranger = try TestAuthority(appID: GateConfiguration.appID, at: .now())
       $1.receiptSigner = stranger.receiptSigner
       $1.receiptMessage = {
@@ -98,10 +98,10 @@ extension RefusalCase {
           .map(\.certificate)
       }
     },
-    receipt("a receipt of six minutes ago", "freshness") {
+    receipt("a receipt from six minutes ago", "freshness") {
       $1.receipt = { $0.setTimes(created: Timestamp.now().advanced(by: .seconds(-360))) }
     },
-    receipt("a receipt of last year", "expiry") {
+    receipt("a receipt from last year", "expiry") {
       $1.receipt = { $0.setTimes(created: Timestamp.now().advanced(by: .seconds(-365 * 86400))) }
     },
   ]

@@ -1,8 +1,8 @@
-/// A head that more than one reader would read in more than one way, or that asks for what it must not.
+/// A request head that different readers would parse differently, or that asks for something forbidden.
 ///
-/// Each is a good request with good credentials but for one thing: an opening handshake, or for `body` a registration.
+/// Each is a good request with good credentials and one error: an opening handshake, or for `body` a registration.
 struct HeadCase: Sendable {
-  /// What is wrong, roughly: the sections of the table.
+  /// The part of the request with the error: the sections of the table.
   enum Kind: String, Sendable, CaseIterable {
     case requestLine = "request line"
     case target
@@ -11,16 +11,16 @@ struct HeadCase: Sendable {
     case body
     case upgrade
 
-    /// Whether every HTTP server ought to refuse it, and not a gate for WebSockets alone.
+    /// Whether every HTTP server should refuse it; `false` for rules of WebSocket upgrades.
     var isForEverybody: Bool { self != .upgrade }
   }
 
-  /// What is wrong, in words that finish the sentence "a request with …".
+  /// The error, as the end of the phrase "a request with …".
   let name: String
-  /// What the gate answers; the connection closes behind it.
+  /// The status of the gate's answer. The connection closes afterwards.
   let status: Int
   private(set) var kind = Kind.field
-  /// The bytes to send, of the credentials' lines.
+  /// Returns the bytes to send for the lines with the credentials.
   let bytes: @Sendable ([String]) -> [UInt8]
 
   static let handshake = [
@@ -28,14 +28,14 @@ struct HeadCase: Sendable {
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
   ]
 
-  /// A head of these lines, with the line ends of the standard.
+  /// Returns a head of these lines, with CRLF line ends.
   static func head(_ lines: [String]) -> [UInt8] { Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) }
 
   init(_ name: String, _ status: Int = 400, bytes: @escaping @Sendable ([String]) -> [UInt8]) {
     (self.name, self.status, self.bytes) = (name, status, bytes)
   }
 
-  /// The whole table.
+  /// All cases.
   static let all: [HeadCase] =
     of(.requestLine, requestLines) + of(.target, targets) + of(.field, fields + hosts) + of(.framing, framings)
     + of(.body, bodies) + of(.upgrade, upgrades)
@@ -52,25 +52,25 @@ struct HeadCase: Sendable {
 // MARK: - How a good request becomes a bad one
 
 extension HeadCase {
-  /// With another first line.
+  /// Replaces the first line.
   static func line(_ name: String, _ line: String, _ status: Int = 400) -> HeadCase {
     HeadCase(name, status) { head([line] + handshake + $0) }
   }
 
-  /// With another target.
+  /// Replaces the target.
   static func target(_ name: String, _ target: String) -> HeadCase { line(name, "GET \(target) HTTP/1.1") }
 
-  /// With other bytes in front of it.
+  /// Puts bytes before the request.
   static func front(_ name: String, _ bytes: [UInt8]) -> HeadCase {
     HeadCase(name) { bytes + head(["GET / HTTP/1.1"] + handshake + $0) }
   }
 
-  /// With one line more.
+  /// Adds a line.
   static func field(_ name: String, _ line: String, _ status: Int = 400) -> HeadCase {
     HeadCase(name, status) { head(["GET / HTTP/1.1"] + handshake + [line] + $0) }
   }
 
-  /// With one line more, whose value has bytes that are no text.
+  /// Adds a line whose value contains bytes that are not text.
   static func raw(_ name: String, _ bytes: [UInt8]) -> HeadCase {
     HeadCase(name) {
       let start = (["GET / HTTP/1.1"] + handshake + $0).joined(separator: "\r\n") + "\r\nX-A: "
@@ -78,7 +78,7 @@ extension HeadCase {
     }
   }
 
-  /// With one line of the handshake replaced, or without it.
+  /// Replaces or removes a line of the handshake.
   static func replaced(_ name: String, _ prefix: String, _ line: String?, _ status: Int = 400) -> HeadCase {
     HeadCase(name, status) {
       let rest = handshake.filter { !$0.hasPrefix(prefix) }
@@ -86,10 +86,10 @@ extension HeadCase {
     }
   }
 
-  /// With another host.
+  /// Replaces the host.
   static func host(_ name: String, _ host: String) -> HeadCase { replaced(name, "Host", "Host: \(host)") }
 
-  /// With its bytes changed as a whole.
+  /// Changes the whole head as text.
   static func changed(
     _ name: String, _ status: Int = 400, _ change: @escaping @Sendable (String) -> String
   ) -> HeadCase {
@@ -98,7 +98,7 @@ extension HeadCase {
     }
   }
 
-  /// A registration with these lines about its body, and this body.
+  /// Returns a registration with these lines about its body, and this body.
   static func body(_ name: String, _ lines: [String], _ body: String, _ status: Int = 400) -> HeadCase {
     HeadCase(name, status) { _ in
       head(["POST /attest/register HTTP/1.1", "Host: localhost", "Content-Type: application/json"] + lines)
@@ -106,7 +106,7 @@ extension HeadCase {
     }
   }
 
-  /// A registration whose body comes in these chunks.
+  /// Returns a registration with a body in these chunks.
   static func chunks(_ name: String, _ chunks: String, _ status: Int = 400) -> HeadCase {
     body(name, ["Transfer-Encoding: chunked"], chunks, status)
   }

@@ -3,18 +3,18 @@ import SimulatedDevice
 import Testing
 import Transport
 
-/// One way to be refused: what a client does, and what it and the operator are told.
+/// One kind of refusal: the client's request, its answer, and the log entry.
 struct RefusalCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let status: Int
   let code: String
   let text: String
-  /// The word in the log.
+  /// The value of `step` in the log.
   let step: String
   var configuration = GateConfiguration()
-  /// Whether the gate knows what the client accepts by then: a head that cannot be read says nothing.
+  /// Whether the gate has read the client's `Accept` before it refuses; `false` for a head that cannot be parsed.
   var knowsAccept = true
-  /// Fields that the status asks for.
+  /// Header fields that the answer must contain.
   var fields: [String: String] = [:]
   let provoke: @Sendable (Visitor) async throws -> Response
 
@@ -36,7 +36,7 @@ extension RefusalCase {
   static let badNonce = "Invalid or expired nonce"
   static let badKey = "The key is not registered here or did not sign this: register a new key"
 
-  /// A registration of an attestation that breaks one rule.
+  /// A registration with an attestation that breaks one rule.
   static func attestation(
     _ description: String, _ status: Int, _ code: String, _ step: String, _ text: String,
     alter: @escaping @Sendable (inout TestDevice, inout AttestationAlterations) throws -> Void
@@ -65,7 +65,7 @@ extension RefusalCase {
     }
   }
 
-  /// An upgrade by a registered device whose credentials are changed on the way.
+  /// An upgrade by a registered device with changed credentials.
   static func headers(
     _ description: String, _ status: Int, _ code: String, _ step: String, _ text: String,
     change: @escaping @Sendable (HeaderFields) -> HeaderFields

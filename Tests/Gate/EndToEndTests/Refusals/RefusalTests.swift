@@ -7,7 +7,7 @@ import Transport
 
 @Suite("A refusal over TLS", .timeLimit(.minutes(10)))
 struct RefusalTests {
-  @Test("tells the client and the operator what it is, and betrays nothing", arguments: RefusalCase.all)
+  @Test("reports its code to the client and the operator, and reveals no secrets", arguments: RefusalCase.all)
   func refused(refusal: RefusalCase) async throws {
     try await RunningGate.serving(refusal.configuration) { gate in
       for accept in [nil, "text/html, */*", "application/json"] {
@@ -45,7 +45,7 @@ struct RefusalTests {
     #expect(entry.code == refusal.code)
     #expect(entry.step == refusal.step)
     #expect(entry.status == refusal.status)
-    #expect(gate.process.errors.lines.filter { $0.contains(id) }.count == 1, "one line a refusal")
+    #expect(gate.process.errors.lines.filter { $0.contains(id) }.count == 1, "one line for each refusal")
   }
 
   private func expectNoSecrets(of visitor: Visitor, in lines: [String]) {
@@ -55,7 +55,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("has a case here for each of its codes")
+  @Test("is tested for each code")
   func complete() {
     let reached = Set(RefusalCase.all.map(\.code))
     // LimitTests sends too many requests.
@@ -65,7 +65,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "is text for whoever does not name JSON",
+    "is plain text for clients that do not accept JSON",
     arguments: [
       ("application/json", true), ("Application/JSON; q=0.5", true), ("text/html, application/json", true),
       ("application/json;q=0", false), ("application/*", false), ("application/jsonlines", false), ("*/*", false),
@@ -80,7 +80,7 @@ struct RefusalTests {
 
 @Suite("A registration over TLS", .timeLimit(.minutes(10)))
 struct RegistrationTests {
-  @Test("succeeds again for the same request, however often, and in the same words")
+  @Test("succeeds for each repetition of a request, with the same answer")
   func idempotent() async throws {
     try await RunningGate.serving { gate in
       let visitor = try Visitor(gate)
@@ -94,14 +94,14 @@ struct RegistrationTests {
         answers.insert(response.body)
       }
       #expect(answers.count == 1)
-      // Once in, the key is there for good: another attestation of it is refused.
+      // A registered key is never replaced: another attestation of it is refused.
       let other = try await visitor.challenge()
       let second = try await visitor.register(device, attestation: device.attestation(over: other), nonce: other)
       #expect(second.status == 409)
     }
   }
 
-  @Test("of one key by twenty requests at once succeeds for one nonce alone")
+  @Test("of one key by twenty simultaneous requests succeeds for one nonce")
   func raced() async throws {
     try await RunningGate.serving { gate in
       let visitor = try Visitor(gate)

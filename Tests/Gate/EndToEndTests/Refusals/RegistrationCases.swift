@@ -49,22 +49,22 @@ extension RefusalCase {
       let nonce = try await $0.challenge().uppercased()
       return try await $0.register(device, attestation: device.attestation(over: nonce), nonce: nonce)
     },
-    RefusalCase("a nonce with another end", 401, "nonce_invalid", "nonce_code", badNonce) {
+    RefusalCase("a nonce with a changed last digit", 401, "nonce_invalid", "nonce_code", badNonce) {
       let device = try TestDevice()
       let nonce = try await $0.challenge()
       let forged = nonce.dropLast() + (nonce.last == "0" ? "1" : "0")
       return try await $0.register(device, attestation: device.attestation(over: String(forged)), nonce: String(forged))
     },
     RefusalCase(
-      "a nonce that another gate made", 401, "nonce_invalid", "nonce_key_unknown", badNonce,
+      "a nonce of another gate", 401, "nonce_invalid", "nonce_key_unknown", badNonce,
       configuration: ForeignNonces.configuration
     ) { try await ForeignNonces.register(with: $0, ForeignNonces.stranger, age: .zero) },
     RefusalCase(
-      "a nonce of 61 seconds ago", 401, "nonce_expired", "nonce_age", badNonce,
+      "a nonce from 61 seconds ago", 401, "nonce_expired", "nonce_age", badNonce,
       configuration: ForeignNonces.configuration
     ) { try await ForeignNonces.register(with: $0, ForeignNonces.own, age: .seconds(61)) },
     RefusalCase(
-      "a nonce of tomorrow", 401, "nonce_invalid", "nonce_future", badNonce,
+      "a nonce from tomorrow", 401, "nonce_invalid", "nonce_future", badNonce,
       configuration: ForeignNonces.configuration
     ) { try await ForeignNonces.register(with: $0, ForeignNonces.own, age: .seconds(-86400)) },
     RefusalCase("a nonce that registered another key", 401, "nonce_used", "nonce_spent", badNonce) {
@@ -77,7 +77,7 @@ extension RefusalCase {
 
   private static let keys: [RefusalCase] = [
     RefusalCase(
-      "the same key by another attestation", 409, "key_exists", "key_exists",
+      "another attestation of the same key", 409, "key_exists", "key_exists",
       "The key is registered already: register a new key"
     ) {
       let device = try await $0.registeredDevice()
@@ -85,7 +85,7 @@ extension RefusalCase {
       return try await $0.register(device, attestation: device.attestation(over: nonce), nonce: nonce)
     },
     RefusalCase(
-      "the repetition of a registration that was revoked since", 403, "key_revoked", "key_revoked",
+      "a repeated registration of a key that was revoked", 403, "key_revoked", "key_revoked",
       "The key has been revoked: ask the operator of this service"
     ) {
       let device = try TestDevice()
@@ -96,7 +96,7 @@ extension RefusalCase {
       return try await $0.register(device, attestation: object, nonce: nonce)
     },
     RefusalCase(
-      "an app from where it may not come", 403, "category_refused", "validation_category",
+      "an app from a source that is not allowed", 403, "category_refused", "validation_category",
       "Installations of the app from this source are not accepted",
       configuration: GateConfiguration(categories: ["app_store"])
     ) {
@@ -107,7 +107,7 @@ extension RefusalCase {
   ]
 }
 
-/// Nonces that the test makes, as a gate with the same keys would have.
+/// Nonces that the test issues with the keys of a gate or with other keys.
 private enum ForeignNonces {
   static let own = "1 " + String(repeating: "a7", count: 32)
   static let stranger = "2 " + String(repeating: "5c", count: 32)

@@ -5,7 +5,7 @@ extension RefusalCase {
   static let requests: [RefusalCase] = routing + heads + bodies + handshakes
 
   private static let routing: [RefusalCase] = [
-    RefusalCase("nothing of the gate's own", 404, "not_found", "path", "There is nothing at this path") {
+    RefusalCase("an unknown path below the gate's own", 404, "not_found", "path", "There is nothing at this path") {
       try await $0.send("GET", "/attest/elsewhere")
     },
     RefusalCase(
@@ -22,12 +22,12 @@ extension RefusalCase {
       "a page of another host", 403, "origin_refused", "origin", "Pages of another host may not open a WebSocket here"
     ) { try await $0.refusal(of: HeaderFields().with("Origin", "https://elsewhere.example")) },
     RefusalCase(
-      "a page that will not say of which host", 403, "origin_refused", "origin",
+      "a page with the origin null", 403, "origin_refused", "origin",
       "Pages of another host may not open a WebSocket here"
     ) { try await $0.refusal(of: HeaderFields().with("Origin", "null")) },
   ]
 
-  /// What only a client without any rules sends.
+  /// A request that only a client without any checks sends.
   private static func raw(
     _ description: String, _ status: Int, _ code: String, _ step: String, _ text: String,
     fields: [String: String] = [:], _ bytes: String
@@ -42,7 +42,7 @@ extension RefusalCase {
       "no host", 400, "malformed_head", "head_grammar", "Malformed request: the Host field is missing",
       "GET / HTTP/1.1\r\n\r\n"),
     raw(
-      "a field folded", 400, "malformed_head", "head_grammar",
+      "a folded field", 400, "malformed_head", "head_grammar",
       "Malformed request: a field line begins with white space",
       "GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n"),
     raw(
@@ -87,7 +87,7 @@ extension RefusalCase {
 }
 
 extension RefusalCase {
-  /// What is around the gate: its configuration, its store, its upstream.
+  /// Cases that depend on the gate's configuration, store or upstream.
   static let surroundings: [RefusalCase] = [
     RefusalCase(
       "a registration at a gate without apps", 503, "not_configured", "not_configured",
@@ -102,12 +102,12 @@ extension RefusalCase {
       "Server not configured for App Attest", configuration: GateConfiguration(hasApp: false)
     ) { try await $0.refusal(of: TestDevice().headers(over: $0.challenge())) },
     RefusalCase(
-      "a store in a folder that is not there", 503, "store_unavailable", "store_unreachable",
+      "a store in a missing folder", 503, "store_unavailable", "store_unreachable",
       "The key store is unavailable: try again later", configuration: GateConfiguration(store: "nowhere/state.db"),
       fields: ["Retry-After": "5"]
     ) { try await $0.send("GET", "/attest/challenge") },
     RefusalCase(
-      "an upgrade while as many wait for the store as may", 503, "overloaded", "store_overloaded",
+      "an upgrade while the store's queue is full", 503, "overloaded", "store_overloaded",
       "The gate is overloaded: try again later", configuration: GateConfiguration(mostWaiting: 1),
       fields: ["Retry-After": "1"]
     ) {
@@ -116,11 +116,11 @@ extension RefusalCase {
       return first
     },
     RefusalCase(
-      "nobody listens behind the gate", 502, "upstream_unavailable", "upstream_connect",
+      "no process listens at the upstream", 502, "upstream_unavailable", "upstream_connect",
       "The service behind this gate cannot be reached: try again later"
     ) { try await $0.refusal(of: $0.registeredDevice().headers(over: $0.challenge())) },
     RefusalCase(
-      "a debug build of another name", 403, "certificate_refused", "certificate_subject",
+      "a debug build with another subject", 403, "certificate_refused", "certificate_subject",
       "This client certificate's subject is not accepted",
       configuration: GateConfiguration(clientAuthority: "tls-ca.pem", allowedSubjects: ["CN=Another Client"])
     ) {

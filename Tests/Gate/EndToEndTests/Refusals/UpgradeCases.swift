@@ -14,7 +14,7 @@ extension RefusalCase {
 
   private static let credentials: [RefusalCase] = [
     RefusalCase(
-      "nothing at all", 401, "no_credentials", "no_credentials",
+      "no headers", 401, "no_credentials", "no_credentials",
       "No credentials: send X-App-Assert-KeyId, X-App-Assert-Data and X-App-Assert-Nonce"
     ) { try await $0.refusal() },
     malformed("no nonce", "assertion_part_missing", "X-App-Assert-Nonce is missing") {
@@ -34,16 +34,16 @@ extension RefusalCase {
     ) {
       $0.without(HeaderFields.keyIDName).with(HeaderFields.keyIDName, String(repeating: "-", count: 43) + "=")
     },
-    malformed("data that is no base64", "assertion_part_malformed", "X-App-Assert-Data must be base64") {
+    malformed("data that is not base64", "assertion_part_malformed", "X-App-Assert-Data must be base64") {
       $0.without(HeaderFields.dataName).with(HeaderFields.dataName, "!")
     },
     headers("a nonce of 62 digits", 401, "nonce_invalid", "nonce_form", badNonce) {
       let nonce = $0.first(HeaderFields.nonceName) ?? ""
       return $0.without(HeaderFields.nonceName).with(HeaderFields.nonceName, String(nonce.dropLast(2)))
     },
-    headers("a nonce with another beginning", 401, "nonce_invalid", "nonce_code", badNonce) {
+    headers("a nonce with a changed digit at its start", 401, "nonce_invalid", "nonce_code", badNonce) {
       let nonce = $0.first(HeaderFields.nonceName) ?? ""
-      // The fifth digit is the time's; the first two are the key's number.
+      // The fifth digit belongs to the time; the first two are the number of the key.
       let digit = nonce.dropFirst(4).first == "0" ? "1" : "0"
       let forged = "\(nonce.prefix(4))\(digit)\(nonce.dropFirst(5))"
       return $0.without(HeaderFields.nonceName).with(HeaderFields.nonceName, forged)
@@ -61,12 +61,12 @@ extension RefusalCase {
 
   private static let assertions: [RefusalCase] = [
     malformedAssertion("no signature") { $1.statement = { $0.signature = nil } },
-    malformedAssertion("a member too many") { $1.statement = { $0.additions = [("more", [])] } },
+    malformedAssertion("an additional member") { $1.statement = { $0.additions = [("more", [])] } },
     malformedAssertion("a trailing byte") { $1.statement = { $0.trailer = [0] } },
     malformedAssertion("authenticator data cut off") {
       $1.statement = { $0.authenticatorData = Array($0.authenticatorData.prefix(36)) }
     },
-    malformedAssertion("a byte behind the extensions", step: "assertion_extensions") {
+    malformedAssertion("a byte after the extensions", step: "assertion_extensions") {
       $1.authenticatorData = { $0.extensions.append(0) }
     },
     assertion("a counter changed after signing", 401, "key_refused", "assertion_signature", badKey) {
@@ -87,7 +87,7 @@ extension RefusalCase {
   ]
 
   private static let history: [RefusalCase] = [
-    RefusalCase("a key that nobody registered", 401, "key_refused", "key_unknown", badKey) {
+    RefusalCase("an unregistered key", 401, "key_refused", "key_unknown", badKey) {
       try await $0.refusal(of: TestDevice().headers(over: $0.challenge()))
     },
     RefusalCase("a nonce that registered the key", 401, "nonce_used", "nonce_spent", badNonce) {
@@ -104,17 +104,17 @@ extension RefusalCase {
       return try await $0.refusal(of: device.headers(over: $0.challenge()))
     },
     RefusalCase(
-      "a counter that was used", 401, "counter_replayed", "assertion_counter",
+      "a used counter", 401, "counter_replayed", "assertion_counter",
       "The key's counter was seen before: make a new assertion for each connection"
     ) {
       let device = try await $0.registeredDevice()
-      // Nobody listens behind this gate: the device is admitted, its counter used, and then there is no upstream.
+      // The upstream does not listen: the device is admitted, its counter is spent, and the gate answers 502.
       let admitted = try await $0.refusal(of: device.headers(over: $0.challenge(), count: 7))
       guard admitted.status == 502 else { throw Unexpected(response: admitted) }
       return try await $0.refusal(of: device.headers(over: $0.challenge(), count: 7))
     },
     RefusalCase(
-      "a device that was updated from elsewhere", 403, "category_refused", "validation_category",
+      "a device whose app was updated from another source", 403, "category_refused", "validation_category",
       "Installations of the app from this source are not accepted",
       configuration: GateConfiguration(categories: ["development"])
     ) {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A client's certificate, or none, by the name of its file.
+/// The client's certificate, or none, by the name of its file.
 enum ShownCertificate: String, Sendable, CaseIterable, CustomTestStringConvertible {
   case none
   case good
@@ -25,7 +25,7 @@ enum ShownCertificate: String, Sendable, CaseIterable, CustomTestStringConvertib
 
   var testDescription: String { rawValue }
 
-  /// What becomes of an upgrade by a client that shows it; `nil` if the handshake of TLS ends.
+  /// The status of the answer to an upgrade with this certificate; `nil` if the TLS handshake fails.
   var status: Int? {
     switch self {
     case .none: 401
@@ -34,7 +34,7 @@ enum ShownCertificate: String, Sendable, CaseIterable, CustomTestStringConvertib
     }
   }
 
-  /// What the log says of a failed handshake.
+  /// The logged reason of a failed handshake.
   var reason: String {
     switch self {
     case .none, .good, .clientOnly, .throughIntermediate, .version1, .unknownUncritical: ""
@@ -55,7 +55,7 @@ enum ShownCertificate: String, Sendable, CaseIterable, CustomTestStringConvertib
 @Suite("A client's certificate", .serialized, .timeLimit(.minutes(5)))
 struct CertificateMatrixTests {
   @Test(
-    "opens a socket if it is good, and ends the handshake if it is bad, of every kind",
+    "opens a socket if it is valid, and fails the handshake if it is invalid, for every kind",
     arguments: ["-tls1_2", "-tls1_3"])
   func matrix(version: String) async throws {
     let witness = try await Witness()
@@ -72,7 +72,7 @@ struct CertificateMatrixTests {
         #expect(status == shown.status, "\(shown)")
         if status == 101 {
           admitted += 1
-          // Written down a moment later, perhaps.
+          // The witness may record the head a moment later.
           _ = try await witness.head(admitted)
         }
         #expect(try witness.connectionCount == admitted, "\(shown)")
@@ -87,7 +87,7 @@ struct CertificateMatrixTests {
     }
   }
 
-  /// The status of the answer to an upgrade; `nil` if there is none.
+  /// Returns the status of the answer to an upgrade; `nil` if there is none.
   private static func status(of client: RawClient) async throws -> Int? {
     let process = try client.connect()
     defer { process.kill() }

@@ -3,12 +3,12 @@ import SimulatedDevice
 import TestSupport
 import Testing
 
-/// What programs that others wrote to find faults in TLS find in the gate's.
+/// Runs independent TLS scanners against the gate.
 @Suite(
   "The gate's TLS", .serialized, .timeLimit(.minutes(15)),
   .enabled(if: ProcessInfo.processInfo.environment["SALLYPORT_TEST_TLS"] != nil, "scripts/test --tls"))
 struct TLSScanTests {
-  /// A gate that asks for client certificates as well.
+  /// Runs a gate that also requests client certificates.
   private func serving(_ body: (RunningGate) async throws -> Void) async throws {
     try await RunningGate.serving(GateConfiguration(clientAuthority: "tls-ca.pem"), body)
   }
@@ -25,7 +25,7 @@ struct TLSScanTests {
   ]
   private static let ciphers13 = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
 
-  @Test("is to sslscan 1.2 and 1.3 with AEAD ciphers and three curves, and no renegotiation")
+  @Test("shows sslscan 1.2 and 1.3 with AEAD ciphers and three curves, and no renegotiation")
   func sslscan() async throws {
     try await serving { gate in
       let output = try await run("sslscan", ["--no-colour", "127.0.0.1:\(gate.port)"], in: gate.folder)
@@ -55,7 +55,7 @@ struct TLSScanTests {
     #expect(Set(names) == ["x25519", "secp256r1", "secp384r1"])
   }
 
-  @Test("has grade A for nmap in every cipher, and no compression")
+  @Test("has grade A in nmap for every cipher, and no compression")
   func nmap() async throws {
     try await serving { gate in
       let output = try await run(
@@ -69,17 +69,17 @@ struct TLSScanTests {
     }
   }
 
-  /// What testssl.sh says about the certificate that the test's own authority has made: that nobody can revoke it.
+  /// Findings of testssl.sh about the certificate of the test's own authority, which cannot be revoked.
   private static let notTheGates: Set<String> = ["cert_revocation"]
 
-  @Test("gives testssl.sh nothing to complain about")
+  @Test("has no serious findings in testssl.sh")
   func testssl() async throws {
     try await serving { gate in
       _ = try await run(
         "testssl",
         [
-          // Protocols, ciphers, forward secrecy, preferences, the certificate, every known vulnerability: not what
-          // browsers of ten years ago would get.
+          // Protocols, ciphers, forward secrecy, preferences, the certificate, and every known vulnerability.
+          // Excludes the simulation of old browsers.
           "-p", "-s", "-f", "-P", "-S", "-U", "--quiet", "--color", "0", "--warnings", "off", "--jsonfile",
           gate.folder + "/testssl.json", "--add-ca",
           gate.certificateAuthority, "localhost:\(gate.port)",
