@@ -6,15 +6,15 @@ import Transport
 
 @testable import GateService
 
-/// Every code that a client can be told.
+/// All codes that a client can receive.
 private let codes = Set(Denial.Code.allCases.map(\.rawValue) + RequestRefusal.Code.allCases.map(\.rawValue))
 
-@Suite("The article about refusals")
+@Suite("The code table of the refusals article")
 struct TroubleshootingTests {
   struct Row {
     let code: String
     let status: Int?
-    /// What it means, what the app does, what the operator does.
+    /// The meaning of the code, the action of the app, and the action of the operator.
     let advice: [String]
   }
 
@@ -29,7 +29,7 @@ struct TroubleshootingTests {
       }
   }
 
-  @Test("has one row for each code, and no row for anything else")
+  @Test("The table has one row for each code, and no other row")
   func completeness() throws {
     let rows = try Self.rows()
     #expect(rows.map(\.code).sorted() == codes.sorted())
@@ -38,15 +38,15 @@ struct TroubleshootingTests {
     }
   }
 
-  @Test("has the status of each", arguments: RefusalCase.all)
+  @Test("The table has the status of each code", arguments: RefusalCase.all)
   func statuses(_ refusal: RefusalCase) throws {
     #expect(try Self.rows().first { $0.code == refusal.code }?.status == refusal.status)
   }
 }
 
-@Suite("The article's first table lists every refusal")
+@Suite("The status table of the refusals article")
 struct ReadmeTests {
-  /// The codes in the article's first table, each with the statuses of its row.
+  /// The codes in the table, each with the statuses of its row.
   private static func rows() throws -> [String: [Int]] {
     let lines = try ProjectFile.text("Sources/Gate/GateService/GateService.docc/Refusals.md").split(separator: "\n")
       .drop { $0 != "| status | codes | |" }.dropFirst(2)
@@ -60,13 +60,13 @@ struct ReadmeTests {
     return rows
   }
 
-  @Test("has each code, and nothing else")
+  @Test("The table has each code, and no other code")
   func everyCode() throws {
     #expect(Set(try Self.rows().keys) == codes)
   }
 
   @Test(
-    "has each other refusal with its status",
+    "The table has the other refusals with their statuses",
     arguments: [
       RequestRefusal.malformedRegistration(.notJSON), .foreignOrigin, .notFound, .methodNotAllowed(allowed: "GET"),
       .upgradeRequired, .malformedRequest(.malformedHead(rule: "")), .malformedRequest(.headTooLarge(rule: "")),
