@@ -51,7 +51,7 @@ struct ForwardedRequestTests {
   }
 
   @Test(
-    "Requests without an assertion, from another origin, or with TRACE or CONNECT are refused",
+    "Requests without an assertion, from a page of another host, or with TRACE or CONNECT are refused",
     arguments: [
       ("GET", [], 401), ("GET", [("Origin", "https://evil.example")], 403), ("TRACE", [], 405), ("CONNECT", [], 405),
     ] as [(String, [(String, String)], Int)])

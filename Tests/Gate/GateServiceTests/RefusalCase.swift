@@ -88,7 +88,7 @@ extension RefusalCase {
       "an ordinary request on a route for WebSockets", 426, "upgrade_required",
       "Only WebSockets are served here: send an opening handshake", step: "upgrade", asking(.plain("GET", "/"))),
     RefusalCase(
-      "a page of another host", 403, "origin_refused", "a page of another origin",
+      "a page of another host", 403, "origin_refused", "a page of another host",
       step: "origin", asking(.upgrade([("Origin", "https://evil.example")]))),
     RefusalCase(
       "a body that is no JSON", 400, "malformed_json", "a body that is not JSON",
