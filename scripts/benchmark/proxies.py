@@ -171,5 +171,5 @@ def versions():
     nginx = subprocess.run(["nginx", "-v"], capture_output=True, text=True).stderr.strip().rpartition("/")[2]
     haproxy = subprocess.run(["haproxy", "-v"], capture_output=True, text=True).stdout.split()
     if not nginx or len(haproxy) < 3:
-        raise Failed("nginx or haproxy does not tell its version")
+        raise Failed("nginx or haproxy does not print its version")
     return {"nginx": nginx, "haproxy": haproxy[2]}

@@ -106,7 +106,7 @@ class Server:
             self.prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
             for parent in self.folder.parents:
                 if parent.stat().st_mode & 0o001 == 0:
-                    raise Failed(f"the user postgres cannot enter {parent}: name another --folder")
+                    raise Failed(f"the user postgres cannot enter {parent}: its mode needs execute permission for others")
 
     def __enter__(self):
         data = self.folder / "data"

@@ -115,7 +115,7 @@ def expected(root, leaf, intermediates, instant):
         raise Refused(reason)
     except Refused as refusal:
         return Verdict("refused", str(refusal))
-    except Exception as error:  # the parser's many ways to say no
+    except Exception as error:  # the parser raises many kinds of errors
         return Verdict("refused", f"cryptography: {error!r}")
 
 

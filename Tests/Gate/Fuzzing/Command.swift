@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the program does beside fuzzing, by its first argument.
+/// The commands of the program other than fuzzing, selected by the first argument.
 enum Command {
-  /// The exit status of the command that `arguments` ask for; `nil` if they ask for none, but are libFuzzer's.
+  /// Runs the command in `arguments` and returns its exit status; `nil` if the arguments are for libFuzzer.
   static func run(_ arguments: [String]) -> CInt? {
     do {
       switch arguments.first {
@@ -22,8 +22,8 @@ enum Command {
     }
   }
 
-  /// Writes the seeds and words of every target, and asks each whether the laws hold of its seeds and whether it
-  /// accepts any: a target that refuses everything finds nothing.
+  /// Writes the seeds and words of every target. Checks that the invariants pass for its seeds and that at least one
+  /// seed is accepted: a target that refuses everything finds nothing.
   private static func writeSeeds() throws -> CInt {
     var isSound = true
     for target in FuzzTarget.all {
@@ -32,12 +32,12 @@ enum Command {
       for seed in seeds {
         do throws(InvariantViolation) { accepted += try target.accepts(seed) ? 1 : 0 } catch {
           isSound = false
-          Standard.error("error: \(target.name): a seed breaks a law: \(error)\nhint: \(seed.prefix(200))")
+          Standard.error("error: \(target.name): a seed violates an invariant: \(error)\nhint: \(seed.prefix(200))")
         }
       }
       if accepted == 0 || seeds.contains(where: { $0.count > target.longest }) {
         isSound = false
-        Standard.error("error: \(target.name): no seed is accepted, or one is longer than inputs may be")
+        Standard.error("error: \(target.name): no seed is accepted, or a seed is longer than the longest input")
       }
       try write(seeds, of: target)
     }
@@ -53,7 +53,7 @@ enum Command {
     try Data(words.utf8).write(to: Fixtures.folder("words").appendingPathComponent(target.name))
   }
 
-  /// As libFuzzer's dictionaries have it: everything but plain characters as `\xAB`.
+  /// The format of libFuzzer's dictionaries: every character that is not plain is written as `\xAB`.
   private static func escaped(_ word: String) -> String {
     word.utf8.map { byte -> String in
       let isPlain = (0x20...0x7E).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
@@ -61,7 +61,7 @@ enum Command {
     }.joined()
   }
 
-  /// Answers each line of standard input with one of standard output; see `Verdict`.
+  /// Writes one line to standard output for each line of standard input; see `Verdict`.
   private static func answerVerdicts() -> CInt {
     while let line = readLine() { print(Verdict.answer(to: line)) }
     return 0

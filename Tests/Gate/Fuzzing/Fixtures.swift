@@ -4,31 +4,30 @@ import Cryptography
 import Foundation
 import SimulatedDevice
 
-/// What a simulated device made under a simulated authority: the only objects of their kinds that may ever verify.
+/// Objects made by a simulated device under a simulated authority. No other objects of their kinds may verify.
 ///
-/// They are kept in the folder that `SALLYPORT_FUZZ_FOLDER` names, so that an input of one run means the same in the
-/// next.
+/// They are stored in the folder that `SALLYPORT_FUZZ_FOLDER` names, so that an input means the same in every run.
 struct Fixtures: Sendable {
   static let app = SimulatedApp(appID: "AAABBBCCC1.com.example.fuzzed")
   static let clientDataHash = SHA256.hash(Array("sallyport fuzzing".utf8))
-  /// When all of it was made; verification is at this instant, too.
+  /// The time at which all objects are made and verified.
   static let instant = Timestamp(seconds: 1_780_000_000)
 
-  /// With the files of `authority`, and a server's.
+  /// Contains the files of `authority` and of a server.
   let authorityFolder: AuthorityFolder
   let authority: TestAuthority
   let key: P256PrivateKey
-  /// One of a device before iOS 27, and one of a device after.
+  /// One from a device before iOS 27, and one from a later device.
   let attestations: [[UInt8]]
   let assertions: [[UInt8]]
-  /// A first one, and one with a risk metric.
+  /// A first receipt, and one with a risk metric.
   let receipts: [[UInt8]]
 
   static let shared: Fixtures = {
     do {
       return try Fixtures()
     } catch {
-      Standard.error("error: there are no specimens: \(error)")
+      Standard.error("error: cannot make the fixtures: \(error)")
       exit(70)
     }
   }()
@@ -62,7 +61,7 @@ struct Fixtures: Sendable {
     ]
   }
 
-  /// The bytes in the file `name`, made by `make` if it is not there.
+  /// Returns the content of the file `name`, which `make` provides if the file does not exist.
   private static func kept(_ name: String, in folder: URL, make: () throws -> [UInt8]) throws -> [UInt8] {
     let file = folder.appendingPathComponent(name)
     if let bytes = try? Data(contentsOf: file) { return Array(bytes) }
@@ -71,7 +70,7 @@ struct Fixtures: Sendable {
     return bytes
   }
 
-  /// A folder below the one that everything is in, made if it is not there.
+  /// Returns a folder below `SALLYPORT_FUZZ_FOLDER` and creates it if it does not exist.
   static func folder(_ name: String, emptied: Bool = false) throws -> URL {
     guard let root = Standard.environment("SALLYPORT_FUZZ_FOLDER") else { throw NoFolder() }
     let folder = URL(fileURLWithPath: root).appendingPathComponent(name)
@@ -81,6 +80,6 @@ struct Fixtures: Sendable {
   }
 
   private struct NoFolder: Error, CustomStringConvertible {
-    let description = "SALLYPORT_FUZZ_FOLDER names no folder"
+    let description = "SALLYPORT_FUZZ_FOLDER is not set"
   }
 }

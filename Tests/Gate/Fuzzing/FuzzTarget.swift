@@ -1,14 +1,14 @@
-/// A parser of outside input, and the laws that hold of it whatever it is given.
+/// A parser of outside input, and the invariants that pass for every input.
 struct FuzzTarget: Sendable {
-  /// The word for it on the command line and in file names.
+  /// The name on the command line and in file names.
   let name: String
-  /// Bytes of the longest input; what libFuzzer gives beyond it is cut off.
+  /// The length of the longest input in bytes. Longer inputs from libFuzzer are cut off.
   var longest = 4096
-  /// What inputs are made of: libFuzzer puts these words into them.
+  /// The words that libFuzzer puts into inputs.
   var words: [String] = []
-  /// Inputs to begin with: the laws hold of them, and at least one is accepted.
+  /// The first inputs: the invariants pass for all of them, and at least one is accepted.
   let seeds: @Sendable () throws -> [[UInt8]]
-  /// Whether the parser accepts `input`. Throws the law that it breaks with it.
+  /// Reports whether the parser accepts `input`. Throws the violated invariant.
   let accepts: @Sendable (_ input: [UInt8]) throws(InvariantViolation) -> Bool
 
   static let all: [FuzzTarget] = [
@@ -20,14 +20,14 @@ struct FuzzTarget: Sendable {
   static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 }
 
-/// A law that an input shows to be broken: a finding.
+/// An invariant that an input violates: a finding.
 struct InvariantViolation: Error, CustomStringConvertible {
   let law: String
   let detail: String
   var description: String { detail.isEmpty ? law : "\(law): \(detail)" }
 }
 
-/// States that `law` holds.
+/// Throws a violation of `law` unless `holds` is true.
 func require(_ holds: Bool, _ law: String, _ detail: @autoclosure () -> String = "") throws(InvariantViolation) {
   if !holds { throw InvariantViolation(law: law, detail: detail()) }
 }

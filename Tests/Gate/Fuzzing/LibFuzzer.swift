@@ -1,20 +1,20 @@
 import Glibc
 
-// What libFuzzer calls. The driver brings `main`; which target it drives, the environment says.
+// The functions that libFuzzer calls. The driver provides `main`; the environment selects the target.
 
-/// Called once, before the first input. The commands that are not fuzzing end the process here.
+/// Called once, before the first input. Commands other than fuzzing exit here.
 @_cdecl("LLVMFuzzerInitialize")
 public func initializeFuzzer(_ count: UnsafeMutableRawPointer?, _ arguments: UnsafeMutableRawPointer?) -> CInt {
   OpenSSLMemory.begin()
   if let status = Command.run(Array(CommandLine.arguments.dropFirst())) { exit(status) }
   guard chosen != nil else {
-    Standard.error("error: SALLYPORT_FUZZ_TARGET names no target\nhint: scripts/fuzz --list")
+    Standard.error("error: SALLYPORT_FUZZ_TARGET is not the name of a target\nhint: run scripts/fuzz --list")
     exit(64)
   }
   return 0
 }
 
-/// Called for each input. Ends the process at a finding, which is how libFuzzer learns of it.
+/// Called for each input. Aborts at a finding, which is how libFuzzer detects it.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   guard let chosen else { return -1 }
@@ -22,14 +22,14 @@ public func testInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     _ = try chosen.accepts(Array(UnsafeBufferPointer(start: start, count: min(count, chosen.longest))))
     return 0
   } catch {
-    Standard.error("broken law of \(chosen.name): \(error)")
+    Standard.error("invariant violated in \(chosen.name): \(error)")
     abort()
   }
 }
 
 private let chosen = Standard.environment("SALLYPORT_FUZZ_TARGET").flatMap(FuzzTarget.named)
 
-/// Streams and environment of the process.
+/// The standard streams and the environment of the process.
 enum Standard {
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 

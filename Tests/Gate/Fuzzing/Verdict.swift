@@ -2,13 +2,13 @@ import ByteCoding
 import CBOR
 import Cryptography
 
-/// The decoders' verdicts in words, to be compared with those of others; see scripts/fuzz differential.
+/// The decoders' verdicts in words, for comparison with other implementations; see `scripts/fuzz differential`.
 ///
-/// A line is `cbor HEX` or `chain SECONDS ROOT LEAF INTERMEDIATE…`, each certificate in hex. Its answer begins with
+/// A line is `cbor HEX` or `chain SECONDS ROOT LEAF INTERMEDIATE…`, each certificate in hex. The answer begins with
 /// `accepted` or `refused`.
 enum Verdict {
   static func answer(to line: String) -> String {
-    // A name in a certificate is quoted in reasons, and may hold anything.
+    // A reason may quote a name in a certificate, which may contain line breaks.
     String(verdict(on: line).filter { !$0.isNewline })
   }
 
@@ -34,7 +34,7 @@ enum Verdict {
     }
   }
 
-  /// A notation that tells apart all that the decoder tells apart.
+  /// A notation that distinguishes all values that the decoder distinguishes.
   private static func text(_ value: CBORValue) -> String {
     switch value {
     case .unsigned(let number): "u\(number)"

@@ -2,7 +2,7 @@ import Testing
 
 @testable import GateService
 
-@Suite("What is counted within the last hour")
+@Suite("Activity of the last hour")
 struct ActivityWindowTests {
   private static func counts(admitted: UInt64, refused: UInt64 = 0) -> ActivityCounts {
     var counts = ActivityCounts()
@@ -11,14 +11,14 @@ struct ActivityWindowTests {
     return counts
   }
 
-  @Test("Before a minute is over, everything is of the last minute")
+  @Test("In the first minute, the last minute and the last hour contain all counts")
   func young() {
     let activity = ActivityWindow().activity(Self.counts(admitted: 3), at: .seconds(5))
     #expect(activity.lastMinute.admitted == 3 && activity.lastHour.admitted == 3)
     #expect(activity.minutes.map(\.admitted) == [3])
   }
 
-  @Test("One that is let in each second is 60 a minute and 3600 an hour, also after a day, and little is kept")
+  @Test("One admission each second is 60 a minute and 3600 an hour, also after a day, with bounded memory")
   func steady() {
     var window = ActivityWindow()
     for time in stride(from: 10, through: 86_400, by: 10) {
@@ -30,7 +30,7 @@ struct ActivityWindowTests {
     #expect(window.countOfNotes <= 362)
   }
 
-  @Test("What is older than an hour leaves the hour and stays in the total")
+  @Test("Counts older than an hour leave the hour and stay in the total")
   func old() {
     var window = ActivityWindow()
     for time in stride(from: 10, through: 3700, by: 10) {
@@ -43,7 +43,7 @@ struct ActivityWindowTests {
   }
 }
 
-@Suite("What a page says")
+@Suite("Text and figures on the status page")
 struct PageTextTests {
   @Test("Text is escaped, in elements and in attributes")
   func escaping() {
@@ -56,7 +56,7 @@ struct PageTextTests {
   }
 
   @Test(
-    "Spans have their two greatest units",
+    "A duration is shown in its two largest units",
     arguments: [
       (0, "0 s"), (-5, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h 0 min"),
       (86_399, "23 h 59 min"), (90_000, "1 d 1 h"),
@@ -64,13 +64,15 @@ struct PageTextTests {
   func spans(_ seconds: Int64, _ text: String) { #expect(Figures.span(seconds: seconds) == text) }
 
   @Test(
-    "Sizes have at most three digits",
+    "A size has at most three digits",
     arguments: [
       (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1550, "1.6 kB"), (20_000, "20 kB"), (999_999, "1.0 MB"),
       (.max, "18 EB"),
     ] as [(UInt64, String)])
   func sizes(_ count: UInt64, _ text: String) { #expect(Figures.bytes(count) == text) }
 
-  @Test("Thousands stand apart", arguments: [(7, "7"), (1234, "1\u{202F}234"), (1_234_567, "1\u{202F}234\u{202F}567")])
+  @Test(
+    "A narrow space separates thousands",
+    arguments: [(7, "7"), (1234, "1\u{202F}234"), (1_234_567, "1\u{202F}234\u{202F}567")])
   func counts(_ count: Int, _ text: String) { #expect(Figures.count(count) == text) }
 }

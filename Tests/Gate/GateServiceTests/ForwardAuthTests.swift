@@ -24,7 +24,7 @@ struct ForwardAuthTests {
     try device.fields(over: service.bench.nonce(), count: count.next())
   }
 
-  @Test("A good assertion is a 204 whose fields say who it is")
+  @Test("A valid assertion is answered with 204 and the identity in fields")
   func allowed() async throws {
     let answer = try await service.answer(to: .plain("GET", "/attest/verify", proof()))
     #expect(answer.status == 204 && answer.body.isEmpty)
@@ -38,20 +38,20 @@ struct ForwardAuthTests {
   }
 
   @Test(
-    "Whatever the proxy asks with, it is asked about the assertion alone",
+    "The method of the proxy's request does not matter",
     arguments: ["GET", "HEAD", "POST", "PROPFIND"])
   func methods(_ method: String) async throws {
     #expect(try await service.answer(to: .plain(method, "/attest/verify", proof())).status == 204)
     #expect(try await service.answer(to: .plain(method, "/attest/verify")).status == 401)
   }
 
-  @Test("Asked with a path behind its own, it answers 200")
+  @Test("A request with a path after the endpoint's own is answered with 200")
   func envoy() async throws {
     #expect(try await service.answer(to: .plain("GET", "/attest/verify/chat/7", proof())).status == 200)
     #expect(try await service.answer(to: .plain("GET", "/attest/verify/chat/7")).status == 401)
   }
 
-  @Test("A refusal empties every field that says who somebody is, and says why")
+  @Test("A refusal empties every identity field and gives the error code")
   func refused() async throws {
     let spoofs = Self.names.map { ($0, "spoofed") }
     let answer = try await service.answer(to: .plain("GET", "/attest/verify", spoofs))
@@ -60,7 +60,7 @@ struct ForwardAuthTests {
     for name in Self.names { #expect(answer.headers.only(name) == .once(""), "\(name)") }
   }
 
-  @Test("An open gate empties what it does not know")
+  @Test("Without enforcement, unknown identity fields are empty")
   func open() async throws {
     let open = try ServiceBench(GateBench(enforcement: .off))
     let answer = try await open.answer(to: .plain("GET", "/attest/verify", [("X-Attest-Key-Id", "spoofed")]))
@@ -69,7 +69,7 @@ struct ForwardAuthTests {
     #expect(answer.headers.only("X-Attest-Method") == .once("none"))
   }
 
-  @Test("What a client did wrong is a 401 or a 403, which is all that proxies pass on")
+  @Test("Errors of the client are answered with 401 or 403, the only statuses that proxies pass on")
   func statuses() async throws {
     let malformed = try await service.answer(
       to: .plain("GET", "/attest/verify", [(AssertionClaim.Name.keyID.rawValue, "?")]))
@@ -80,7 +80,7 @@ struct ForwardAuthTests {
     #expect(revoked.status == 403 && revoked.headers.first("X-Attest-Error") == "key_revoked")
   }
 
-  @Test("Each call is an admission: the second one with the same assertion is refused, and so is an upgrade with it")
+  @Test("Each call is an admission: a second call or an upgrade with the same assertion is refused")
   func once() async throws {
     let proof = try proof()
     #expect(try await service.answer(to: .plain("GET", "/attest/verify", proof)).status == 204)
@@ -90,7 +90,7 @@ struct ForwardAuthTests {
   }
 
   @Test(
-    "A proof that does not hold ends the connection, and one that is missing or unreadable does not",
+    "An invalid proof closes the connection; a missing or malformed proof does not",
     arguments: ["/attest/verify", "/attest/verify/x", "/api"])
   func ending(_ path: String) async throws {
     func refusal(_ headers: [(String, String)]) async throws -> Response {
@@ -108,7 +108,7 @@ struct ForwardAuthTests {
     for headers in [spent, unknown] { #expect(try await refusal(headers).closes) }
   }
 
-  @Test("A gate that only watches ends the connection of whom it would have refused; a trusted proxy keeps its own")
+  @Test("Monitor mode closes the connection after an invalid proof; a trusted proxy keeps its connection")
   func endingForNobody() async throws {
     let range = try #require(AddressRange(bytes: [192, 0, 2, 7], length: 32))
     let bench = service.bench
@@ -124,7 +124,7 @@ struct ForwardAuthTests {
     #expect(refused.status == 401 && !refused.closes)
   }
 
-  @Test("The certificate of the connection is the proxy's, and one in a header is nobody's")
+  @Test("The certificate of the connection belongs to the proxy, and a certificate in a header is ignored")
   func certificates() async throws {
     let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=proxy")
     let proxy = Peer(address: ServiceBench.peer.address, verifiedCertificate: certificate)
@@ -132,18 +132,18 @@ struct ForwardAuthTests {
     for headers in [[], told] {
       #expect(try await service.answer(to: .plain("GET", "/attest/verify", headers), from: proxy).status == 401)
     }
-    // The twin: on a route the same connection is let in.
+    // The opposite case: on a route the same connection is admitted.
     _ = try await service.relay(for: .upgrade(), from: proxy)
   }
 
-  @Test("It never upgrades, and opens no session")
+  @Test("Forward auth never upgrades and opens no session")
   func upgrade() async throws {
     #expect(try await service.answer(to: .upgrade(proof(), path: "/attest/verify")).status == 204)
     #expect(service.sessions.records.isEmpty)
   }
 
   @Test(
-    "What the proxy says about the request means nothing",
+    "Fields of the proxy about the original request are ignored",
     arguments: ["X-Original-URI", "X-Original-Method", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host"])
   func originals(_ name: String) async throws {
     let told = [(name, "/attest/challenge"), (name, "GET")]

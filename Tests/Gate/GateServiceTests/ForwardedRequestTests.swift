@@ -8,7 +8,7 @@ import SimulatedDevice
 import Testing
 import Transport
 
-@Suite("Ordinary requests on their way")
+@Suite("Forwarded requests")
 struct ForwardedRequestTests {
   private let service: ServiceBench
   private let device: MintedDevice
@@ -29,7 +29,7 @@ struct ForwardedRequestTests {
     return (order, String(decoding: head, as: UTF8.self))
   }
 
-  @Test("The head ends with its last field, and nothing in it frames a body")
+  @Test("The head ends with its last field and has no field that frames a body")
   func head() async throws {
     let head = try await forward(
       "POST", [("Content-Length", "7"), ("Transfer-Encoding", "chunked"), ("Expect", "100-continue"), ("X-Kept", "1")]
@@ -42,7 +42,7 @@ struct ForwardedRequestTests {
   }
 
   @Test(
-    "Only a route that forwards all has bodies handed on as they come",
+    "Only routes with `forward: all` stream bodies",
     arguments: [
       ("/api", true), ("/api/x", true), ("/", false), ("/game", false), ("/attest/register", false), ("/apix", false),
     ])
@@ -51,14 +51,14 @@ struct ForwardedRequestTests {
   }
 
   @Test(
-    "Without an assertion, from a foreign page, for an echo or for a tunnel there is nothing",
+    "Requests without an assertion, from a page of another host, or with TRACE or CONNECT are refused",
     arguments: [
       ("GET", [], 401), ("GET", [("Origin", "https://evil.example")], 403), ("TRACE", [], 405), ("CONNECT", [], 405),
     ] as [(String, [(String, String)], Int)])
   func refused(_ method: String, _ headers: [(String, String)], status: Int) async throws {
     #expect(try await service.answer(to: .plain(method, "/api", headers)).status == status)
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
-    // An assertion helps against the first alone.
+    // The assertion changes only the result of the first case.
     guard case .respond(let answer) = await service.disposition(of: .plain(method, "/api", headers + proof)) else {
       #expect(status == 401)
       return
@@ -66,13 +66,13 @@ struct ForwardedRequestTests {
     #expect(answer.status == status && status != 401)
   }
 
-  @Test("A socket on the same route is a socket")
+  @Test("An upgrade on the same route opens a session")
   func upgrade() async throws {
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
     _ = try await service.relay(for: .upgrade(proof, path: "/api"))
   }
 
-  @Test("One whose key is revoked before it is sent is refused")
+  @Test("A request whose key is revoked before it is sent is refused")
   func revoked() async throws {
     let order = try await forward().order
     #expect(order.refusal() == nil)
@@ -81,7 +81,7 @@ struct ForwardedRequestTests {
     #expect(refusal.status == 403 && refusal.headers.first("X-Attest-Error") == "key_revoked")
   }
 
-  @Test("While it is under way it is listed, and a revocation cuts it off; then it is not")
+  @Test("A request is listed while it is forwarded, and a revocation closes it")
   func session() async throws {
     let order = try await forward().order
     let cuts = LockedValue(0)

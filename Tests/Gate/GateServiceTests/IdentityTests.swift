@@ -10,14 +10,14 @@ import Transport
 
 @testable import GateService
 
-@Suite("Assertions for the upstream")
+@Suite("Identity assertions for the upstream")
 struct IdentityTests {
   private let service: ServiceBench
   private var bench: GateBench { service.bench }
 
   init() throws { service = try ServiceBench(GateBench()) }
 
-  /// The three parts of the assertion in the head that `request` becomes.
+  /// Returns the three parts of the assertion in the head that is sent for `request`.
   private func assertion(
     for request: Request, from peer: Peer = ServiceBench.peer, by service: ServiceBench? = nil
   ) async throws -> (header: [String: JSONValue], claims: [String: JSONValue], text: String) {
@@ -35,7 +35,7 @@ struct IdentityTests {
     return (.upgrade(try device.fields(over: bench.nonce(), count: 7)), device)
   }
 
-  @Test("An assertion about a device has exactly the claims that belong to it")
+  @Test("The assertion of a device has exactly the documented claims")
   func deviceClaims() async throws {
     let (request, device) = try await deviceRequest()
     let (header, claims, _) = try await assertion(for: request)
@@ -51,13 +51,13 @@ struct IdentityTests {
     #expect(claims == expected)
   }
 
-  @Test("The category is told where there is one")
+  @Test("The claims contain the validation category if the device has one")
   func category() async throws {
     let (request, _) = try await deviceRequest(claims: AppClaims(validationCategory: 2))
     #expect(try await assertion(for: request).claims["category"] == .text("testflight"))
   }
 
-  @Test("A debug build has no subject, is of no environment of Apple's, and is bound to its certificate")
+  @Test("The assertion of a debug build has no subject and no Apple environment, and is bound to its certificate")
   func certificateClaims() async throws {
     let fingerprint = SecureRandom.bytes(32)
     let certificate = PeerCertificate(der: [1], fingerprint: fingerprint, subject: "CN=MudApp Debug Client")
@@ -73,7 +73,7 @@ struct IdentityTests {
   }
 
   @Test(
-    "An assertion names the audience of its route, or the audience of all, and the route as it is configured",
+    "An assertion names its route's audience, or the default audience, and the configured route",
     arguments: [
       ("/", "upstream", "/"), ("/chat", "upstream", "/"), ("/game", "game", "/game"), ("/game/eu", "game", "/game"),
       ("/gamer", "upstream", "/"), ("/api/x", "upstream", "/api"),
@@ -85,7 +85,7 @@ struct IdentityTests {
     #expect(claims["aud"] == .text(audience) && claims["route"] == .text(route))
   }
 
-  @Test("The assertion of an ordinary request names the route as that of a socket does")
+  @Test("The assertion of a forwarded request names the route like the assertion of a session")
   func forwarded() async throws {
     let device = try await bench.registeredDevice()
     let request = Request.plain("GET", "/api/x", try device.fields(over: bench.nonce(), count: 1))
@@ -96,7 +96,7 @@ struct IdentityTests {
     #expect(claims["aud"] == .text("upstream") && claims["route"] == .text("/api"))
   }
 
-  @Test("An answer to another proxy is for the audience of all, and names no route, whatever path was asked about")
+  @Test("The assertion for another proxy has the default audience and no route, whatever the path")
   func verification() async throws {
     let device = try await bench.registeredDevice()
     for (count, path) in [(UInt32(1), "/attest/verify"), (2, "/attest/verify/game")] {
@@ -107,7 +107,7 @@ struct IdentityTests {
     }
   }
 
-  /// The claims of the assertion in `head`.
+  /// Returns the claims of the assertion in `head`.
   private func claims(in head: [UInt8]) throws -> [String: JSONValue] {
     let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
     let line = try #require(lines.first { $0.hasPrefix("X-Attest-Assertion: ") })
@@ -115,7 +115,7 @@ struct IdentityTests {
     return try JSONValue.object(try #require(Base64URL.decode(parts[1])))
   }
 
-  @Test("A certificate beside an assertion adds nothing to what the device proved")
+  @Test("A certificate next to an assertion adds nothing to the identity")
   func certificateBesideAssertion() async throws {
     let (request, _) = try await deviceRequest()
     let certificate = PeerCertificate(der: [1], fingerprint: SecureRandom.bytes(32), subject: "CN=x")
@@ -124,7 +124,7 @@ struct IdentityTests {
     #expect(!String(decoding: relay.head, as: UTF8.self).contains("Client-Cert"))
   }
 
-  @Test("An open gate signs nothing about those whom it does not know, and needs no keys")
+  @Test("Without enforcement, an anonymous client gets no assertion, and no keys are needed")
   func open() async throws {
     let open = try ServiceBench(GateBench(enforcement: .off))
     let head = String(decoding: try await open.relay(for: .upgrade()).head, as: UTF8.self)
@@ -141,7 +141,7 @@ struct IdentityTests {
     #expect(seen.count == 50 && !seen.contains(nil))
   }
 
-  @Test("The signature is the published key's, over what was sent, and over nothing else")
+  @Test("The published key verifies the signature over the sent text, and over no other text")
   func signature() async throws {
     let (request, _) = try await deviceRequest()
     let text = try await assertion(for: request).text
@@ -170,7 +170,7 @@ struct IdentityTests {
   private func kid() throws -> String { try #require(bench.identityKeys.signing(at: bench.clock.now)).kid }
 
   @Test(
-    "The keys are public to everyone who asks with GET or HEAD, named by their thumbprints, and private parts are not")
+    "The public keys are available with GET and HEAD, named by their thumbprints, without private parts")
   func published() async throws {
     let keys = try await keySet()
     #expect(keys.count == 1)
@@ -184,7 +184,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("While keys overlap both are published, and assertions name the one that signed them")
+  @Test("During a rotation both keys are published, and assertions name their signing key")
   func rotation() async throws {
     let (request, device) = try await deviceRequest()
     let old = try await assertion(for: request).header["kid"]
@@ -199,7 +199,7 @@ struct IdentityTests {
     #expect(try await keySet().map { $0["kid"] } == [new, old])
   }
 
-  @Test("Another node's new keys are taken over when the store tells of them")
+  @Test("New keys of another node are loaded when the store reports the change")
   func change() async throws {
     _ = try await keySet()
     let response = ChangeResponse(
@@ -213,7 +213,7 @@ struct IdentityTests {
   }
 }
 
-/// A value of JSON, as far as assertions and key sets have them.
+/// A JSON value of the kinds that assertions and key sets contain.
 enum JSONValue: Decodable, Sendable, Hashable {
   case number(Int64)
   case text(String)
@@ -237,6 +237,6 @@ enum JSONValue: Decodable, Sendable, Hashable {
     try JSONDecoder().decode([String: JSONValue].self, from: Data(bytes))
   }
 
-  /// The bytes of a text in base64url.
+  /// The bytes of a base64url text.
   var bytes: [UInt8]? { if case .text(let text) = self { Base64URL.decode(text) } else { nil } }
 }

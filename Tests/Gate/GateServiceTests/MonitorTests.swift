@@ -7,7 +7,7 @@ import SimulatedDevice
 import Testing
 import Transport
 
-@Suite("A gate that only watches")
+@Suite("Monitor mode")
 struct MonitorTests {
   private let service: ServiceBench
 
@@ -18,7 +18,7 @@ struct MonitorTests {
       .filter { $0.hasPrefix("sallyport_admissions_total{") && !$0.hasSuffix(" 0") }
   }
 
-  @Test("Whom it would refuse it lets through as nobody, with one line in the log and a count of its own")
+  @Test("A refused client is admitted anonymously, with one log line and its own metric")
   func wouldRefuse() async throws {
     let spoofs = [("X-Attest-Key-Id", "spoofed"), ("X-Attest-Method", "app-attest")]
     let (_, head) = try await service.relay(for: .upgrade(spoofs))
@@ -37,7 +37,7 @@ struct MonitorTests {
       ])
   }
 
-  @Test("Who proves to be someone is announced as with enforcement, and counted once")
+  @Test("A client with a valid proof is announced as with enforcement, and counted once")
   func admitted() async throws {
     let device = try await service.bench.registeredDevice()
     let proof = try device.fields(over: try service.bench.nonce(), count: 1)
@@ -50,7 +50,7 @@ struct MonitorTests {
     #expect(try service.log.lines.contains { $0["message"] == "refusal not enforced" && $0["step"] == "nonce_spent" })
   }
 
-  @Test("Another proxy is told yes, and nothing about who it is")
+  @Test("Forward auth answers 204 without an identity")
   func forwardAuth() async throws {
     let answer = try await service.answer(to: .plain("GET", "/attest/verify"))
     #expect(answer.status == 204)
@@ -58,7 +58,7 @@ struct MonitorTests {
     for name in ["X-Attest-Key-Id", "X-Attest-App"] { #expect(answer.headers.only(name) == .once("")) }
   }
 
-  @Test("What has nothing to do with proofs is refused as ever")
+  @Test("Refusals that do not concern proofs stay in force")
   func otherRefusals() async throws {
     let foreign = try await service.answer(to: .upgrade([("Origin", "https://elsewhere.example")]))
     #expect(foreign.status == 403 && foreign.headers.first("X-Attest-Error") == "origin_refused")

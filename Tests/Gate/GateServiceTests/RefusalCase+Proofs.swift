@@ -12,11 +12,11 @@ import Transport
 extension RefusalCase {
   static let registrations = [
     RefusalCase(
-      "a key id that is no base64", 400, "malformed_value", "keyId must be the base64 of 32 bytes",
+      "a key id that is no base64", 400, "malformed_value", "a key id that is not base64",
       step: "registration_value_malformed",
       asking(.plain("POST", "/attest/register", body: #"{"keyId":"x","attestation":"AAAA","nonce":""}"#))),
     RefusalCase(
-      "an attestation with a byte behind it", 400, "malformed_attestation",
+      "an attestation with an additional byte", 400, "malformed_attestation",
       "The attestation is malformed: send what attestKey returned, in base64", step: "attestation_format",
       registering { device, _ in device.attestations.alterations.statement = { $0.trailer = [0] } }),
     RefusalCase(
@@ -107,11 +107,11 @@ extension RefusalCase {
       step: "assertion_part_repeated",
       upgrading { device, _, headers in headers + [("x-app-assert-keyid", device.keyID.base64)] }),
     RefusalCase(
-      "an upgrade with an assertion that is no base64", 400, "malformed_header",
+      "an upgrade with an assertion that is not base64", 400, "malformed_header",
       "X-App-Assert-Data must be base64", step: "assertion_part_malformed",
       upgrading { _, _, headers in headers.replacing(.data, with: "-") }),
     RefusalCase(
-      "an upgrade with an assertion that is no CBOR", 400, "malformed_assertion",
+      "an upgrade with an assertion that is not CBOR", 400, "malformed_assertion",
       "The assertion is malformed: send what generateAssertion returned, in base64", step: "assertion_format",
       upgrading { _, _, headers in headers.replacing(.data, with: "AAAA") }),
     RefusalCase(
@@ -119,7 +119,7 @@ extension RefusalCase {
       "The key is not registered here or did not sign this: register a new key", step: "key_unknown",
       upgrading { _, bench, _ in try bench.device().fields(over: bench.nonce(), count: 1) }),
     RefusalCase(
-      "an upgrade under another's key", 401, "key_refused",
+      "an upgrade with another device's key id", 401, "key_refused",
       "The key is not registered here or did not sign this: register a new key", step: "assertion_signature",
       upgrading { device, bench, _ in
         try await bench.registeredDevice().fields(over: bench.nonce(), count: 1)
@@ -134,7 +134,7 @@ extension RefusalCase {
         return try device.fields(over: bench.nonce(), count: 1)
       }),
     RefusalCase(
-      "an upgrade with a counter that was seen", 401, "counter_replayed",
+      "an upgrade with a used counter", 401, "counter_replayed",
       "The key's counter was seen before: make a new assertion for each connection", step: "assertion_counter",
       upgrading { device, bench, headers in
         _ = try await bench.gate.admit(try device.claim(over: try bench.nonce(), count: 1))

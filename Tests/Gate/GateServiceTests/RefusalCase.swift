@@ -9,7 +9,7 @@ import SimulatedDevice
 import Testing
 import Transport
 
-/// One way of being refused, from a gate that has just been set up.
+/// One way in which a new gate refuses a request.
 struct RefusalCase: Sendable, CustomStringConvertible {
   let description: String
   let status: Int
@@ -34,7 +34,7 @@ struct RefusalCase: Sendable, CustomStringConvertible {
 
   static let badNonce = "Invalid or expired nonce"
 
-  /// A registration by a device that `corrupt` has made dishonest.
+  /// Returns an attempt to register a device after `corrupt` has changed it.
   static func registering(
     apps: [AppPolicy]? = nil,
     _ corrupt: @escaping @Sendable (inout MintedDevice, GateBench) async throws -> Void
@@ -47,7 +47,7 @@ struct RefusalCase: Sendable, CustomStringConvertible {
     }
   }
 
-  /// An upgrade by a registered device; `change` makes its headers from honest ones.
+  /// Returns an attempt to upgrade by a registered device; `change` returns its headers, made from valid ones.
   static func upgrading(
     _ change: @escaping @Sendable (MintedDevice, GateBench, [(String, String)]) async throws -> [(String, String)]
   ) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
@@ -59,7 +59,7 @@ struct RefusalCase: Sendable, CustomStringConvertible {
     }
   }
 
-  /// A request that needs nothing.
+  /// Returns an attempt that needs no device.
   static func asking(_ request: Request) -> @Sendable () async throws -> (service: ServiceBench, request: Request) {
     { (try ServiceBench(GateBench()), request) }
   }
@@ -76,7 +76,7 @@ extension [(String, String)] {
 extension RefusalCase {
   static let requests = [
     RefusalCase(
-      "a path that nothing serves", 404, "not_found", "There is nothing at this path", step: "path",
+      "a path that nothing serves", 404, "not_found", "a path without a resource", step: "path",
       asking(.plain("GET", "/attest/other"))),
     RefusalCase(
       "a POST for a challenge", 405, "method_not_allowed", "Use GET here", step: "method",
@@ -85,16 +85,16 @@ extension RefusalCase {
       "a GET for a registration", 405, "method_not_allowed", "Use POST here", step: "method",
       asking(.plain("GET", "/attest/register"))),
     RefusalCase(
-      "an ordinary request on a route", 426, "upgrade_required",
+      "an ordinary request on a route for WebSockets", 426, "upgrade_required",
       "Only WebSockets are served here: send an opening handshake", step: "upgrade", asking(.plain("GET", "/"))),
     RefusalCase(
-      "a page of another host", 403, "origin_refused", "Pages of another host may not open a WebSocket here",
+      "a page of another host", 403, "origin_refused", "a page of another host",
       step: "origin", asking(.upgrade([("Origin", "https://evil.example")]))),
     RefusalCase(
-      "a body that is no JSON", 400, "malformed_json", "The body must be JSON in UTF-8, with each member once",
+      "a body that is no JSON", 400, "malformed_json", "a body that is not JSON",
       step: "json_syntax", asking(.plain("POST", "/attest/register", body: "{"))),
     RefusalCase(
-      "a body that is no object", 400, "malformed_json", "The body must be a JSON object", step: "json_type",
+      "a body that is no object", 400, "malformed_json", "a body that is not an object", step: "json_type",
       asking(.plain("POST", "/attest/register", body: "[]"))),
     RefusalCase(
       "a body without a nonce", 400, "malformed_json", "nonce is missing", step: "json_member",
@@ -108,7 +108,7 @@ extension RefusalCase {
   ]
 
   static let nonces = [
-    RefusalCase("a registration with a stranger's nonce", 401, "nonce_invalid", badNonce, step: "nonce_key_unknown") {
+    RefusalCase("a registration with another gate's nonce", 401, "nonce_invalid", badNonce, step: "nonce_key_unknown") {
       let bench = try GateBench()
       let nonce = try #require(Nonce(bytes: try bench.nonce().bytes.enumerated().map { $0 == 0 ? $1 ^ 1 : $1 }))
       let claim = try bench.device().registration(over: nonce, at: bench.clock.now)
@@ -150,7 +150,7 @@ extension RefusalCase {
       return (try ServiceBench(bench), try .registration(claim))
     },
     RefusalCase(
-      "an upgrade while too many wait", 503, "overloaded", "The gate is overloaded: try again later",
+      "an upgrade while too many wait", 503, "overloaded", "an upgrade while the queue of the store is full",
       step: "store_overloaded"
     ) {
       let folder = try TemporaryFolder()
@@ -159,7 +159,7 @@ extension RefusalCase {
       return (try ServiceBench(bench), .upgrade(headers))
     },
     RefusalCase(
-      "a registration while too many are on their way", 503, "overloaded", "The gate is overloaded: try again later",
+      "a registration while too many registrations run", 503, "overloaded", "The gate is overloaded: try again later",
       step: "registrations_overloaded"
     ) {
       let bench = try GateBench(limiter: VerificationLimiter(width: 1, capacity: 0))

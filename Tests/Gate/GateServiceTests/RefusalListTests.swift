@@ -9,7 +9,7 @@ import Transport
 private let article = "Sources/Gate/GateService/GateService.docc/Refusals.md"
 
 @Suite("The article about refusals")
-struct TroubleshootingTests {
+struct RefusalArticleTests {
   struct Row {
     let code: String
     let status: Int?
@@ -28,7 +28,7 @@ struct TroubleshootingTests {
       }
   }
 
-  @Test("has one row for each code, and no row for anything else")
+  @Test("The article has one row for each code, and no other row")
   func completeness() throws {
     let rows = try Self.rows()
     #expect(rows.map(\.code).sorted() == GateRefusalCode.allCases.map(\.rawValue).sorted())
@@ -45,7 +45,7 @@ struct TroubleshootingTests {
       .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
   }
 
-  @Test("states the status of each code, and what the app does next")
+  @Test("The first table states the status of each code, and the next step of the app")
   func overview() throws {
     var found: [GateRefusalCode] = []
     for row in try Self.table("| status | codes | the app's next step | |") {
@@ -61,7 +61,7 @@ struct TroubleshootingTests {
     #expect(found.map(\.rawValue).sorted() == GateRefusalCode.allCases.map(\.rawValue).sorted())
   }
 
-  @Test("lists each close code that the gate sends, and no other")
+  @Test("The last table lists each close code that the gate sends, and no other")
   func closeCodes() throws {
     let codes = try Self.table("| code | it means | the app |").flatMap { row in
       row[0].components(separatedBy: ", ").compactMap(UInt16.init)

@@ -11,7 +11,7 @@ import Transport
 
 @Suite("Refusals")
 struct RefusalTests {
-  @Test("Each refusal has its status, its code and its text, bare", arguments: RefusalCase.all)
+  @Test("Each refusal has its status, its code and its plain text", arguments: RefusalCase.all)
   func bareText(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     let response = try await service.answer(to: request.adding([("Accept", "*/*")]))
@@ -26,7 +26,7 @@ struct RefusalTests {
     #expect(response.headers.values(of: "X-Request-Id") == [Request.id])
   }
 
-  @Test("A client that names application/json gets the same as JSON", arguments: RefusalCase.all)
+  @Test("A client that accepts application/json gets the same refusal as JSON", arguments: RefusalCase.all)
   func json(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     let response = try await service.answer(to: request.adding([("Accept", "application/json")]))
@@ -38,7 +38,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "Each refusal leaves one line in the log, with the broken rule and without a secret", arguments: RefusalCase.all)
+    "Each refusal logs one line with the broken rule and without secrets", arguments: RefusalCase.all)
   func logLine(_ refusal: RefusalCase) async throws {
     let (service, request) = try await refusal.attempt()
     _ = try await service.answer(to: request)
@@ -53,7 +53,7 @@ struct RefusalTests {
     for secret in try secrets(of: request) { #expect(!text.contains(secret)) }
   }
 
-  /// What a log must not hold, in any spelling: nonce, assertion, attestation and key id.
+  /// The values that must not be in the log, in any encoding: nonce, assertion, attestation and key id.
   private func secrets(of request: Request) throws -> [String] {
     var values = AssertionClaim.Name.allCases.flatMap { request.headers.values(of: $0.rawValue) }
     if let body = try? JSONDecoder().decode([String: String].self, from: Data(request.body)) { values += body.values }
@@ -61,7 +61,7 @@ struct RefusalTests {
     return (values + hex).filter { $0.utf8.count >= 16 }
   }
 
-  @Test("A refusal that concerns a known key names its app and a hash of it")
+  @Test("A refusal that concerns a known key names its app and a hash of the key")
   func context() async throws {
     let bench = try GateBench()
     let device = try await bench.registeredDevice()
@@ -73,7 +73,7 @@ struct RefusalTests {
     #expect(line["key"] == KeyHash(of: device.keyID).short)
   }
 
-  @Test("Each code that the gate's rules know is reached by one of these cases, or below")
+  @Test("Each code of the gate's rules occurs in one of these cases or below")
   func everyCode() {
     let elsewhere: Set<GateRefusalCode> = [
       .certificateRefused, .rateLimited,
@@ -85,7 +85,7 @@ struct RefusalTests {
     #expect(GateRefusalCode.allCases.filter { !reached.contains($0.rawValue) } == [])
   }
 
-  @Test("A certificate whose subject is not allowed is refused by name")
+  @Test("A certificate with a subject that is not allowed is refused and its subject is logged")
   func certificateSubject() async throws {
     let bench = try GateBench(certificates: ClientCertificateRule(allowedSubjects: ["CN=Someone"]))
     let service = try ServiceBench(bench)
@@ -99,7 +99,7 @@ struct RefusalTests {
   }
 
   @Test(
-    "What never became a request is answered too",
+    "Requests that cannot be parsed are answered",
     arguments: [
       (RequestFault.malformedHead(rule: "a space in a name"), 400, "malformed_head"),
       (.headTooLarge(rule: "more than 100 fields"), 431, "head_too_large"),
@@ -119,14 +119,14 @@ struct RefusalTests {
     #expect(line["code"] == code && line["request_id"] == Request.id && line["client"] == "192.0.2.7")
   }
 
-  @Test("A client with an old version of WebSocket learns which one is spoken")
+  @Test("A client with an old WebSocket version gets the supported version")
   func versions() throws {
     let service = try ServiceBench(GateBench())
     let response = service.responder.response(to: .unsupportedWebSocketVersion, id: "1", from: ServiceBench.peer)
     #expect(response.headers.first("Sec-WebSocket-Version") == "13")
   }
 
-  @Test("A wrong method learns the right one", arguments: ["PUT", "HEAD", "get", "OPTIONS"])
+  @Test("The answer to a wrong method names the right method", arguments: ["PUT", "HEAD", "get", "OPTIONS"])
   func methods(_ method: String) async throws {
     let service = try ServiceBench(GateBench())
     for (path, allowed) in [("/attest/challenge", "GET"), ("/attest/register", "POST")] {

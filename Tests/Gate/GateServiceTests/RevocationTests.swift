@@ -10,7 +10,7 @@ import Transport
 
 @testable import GateService
 
-@Suite("Sessions end when their key does")
+@Suite("A revocation closes the sessions of its key")
 struct RevocationTests {
   private let bench: GateBench
   private let service: ServiceBench
@@ -24,13 +24,13 @@ struct RevocationTests {
       sessions: service.sessions, logger: service.log.logger)
   }
 
-  /// What a session was told.
+  /// The close codes that a session has received.
   private final class Ear: Sendable {
     let closes = LockedValue<[CloseCode]>([])
     var control: SessionControl { SessionControl { [self] code, _ in closes.withLock { $0.append(code) } } }
     var heard: [CloseCode] { closes.withLock { $0 } }
 
-    /// Returns once it was told `code`, perhaps several times.
+    /// Returns when the session has received `code`, once or several times.
     func wait(for code: CloseCode) async throws {
       while !heard.contains(code) { try await Task.sleep(for: .milliseconds(5)) }
     }
@@ -40,11 +40,12 @@ struct RevocationTests {
     try await service.order(for: .upgrade(device.fields(over: bench.nonce(), count: count)))
   }
 
-  @Test("Of several sessions those of the key are closed with 3003, once, and others are left alone")
+  @Test("Only sessions of the revoked key are closed, once, with 3003")
   func closes() async throws {
     let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     let orders = [try await order(of: revoked, 1), try await order(of: revoked, 2), try await order(of: other, 1)]
-    // Releasing an order ends its session. The engine keeps it while the session lives; here the test does.
+    // Releasing an order closes its session. The engine keeps the order while the session is open; here the test
+    // does.
     defer { withExtendedLifetime(orders) {} }
     let ears = orders.map { _ in Ear() }
     for (order, ear) in zip(orders, ears) { order.opened(ear.control) }
@@ -53,7 +54,7 @@ struct RevocationTests {
     #expect(ears.map(\.heard) == [[.revoked], [.revoked], []])
   }
 
-  @Test("A session whose key was revoked while its upstream was asked is refused, and closed should it open")
+  @Test("A session whose key is revoked during its upgrade is refused, and closed if it opens")
   func closesOnOpening() async throws {
     let device = try await bench.registeredDevice()
     let order = try await order(of: device, 1)
@@ -67,7 +68,7 @@ struct RevocationTests {
     #expect(ear.heard == [.revoked])
   }
 
-  @Test("A session that an operator closes before it opens is not refused: its key is good")
+  @Test("A session that an operator closes before it opens is not refused: its key is valid")
   func closedByOperator() async throws {
     let order = try await order(of: try await bench.registeredDevice(), 1)
     #expect(service.sessions.close(id: Request.id, .goingAway, reason: "closed by an operator"))
@@ -77,7 +78,7 @@ struct RevocationTests {
     #expect(ear.heard == [.goingAway])
   }
 
-  @Test("A change that is noted between an admission and its entry has the key looked up again")
+  @Test("If the store reports a change during an admission, the key is checked again")
   func suspects() async throws {
     let device = try await bench.registeredDevice()
     let revocationEpoch = service.sessions.revocationEpoch()
@@ -91,7 +92,7 @@ struct RevocationTests {
     session.opened(ear.control)
     var suspects = service.sessions.recheck.makeAsyncIterator()
     #expect(await suspects.next() == device.keyID)
-    // One that asks later is none.
+    // A session that is added later has no key to recheck.
     let later = try #require(service.sessions.add(record, since: service.sessions.revocationEpoch(), atMost: 2))
     #expect(service.sessions.records.count == 2)
     later.end()
@@ -99,7 +100,7 @@ struct RevocationTests {
     #expect(service.sessions.records == [])
   }
 
-  @Test("A key that was restored before the change was read keeps its sessions")
+  @Test("A key that is restored before the change is read keeps its sessions")
   func restored() async throws {
     let device = try await bench.registeredDevice()
     let (order, ear) = (try await order(of: device, 1), Ear())
@@ -112,7 +113,7 @@ struct RevocationTests {
     #expect(ear.heard == [])
   }
 
-  @Test("If nobody knows what was changed, every session's key is looked up")
+  @Test("After an unspecified change, the key of every session is checked")
   func everything() async throws {
     let (revoked, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     let orders = [try await order(of: revoked, 1), try await order(of: other, 1)]
@@ -124,14 +125,14 @@ struct RevocationTests {
     #expect(ears.map(\.heard) == [[.revoked], []])
   }
 
-  @Test("Changes are followed, and suspects looked up, whatever settings took over meanwhile", .timeLimit(.minutes(1)))
+  @Test("Changes are followed and keys rechecked after every change of settings", .timeLimit(.minutes(1)))
   func follows() async throws {
     let device = try await bench.registeredDevice()
     let follower = ChangeFollower(
       bench.store, sessions: service.sessions, response: response, every: .milliseconds(20))
     let following = Task { await follower.run() }
     for count: UInt32 in [1, 3] {
-      // One session that is open when the key is revoked, and one that is let in at that moment.
+      // One session that is open during the revocation, and one that is admitted at the same time.
       let (open, ear) = (try await order(of: device, count), Ear())
       open.opened(ear.control)
       let (revocationEpoch, late) = (service.sessions.revocationEpoch(), Ear())
@@ -154,7 +155,7 @@ struct RevocationTests {
     await following.value
   }
 
-  @Test("Settings that begin to close sessions close those of keys that were revoked before", .timeLimit(.minutes(1)))
+  @Test("New settings that close sessions close those of keys revoked earlier", .timeLimit(.minutes(1)))
   func beginsToClose() async throws {
     let device = try await bench.registeredDevice()
     let (order, ear) = (try await order(of: device, 1), Ear())
@@ -174,7 +175,7 @@ struct RevocationTests {
     await following.value
   }
 
-  @Test("A key that cannot be read loses its sessions, and those behind it do not wait", .timeLimit(.minutes(1)))
+  @Test("A damaged key record closes the key's sessions, and later keys are not delayed", .timeLimit(.minutes(1)))
   func damaged() async throws {
     let (device, other) = (try await bench.registeredDevice(), try await bench.registeredDevice())
     let keys = UnreadableKeys(bench.store)
@@ -191,13 +192,13 @@ struct RevocationTests {
     let line = try #require(try service.log.lines.last)
     #expect(line["message"] == "key record damaged")
     #expect(line["key"] == KeyHash(of: device.keyID).short && line["detail"] == "attested_keys.counter is malformed")
-    // What may be better when it is asked again is asked again.
+    // A temporary error is thrown, so that the change is read again.
     keys.recordFault.withLock { $0 = .locked }
     await #expect(throws: StoreError.locked) { try await response.respond(to: .key(other.keyID)) }
     #expect(ears.map(\.heard) == [[.internalError], []])
   }
 
-  @Test("A revocation leaves its line in the log, whatever becomes of the answer", arguments: [true, false])
+  @Test("A revocation is logged even if its answer fails", arguments: [true, false])
   func revocationLine(_ isCommitted: Bool) async throws {
     let device = try await bench.registeredDevice()
     let keys = UnreadableKeys(bench.store)
@@ -218,7 +219,7 @@ struct RevocationTests {
     #expect(try service.log.lines.count == 1)
   }
 
-  @Test("A session that never opens, and one that is over, is listed no more")
+  @Test("A session that never opens and a closed session are not listed")
   func leaves() async throws {
     let device = try await bench.registeredDevice()
     do {

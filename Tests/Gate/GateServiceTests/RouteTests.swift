@@ -15,7 +15,7 @@ struct RouteTests {
   private let service: ServiceBench
   init() throws { service = try ServiceBench(GateBench()) }
 
-  @Test("A challenge is answered at once, with strings alone, and is not to be kept")
+  @Test("A challenge is answered immediately, with strings only, and must not be cached")
   func challenge() throws {
     guard
       case .respond(let response) = service.dispositionAtOnce(of: .plain("GET", "/attest/challenge"))
@@ -32,7 +32,7 @@ struct RouteTests {
     #expect(response.headers.first("X-Attest-Error") == nil)
   }
 
-  @Test("A registration answers 200, and 200 again; its JSON may have escaped slashes and further members")
+  @Test("A repeated registration answers 200; its JSON may have escaped slashes and additional members")
   func registration() async throws {
     let device = try service.bench.device()
     let claim = try device.registration(over: service.bench.nonce(), at: service.bench.clock.now)
@@ -50,7 +50,7 @@ struct RouteTests {
     #expect(try !service.log.text.contains(device.keyID.base64))
   }
 
-  @Test("A registration that two readers could read in two ways is refused")
+  @Test("A registration with ambiguous JSON is refused")
   func ambiguousRegistration() async throws {
     let device = try service.bench.device()
     let claim = try device.registration(over: service.bench.nonce(), at: service.bench.clock.now)
@@ -76,7 +76,7 @@ struct RouteTests {
   }
 
   @Test(
-    "The longest route that covers whole segments of the path is taken",
+    "The longest route that covers whole path segments is selected",
     arguments: [
       ("/", false), ("/game", true), ("/game/", true), ("/game/eu/1", true), ("/games", false), ("/Game", false),
       ("/other/game", false), ("/attestation", false), ("/.well-known/sallyports", false),
@@ -89,7 +89,7 @@ struct RouteTests {
   }
 
   @Test(
-    "The gate's own paths win over every route",
+    "The gate's own paths have priority over routes",
     arguments: ["/attest", "/attest/", "/attest/verifyx", "/attest/challenge/x", "/.well-known/sallyport/jwks"])
   func reserved(_ path: String) async throws {
     let device = try await service.bench.registeredDevice()
@@ -97,7 +97,7 @@ struct RouteTests {
     #expect(try await service.answer(to: .upgrade(headers, path: path)).status == 404)
   }
 
-  @Test("Without a route there is nothing to be had")
+  @Test("Without routes the answer is 404")
   func noRoute() async throws {
     let bench = service.bench
     let responder = GateResponder(
@@ -119,7 +119,7 @@ struct RouteTests {
     #expect(Route(path: path, upstream: .unix(path: "/x"))?.path == normal)
   }
 
-  @Test("Two routes with one path are no table")
+  @Test("Two routes with the same path are not accepted")
   func twins() throws {
     let route = try #require(Route(path: "/a", upstream: .unix(path: "/x")))
     let twin = try #require(Route(path: "/a/", upstream: .unix(path: "/y")))
@@ -127,7 +127,7 @@ struct RouteTests {
   }
 
   @Test(
-    "An origin is foreign unless its host is the one that was asked; none at all is not foreign",
+    "An origin is foreign unless its host is the requested host; a request without an origin is not foreign",
     arguments: [
       ([], true), (["https://gate.example:6200"], true), (["https://gate.example"], true),
       (["HTTPS://GATE.EXAMPLE"], true), (["http://gate.example:80"], true), (["https://evil.example"], false),
@@ -142,7 +142,7 @@ struct RouteTests {
     switch await service.disposition(of: .upgrade(headers)) {
     case .relay: #expect(isWelcome)
     case .respond(let response): #expect(!isWelcome && response.headers.first("X-Attest-Error") == "origin_refused")
-    case .forward: Issue.record("the gate forwards no upgrade")
+    case .forward: Issue.record("the gate does not forward upgrades")
     case .converse: Issue.record("the gate does not converse")
     }
   }
@@ -164,7 +164,7 @@ struct RouteTests {
     }
   }
 
-  @Test("A gate whose keys are in a store that is late answers its first challenge as soon as it can")
+  @Test("A gate with a store that becomes available late answers challenges from then on")
   func lateStore() async throws {
     let bench = service.bench
     let folder = bench.folder.file("later")

@@ -12,7 +12,7 @@ import SimulatedDevice
 import Testing
 import Transport
 
-/// The gate's service on a bench: requests in, answers and log lines out.
+/// The gate's service under test: accepts requests and provides answers and log lines.
 struct ServiceBench: Sendable {
   let bench: GateBench
   let responder: GateResponder
@@ -47,7 +47,7 @@ struct ServiceBench: Sendable {
     await responder.respond(to: request, from: peer)
   }
 
-  /// The disposition of `request`, if it is there when the call returns, as it is if nothing had to be waited for.
+  /// Returns the disposition of `request` if it is available without waiting; otherwise `nil`.
   func dispositionAtOnce(of request: Request, by responder: GateResponder? = nil) -> Disposition? {
     let responder = responder ?? self.responder
     let disposition = LockedValue<Disposition?>(nil)
@@ -86,7 +86,7 @@ struct ServiceBench: Sendable {
 extension Request {
   static let id = "0123456789abcdef0123456789abcdef"
 
-  /// An ordinary request.
+  /// Returns an ordinary request.
   static func plain(
     _ method: String, _ path: String, _ headers: [(String, String)] = [], body: String = ""
   ) -> Request {
@@ -96,7 +96,7 @@ extension Request {
       body: Array(body.utf8))
   }
 
-  /// An opening handshake.
+  /// Returns an opening handshake.
   static func upgrade(
     _ headers: [(String, String)] = [], path: String = "/", query: String = ""
   ) -> Request {
@@ -109,10 +109,10 @@ extension Request {
       upgrade: UpgradeIntent(key: "dGhlIHNhbXBsZSBub25jZQ=="))
   }
 
-  /// The request that registers a key.
+  /// Returns the request that registers a key.
   static func registration(_ claim: RegistrationClaim, _ headers: [(String, String)] = []) throws -> Request {
     let members = ["keyId": claim.keyID, "attestation": claim.attestation, "nonce": claim.nonce]
-    // As the guide's client does it: with a backslash before each slash.
+    // JSONSerialization writes a backslash before each slash, like the client in the guide.
     let body = try JSONSerialization.data(withJSONObject: members)
     return .plain("POST", "/attest/register", headers, body: String(decoding: body, as: UTF8.self))
   }
@@ -130,13 +130,13 @@ extension HeaderFields {
 }
 
 extension MintedDevice {
-  /// The assertion headers as a client sends them.
+  /// Returns the assertion headers as a client sends them.
   func fields(over nonce: Nonce, count: UInt32) throws -> [(String, String)] {
     try headers(over: nonce, count: count).map { ($0.key.rawValue, $0.value) }
   }
 }
 
-/// A log that the real handler writes.
+/// A log file written by the real handler.
 final class LogFile: Sendable {
   private let path: String
   private let handle: FileHandle
@@ -149,7 +149,7 @@ final class LogFile: Sendable {
     sink = LineSink(descriptor: handle.fileDescriptor)
   }
 
-  // What is written after the file is closed would go to whatever has its number then.
+  // After the file is closed, its descriptor may belong to another file.
   deinit { sink.flush() }
 
   var logger: Logger { Logger(label: "test") { [sink] in JSONLineHandler(label: $0, sink: sink) } }
@@ -161,7 +161,7 @@ final class LogFile: Sendable {
     }
   }
 
-  /// The lines so far; each is one JSON object.
+  /// The lines logged so far; each is one JSON object.
   var lines: [[String: String]] {
     get throws {
       try text.split(separator: "\n").map { line in

@@ -4,12 +4,12 @@ import ByteCoding
 import Locking
 import SQLiteStore
 
-/// The keys of a store, some of whose calls fail when a test says so.
+/// The keys of a store whose calls fail when a test sets an error.
 final class UnreadableKeys: KeyRegistry, KeyCatalog {
   private let store: SQLiteStore
-  /// What reading a record comes to.
+  /// The error of reading a record.
   let recordFault = LockedValue<StoreError?>(nil)
-  /// What a change that was made is answered with.
+  /// The error of a revocation, thrown after it was committed.
   let changeFault = LockedValue<StoreError?>(nil)
 
   init(_ store: SQLiteStore) { self.store = store }

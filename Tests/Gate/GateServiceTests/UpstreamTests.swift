@@ -7,7 +7,7 @@ import SimulatedDevice
 import Testing
 import Transport
 
-@Suite("To the upstream")
+@Suite("Requests to the upstream")
 struct UpstreamTests {
   private let service: ServiceBench
   private let device: MintedDevice
@@ -30,7 +30,7 @@ struct UpstreamTests {
     return try await service.relay(for: .upgrade(headers + proof, query: query))
   }
 
-  /// Request line and fields of the head that the upstream gets.
+  /// Returns the request line and the fields of the head that the upstream receives.
   private func head(_ headers: [(String, String)] = [], query: String = "") async throws -> (line: String, HeaderFields)
   {
     try parse(try await relay(headers, query: query).head)
@@ -52,7 +52,7 @@ struct UpstreamTests {
     )
   }
 
-  @Test("The upstream learns who was let in, from the gate alone")
+  @Test("The upstream receives the identity, set by the gate alone")
   func identity() async throws {
     let (line, fields) = try await head([("X-Custom", "kept"), ("Cookie", "a=b")], query: "?room=7&x=%2F")
     #expect(line == "GET /?room=7&x=%2F HTTP/1.1")
@@ -86,7 +86,7 @@ struct UpstreamTests {
   ]
 
   @Test(
-    "No value of a client's arrives under a name that the gate speaks by: as it is written, in any case, or twice",
+    "No value of a client is forwarded under a name of the gate, in any case or repeated",
     arguments: spoofs)
   func spoofing(_ name: String) async throws {
     let mixed = String(
@@ -101,7 +101,7 @@ struct UpstreamTests {
     }
   }
 
-  @Test("What Connection names is removed, in any case and from several fields")
+  @Test("Fields named by Connection are removed, in any case and from several fields")
   func connectionOptions() async throws {
     let (_, fields) = try await head([
       ("Connection", "keep-alive, X-Session-User ,x-other"), ("connection", "\tX-Third"), ("X-Session-User", "spoofed"),
@@ -112,7 +112,7 @@ struct UpstreamTests {
     #expect(fields.values(of: "Connection") == ["Upgrade"])
   }
 
-  @Test("Connection cannot take away what the handshake needs, nor what the gate says")
+  @Test("Connection cannot remove fields of the handshake or of the gate")
   func connectionAttack() async throws {
     let (_, fields) = try await head([
       ("Connection", "Host, Sec-WebSocket-Key, Sec-WebSocket-Version, X-Attest-Key-Id, X-Forwarded-For, X-Request-Id")
@@ -125,7 +125,7 @@ struct UpstreamTests {
   }
 
   @Test(
-    "Names that only resemble the gate's own go through",
+    "Fields with names similar to the gate's are forwarded",
     arguments: [
       "X-Attestation", "X-Application", "Remote", "X-Authority", "Clients", "Authorization", "Origin2",
       "X-Authorization", "X-Authentic", "Proxied", "X-Forward", "Tailscaled", "X-CSRF-Token", "X-Requested-With",
@@ -135,7 +135,7 @@ struct UpstreamTests {
     #expect(fields.values(of: name) == ["kept", "kept too"])
   }
 
-  @Test("Neither key id nor assertion nor nonce reaches the upstream")
+  @Test("The key id, the assertion and the nonce are not forwarded")
   func secrets() async throws {
     let proof = try device.fields(over: service.bench.nonce(), count: count.next())
     let head = try await service.relay(for: .upgrade(proof)).head
@@ -143,7 +143,7 @@ struct UpstreamTests {
     for (_, value) in proof { #expect(!text.contains(value)) }
   }
 
-  @Test("X-012 A debug build is announced by its certificate, as RFC 9440 writes it, and without a key")
+  @Test("X-012 A debug build is announced by its certificate in the form of RFC 9440, without a key")
   func certificate() async throws {
     let certificate = PeerCertificate(der: [1, 2, 0xFF], fingerprint: [2], subject: "CN=MudApp Debug Client")
     let peer = Peer(address: .ipv6([UInt8](repeating: 0, count: 15) + [1], port: 1), verifiedCertificate: certificate)
@@ -157,7 +157,7 @@ struct UpstreamTests {
     #expect(fields.values(of: "X-Forwarded-For") == ["::1"])
   }
 
-  @Test("An open gate says that it knows nobody, and still lets no client speak for it")
+  @Test("Without enforcement the gate announces an anonymous client and removes spoofed fields")
   func open() async throws {
     let service = try ServiceBench(GateBench(enforcement: .off))
     let peer = Peer(address: .unix(""))
@@ -168,7 +168,7 @@ struct UpstreamTests {
     #expect(fields.values(of: "X-Forwarded-For") == ["unknown"])
   }
 
-  @Test("The 101 carries the request's id and the upstream's fields, but none in which the gate speaks")
+  @Test("The 101 has the request id and the upstream's fields, except fields of the gate")
   func answerFields() async throws {
     let upstream = HeaderFields([
       .init(name: "Set-Cookie", value: "a=b"), .init(name: "x-request-id", value: "theirs"),
@@ -181,7 +181,7 @@ struct UpstreamTests {
   }
 
   @Test(
-    "An upstream that cannot be had is a 502, and the log says why",
+    "An unavailable upstream is answered with 502, and the log has the reason",
     arguments: [
       (UpstreamFault.unreachable("connection refused"), "upstream_connect", "connection refused"),
       (.timedOut, "upstream_time", nil),
@@ -198,7 +198,7 @@ struct UpstreamTests {
     #expect(line["route"] == "/" && line["upstream"] != nil && line["method"] != nil && line["app"] != nil)
   }
 
-  @Test("An upstream's own refusal is passed on, without words that only the gate may say")
+  @Test("An upstream's own refusal is passed on without fields of the gate")
   func upstreamRefusal() async throws {
     let refusal = Response(
       status: 418,
@@ -217,7 +217,7 @@ struct UpstreamTests {
     #expect(line["code"] == "upstream_refused" && line["request_id"] == Request.id && line["status"] == "418")
   }
 
-  @Test("A session leaves two lines: that it was opened, and what it came to")
+  @Test("A session logs two lines: one when it opens and one when it closes")
   func sessionLines() async throws {
     let order = try await order(query: "?token=secret")
     order.opened(SessionControl { _, _ in })

@@ -5,14 +5,14 @@ extension FuzzTarget {
     name: "asn1", longest: 8192, words: ["0\u{0}", "\u{0}\u{0}"], seeds: ASN1Laws.seeds, accepts: ASN1Laws.check)
 }
 
-/// Under DER a value has one spelling; under BER its frame may have several, and its bytes are all accounted for.
+/// A value has one encoding in DER. In BER its frame may have several, and every byte is in an element.
 enum ASN1Laws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     _ = try walk(ASN1Reader(input, rules: .ber), rules: .ber, bytes: input, depth: 0)
     return try walk(ASN1Reader(input), rules: .der, bytes: input, depth: 0)
   }
 
-  /// Whether the elements fill `bytes`, and those inside of constructed ones fill these.
+  /// Reports whether the elements fill `bytes`, and nested elements fill the constructed ones.
   private static func walk(
     _ reader: ASN1Reader, rules: ASN1Reader.Rules, bytes: [UInt8], depth: Int
   ) throws(InvariantViolation) -> Bool {
@@ -22,35 +22,35 @@ enum ASN1Laws {
     while !reader.isAtEnd {
       let tag = reader.nextTag
       guard let element = try? reader.next() else { return false }
-      try require(element.tag == tag, "the tag that was announced is the one that comes")
+      try require(element.tag == tag, "the element has the announced tag")
       joined += element.encoding
       let content = Array(element.content)
       if rules == .der {
-        try require(DER.element(element.tag, content) == Array(element.encoding), "DER has one spelling")
+        try require(DER.element(element.tag, content) == Array(element.encoding), "a value has one encoding in DER")
         try values(in: Array(element.encoding))
       }
       guard element.tag.isConstructed, depth < 8 else { continue }
       let isFilled = try walk(ASN1Reader(content, rules: rules), rules: rules, bytes: content, depth: depth + 1)
       isWhole = isWhole && isFilled
     }
-    try require(joined == bytes, "the elements are all there is")
-    try require((try? reader.end()) != nil, "behind the last element is the end")
+    try require(joined == bytes, "every byte is in an element")
+    try require((try? reader.end()) != nil, "the reader is at its end after the last element")
     return isWhole
   }
 
-  /// What an element says as a value is written again as it was.
+  /// Checks that the value of an element is written again unchanged.
   private static func values(in encoding: [UInt8]) throws(InvariantViolation) {
     var integer = ASN1Reader(encoding)
     if encoding.first == ASN1Tag.integer.octet, let number = try? integer.unsignedInteger() {
-      try require(DER.integer(UInt64(number)) == encoding, "an integer has one spelling")
+      try require(DER.integer(UInt64(number)) == encoding, "an integer has one encoding")
     }
     var octets = ASN1Reader(encoding)
     if encoding.first == ASN1Tag.octetString.octet, let content = try? octets.octetString() {
-      try require(DER.octetString(Array(content)) == encoding, "an octet string has one spelling")
+      try require(DER.octetString(Array(content)) == encoding, "an octet string has one encoding")
     }
     var bits = ASN1Reader(encoding)
     if encoding.first == ASN1Tag.bitString.octet, let content = try? bits.bitString() {
-      try require(DER.bitString(Array(content)) == encoding, "a bit string that fills its bytes has one spelling")
+      try require(DER.bitString(Array(content)) == encoding, "a bit string without unused bits has one encoding")
     }
     var identifier = ASN1Reader(encoding)
     if let found = try? identifier.objectIdentifier() { _ = found.description }

@@ -9,24 +9,24 @@ extension FuzzTarget {
     accepts: AssertionLaws.check)
 }
 
-/// Nobody but the device makes assertions: one that verifies says what the specimens say.
+/// Only the device makes assertions: an assertion that verifies has the content of a fixture.
 enum AssertionLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let key, let assertion = try? Assertion(input) else { return false }
     let statement = AssertionStatement(
       signature: assertion.signature, authenticatorData: assertion.authenticatorData)
-    try require(statement.encoded.count == input.count, "an assertion is its two members")
+    try require(statement.encoded.count == input.count, "an assertion consists of its two members")
     let hash = ClientDataHash(bytes: Fixtures.clientDataHash)
     guard let count = try? AssertionVerifier().verify(assertion, by: key, clientDataHash: hash, after: .zero) else {
       return false
     }
-    try require(count == assertion.counter && count > .zero, "the counter that is told is the one that is signed")
+    try require(count == assertion.counter && count > .zero, "the returned counter is the signed counter")
     try require(
       originals.contains { $0.signature == assertion.signature && $0.authenticatorData == assertion.authenticatorData },
-      "what verifies is what the device signed")
+      "an assertion that verifies was signed by the device")
     try require(
       (try? AssertionVerifier().verify(assertion, by: key, clientDataHash: hash, after: count)) == nil,
-      "it does not verify after itself")
+      "an assertion does not verify twice")
     return true
   }
 

@@ -9,28 +9,28 @@ extension FuzzTarget {
     seeds: { Fixtures.shared.attestations }, accepts: AttestationLaws.check)
 }
 
-/// Nobody but the authority makes attestations: one that verifies says what the specimens say.
+/// Only the authority makes attestations: an attestation that verifies has the content of a fixture.
 enum AttestationLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let explanation = verifier.explain(input, keyID: keyID, clientDataHash: hash, at: Fixtures.instant)
     guard let object = try? AttestationObject(input) else {
-      try require(!explanation.holds, "what cannot be read does not hold")
+      try require(!explanation.holds, "the explanation of an unreadable attestation is negative")
       return false
     }
-    try require(object.bytes == input, "an object keeps its bytes")
+    try require(object.bytes == input, "an attestation object keeps its bytes")
     let verified = try? verifier.verify(object, keyID: keyID, clientDataHash: hash, at: Fixtures.instant)
-    try require(explanation.holds == (verified != nil), "the explanation says what the verifier does")
+    try require(explanation.holds == (verified != nil), "the explanation and the verifier agree")
     guard let verified else { return false }
-    try require(originals.contains { isSame($0, object) }, "what verifies is what the authority vouched for")
-    try require(verified.key.publicKey == Fixtures.shared.key.publicKey.x963, "and proves the device's key")
+    try require(originals.contains { isSame($0, object) }, "an attestation that verifies was issued by the authority")
+    try require(verified.key.publicKey == Fixtures.shared.key.publicKey.x963, "the verified key is the device's key")
     let other = ClientDataHash(bytes: SHA256.hash(hash.bytes))
     try require(
       (try? verifier.verify(object, keyID: keyID, clientDataHash: other, at: Fixtures.instant)) == nil,
-      "it verifies for no other challenge")
+      "an attestation verifies for no other challenge")
     return true
   }
 
-  /// Outside of the receipt every byte counts, but for the order of pairs; see `ReceiptLaws`.
+  /// Compares every byte outside the receipt, except for the order of pairs; see `ReceiptLaws`.
   private static func isSame(_ first: AttestationObject, _ second: AttestationObject) -> Bool {
     first.leaf == second.leaf && first.intermediate == second.intermediate
       && first.authenticatorData == second.authenticatorData && ReceiptLaws.isSame(first.receipt, second.receipt)
@@ -40,7 +40,7 @@ enum AttestationLaws {
   private static let hash = ClientDataHash(bytes: Fixtures.clientDataHash)
   static let keyID: KeyID = {
     guard let keyID = KeyID(bytes: SHA256.hash(Fixtures.shared.key.publicKey.x963)) else {
-      preconditionFailure("SHA-256 has 32 bytes, and so has a key identifier")
+      preconditionFailure("a SHA-256 hash and a key identifier both have 32 bytes")
     }
     return keyID
   }()

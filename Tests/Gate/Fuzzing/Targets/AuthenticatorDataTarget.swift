@@ -14,19 +14,19 @@ extension FuzzTarget {
 enum AuthenticatorDataLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let head = try? AuthenticatorDataHead(input[...]) else {
-      try require(input.count < AuthenticatorDataHead.size, "37 bytes are a head")
+      try require(input.count < AuthenticatorDataHead.size, "37 bytes are enough for a head")
       return false
     }
     let counter = (0..<4).map { UInt8(truncatingIfNeeded: head.counter.value >> (24 - 8 * $0)) }
-    try require(head.rpIDHash + [head.flags] + counter == Array(input.prefix(37)), "a head is its parts")
+    try require(head.rpIDHash + [head.flags] + counter == Array(input.prefix(37)), "a head consists of its parts")
     let rest = input.dropFirst(AuthenticatorDataHead.size)
     let isAssertion = try extensions(in: rest)
     guard let credential = try? AttestedCredential(rest) else { return isAssertion }
-    try require(encoded(credential)[...] == rest.prefix(AttestedCredential.size), "a credential is its parts")
+    try require(encoded(credential)[...] == rest.prefix(AttestedCredential.size), "a credential consists of its parts")
     return try extensions(in: rest.dropFirst(AttestedCredential.size)) || isAssertion
   }
 
-  /// Whether `bytes` are nothing, or extensions.
+  /// Reports whether `bytes` are empty or valid extensions.
   private static func extensions(in bytes: ArraySlice<UInt8>) throws(InvariantViolation) -> Bool {
     guard !bytes.isEmpty else { return true }
     guard let extensions = try? AuthenticatorExtensions.read(bytes) else { return false }
@@ -34,7 +34,7 @@ enum AuthenticatorDataLaws {
     let written = CBORLaws.inOrder(map)
     try require(
       written[...] == bytes || CBORLaws.holdsFloat(map) && written.count <= bytes.count,
-      "extensions are one map and nothing else, but for the width of floats")
+      "extensions are one map and nothing else, except for the width of floats")
     return true
   }
 

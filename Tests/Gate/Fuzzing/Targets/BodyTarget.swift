@@ -3,13 +3,13 @@ import Transport
 @testable import TransportEngine
 
 extension FuzzTarget {
-  /// The first byte says how the body is framed, the second where it is cut.
+  /// The first byte selects the framing of the body, the second one where the bytes are cut.
   static let body = FuzzTarget(
     name: "body", words: ["\r\n", "0\r\n\r\n", "10\r\n", ";a=b\r\n", "ffffffffffffffff"], seeds: { BodyLaws.seeds },
     accepts: BodyLaws.check)
 }
 
-/// A body is the same however it arrives, and however it is framed anew.
+/// A body does not depend on how the bytes arrive or on how the body is framed again.
 enum BodyLaws {
   private static let limit = 1000
 
@@ -18,9 +18,9 @@ enum BodyLaws {
     let (framing, stream) = (framing(input[0]), Array(input.dropFirst(2)))
     let extras: ChunkedBody.Extras = input[0] & 3 == 2 ? .dropped : .refused
     let whole = read([stream], framing, extras)
-    try require(read(Array(Pieces(of: stream, pattern: input[1])), framing, extras) == whole, "pieces make the whole")
+    try require(read(Array(Pieces(of: stream, pattern: input[1])), framing, extras) == whole, "pieces equal the whole")
     guard case .success(let reading) = whole else { return false }
-    try require(reading.body.count <= limit && reading.taken <= stream.count, "a body stays within its bounds")
+    try require(reading.body.count <= limit && reading.taken <= stream.count, "a body stays within its limits")
     if framing == .chunked { try checkExtras(stream, extras, against: reading) }
     try checkPipe(stream, framing, extras, pattern: input[1], against: reading)
     return reading.isComplete
@@ -55,29 +55,31 @@ enum BodyLaws {
     }
   }
 
-  /// What is read where nothing may stand beside the data is the same where it is dropped.
+  /// A body that is accepted while chunk extensions and trailers are refused is also accepted while they are dropped.
   private static func checkExtras(
     _ stream: [UInt8], _ extras: ChunkedBody.Extras, against reading: Reading
   ) throws(InvariantViolation) {
     guard extras == .refused else { return }
-    try require(read([stream], .chunked, .dropped) == .success(reading), "what is strict is lenient")
+    try require(
+      read([stream], .chunked, .dropped) == .success(reading), "strict and lenient reading give the same body")
   }
 
-  /// What is piped on, read again, is the body, with nothing beside it.
+  /// The piped output, read again, is the same body without extensions and trailers.
   private static func checkPipe(
     _ stream: [UInt8], _ framing: BodyFraming, _ extras: ChunkedBody.Extras, pattern: UInt8, against reading: Reading
   ) throws(InvariantViolation) {
     guard let output = try? piped(stream, framing, extras, pattern: pattern) else {
-      throw InvariantViolation(law: "what can be read can be piped", detail: "")
+      throw InvariantViolation(law: "a readable body can be piped", detail: "")
     }
     guard framing == .chunked || framing == .untilClose else {
-      return try require(output == reading.body, "a plain body is piped as it is")
+      return try require(output == reading.body, "a body with a length is piped unchanged")
     }
     guard case .success(let again) = read([output], .chunked, .refused) else {
-      throw InvariantViolation(law: "what is piped can be read", detail: "")
+      throw InvariantViolation(law: "the piped body is readable", detail: "")
     }
-    try require(again.body == reading.body, "what is piped is the body")
-    try require(again.isComplete == (reading.isComplete || framing == .untilClose), "and it ends where the body ends")
+    try require(again.body == reading.body, "the piped body is the same body")
+    try require(
+      again.isComplete == (reading.isComplete || framing == .untilClose), "the piped body ends where the body ends")
   }
 
   private static func piped(

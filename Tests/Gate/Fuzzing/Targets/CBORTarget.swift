@@ -5,28 +5,29 @@ extension FuzzTarget {
     name: "cbor", words: ["\u{18}", "\u{19}", "\u{1A}", "\u{1B}"], seeds: { CBORLaws.seeds }, accepts: CBORLaws.check)
 }
 
-/// What is taken has one spelling, but for the order of a map's pairs.
+/// An accepted item has one encoding, except for the order of a map's pairs.
 enum CBORLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let loose = try? CBORValue(decoding: input, floats: .any)
     guard let value = try? CBORValue(decoding: input) else {
-      try require(loose.map(holdsFloat) ?? true, "what is taken besides has a float")
+      try require(loose.map(holdsFloat) ?? true, "an item that only the lenient decoder accepts contains a float")
       return false
     }
-    // What is not a number does not equal itself, but its encoding does.
-    try require(loose?.encoded == value.encoded, "what is taken strictly is taken the same with floats of any width")
-    try require(inOrder(value) == input, "what is taken is what would be written, pairs in their order")
+    // NaN does not equal itself, but its encoding does.
+    try require(loose?.encoded == value.encoded, "the strict and the lenient decoder give the same value")
+    try require(inOrder(value) == input, "an accepted item is written again unchanged, with its pairs in order")
     let canonical = value.encoded
     try require(canonical.count == input.count, "sorting keeps the length")
-    try require((try? CBORValue(decoding: canonical))?.encoded == canonical, "what is written is taken, and is sorted")
-    try require((try? CBORValue(decoding: input + [0])) == nil, "nothing may follow")
+    try require((try? CBORValue(decoding: canonical))?.encoded == canonical, "a written item is accepted and sorted")
+    try require((try? CBORValue(decoding: input + [0])) == nil, "no byte may follow an item")
     try require((try? CBORValue(decoding: input.dropLast())) == nil, "no prefix of an item is an item")
     let strict = try? CBORValue(decoding: input, limits: CBORLimits(bytes: 256, depth: 3, items: 16))
-    try require(strict.map { $0.encoded == canonical } ?? true, "limits refuse and do not change")
+    try require(strict.map { $0.encoded == canonical } ?? true, "limits refuse items and do not change them")
     return true
   }
 
-  /// The encoding of `value`, the pairs of maps in the order in which they came: written apart from the library's.
+  /// Returns the encoding of `value` with the pairs of maps in their original order. Independent of the library's
+  /// encoder.
   static func inOrder(_ value: CBORValue) -> [UInt8] {
     switch value {
     case .unsigned(let number): head(0, number)
@@ -43,7 +44,7 @@ enum CBORLaws {
     }
   }
 
-  /// Whether `value` is or holds a float, whose width its encoding may choose where the decoder leaves it.
+  /// Reports whether `value` is or contains a float, whose width the lenient decoder does not check.
   static func holdsFloat(_ value: CBORValue) -> Bool {
     switch value {
     case .float: true
@@ -65,7 +66,7 @@ enum CBORLaws {
     }
   }
 
-  /// The shortest of the widths that Swift has on every platform; half precision is compared in the differential run.
+  /// The shortest width that Swift supports on every platform. The differential run compares half precision.
   private static func float(_ number: Double) -> [UInt8] { CBORValue.float(number).encoded }
 
   static var seeds: [[UInt8]] {

@@ -8,31 +8,33 @@ extension FuzzTarget {
     seeds: CertificateLaws.seeds, accepts: CertificateLaws.check)
 }
 
-/// Certificates as DER and as PEM: one that leads to the root is one that the authority issued.
+/// Certificates as DER and as PEM: a certificate that leads to the root was issued by the authority.
 enum CertificateLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     if input.starts(with: Array("-----".utf8)) { return try checkPEM(String(decoding: input, as: UTF8.self)) }
     guard let certificate = try? Certificate(der: input) else { return false }
     try require(certificate.der == input, "a certificate keeps its bytes")
-    try require((try? Certificate(der: input + [0])) == nil, "nothing may follow")
-    try require((try? Certificate(der: input.dropLast())) == nil, "no prefix of a certificate is one")
-    // Read for what they might do, not for what they say.
+    try require((try? Certificate(der: input + [0])) == nil, "no byte may follow a certificate")
+    try require((try? Certificate(der: input.dropLast())) == nil, "no prefix of a certificate is a certificate")
+    // Only a crash would be a finding here; the values do not matter.
     _ = (certificate.subject, certificate.p256PublicKey, certificate.extensionValue(oid: "2.5.29.19"))
     let chain = try? validator.validate(
       leaf: certificate, intermediates: [Fixtures.shared.authority.attestationIntermediate.certificate],
       at: Fixtures.instant)
     guard let chain else { return true }
-    try require(chain.first == certificate && chain.count == 3, "the chain begins with the certificate")
-    try require(leaves.contains(certificate), "what leads to the root was issued")
+    try require(
+      chain.first == certificate && chain.count == 3, "the chain begins with the certificate and has three elements")
+    try require(leaves.contains(certificate), "a certificate that leads to the root was issued")
     return true
   }
 
   private static func checkPEM(_ text: String) throws(InvariantViolation) -> Bool {
     guard let certificates = try? Certificate.certificates(pem: text) else { return false }
-    try require(!certificates.isEmpty, "a file of certificates holds one")
+    try require(!certificates.isEmpty, "an accepted PEM file contains at least one certificate")
     for certificate in certificates {
       let pem = (try? certificate.pem) ?? ""
-      try require((try? Certificate.certificates(pem: pem)) == [certificate], "what is written as PEM is read again")
+      try require(
+        (try? Certificate.certificates(pem: pem)) == [certificate], "a certificate written as PEM is read again")
     }
     return true
   }

@@ -5,7 +5,7 @@ import SimulatedDevice
 @testable import TransportEngine
 
 extension FuzzTarget {
-  /// The first byte says where the bytes are cut.
+  /// The first byte decides where the bytes are cut.
   static let clientHello = FuzzTarget(
     name: "client-hello", longest: 8192,
     words: [
@@ -14,14 +14,16 @@ extension FuzzTarget {
     seeds: { try ClientHelloLaws.seeds() }, accepts: ClientHelloLaws.check)
 }
 
-/// A server's TLS connection, up to where a client would have to know keys, comes to the same however the bytes are
-/// cut, costs a bounded room, completes no handshake, and leaves nothing behind that the next connection could trip
-/// over.
+/// A server's TLS connection, up to the point where a client needs keys:
+/// - The result does not depend on how the bytes are cut.
+/// - Memory is bounded.
+/// - No handshake completes.
+/// - No error is left for the next connection.
 enum ClientHelloLaws {
-  /// Bytes that OpenSSL may hold for a connection before it has answered: buffers of a record each way, one of a
-  /// message, and its own state.
+  /// The maximum number of bytes that OpenSSL may allocate for a connection before its answer: record buffers in both
+  /// directions, a message buffer, and its own state.
   private static let room = 96 << 10
-  /// What it may keep for all connections together, beside what it held at first.
+  /// The maximum number of bytes that OpenSSL may allocate for all connections together, in addition to `first`.
   private static let commonRoom = 1 << 20
 
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
@@ -29,16 +31,16 @@ enum ClientHelloLaws {
     let bytes = Array(input.dropFirst())
     let whole = try greet([bytes])
     let pieces = try greet(Array(Pieces(of: bytes, pattern: pattern)))
-    try require(pieces == whole, "pieces make the whole", "\(pieces) and \(whole)")
+    try require(pieces == whole, "pieces give the same result as the whole", "\(pieces) and \(whole)")
     return whole.isAnswered && whole.failure == nil
   }
 
-  /// What came of the bytes.
+  /// The result of feeding the bytes to a connection.
   private struct Greeting: Equatable {
     var failure: String?
     var hasEnded = false
     var isAnswered = false
-    /// How the answer begins: the header of its record and that of its message. What follows is by chance.
+    /// The headers of the answer's record and message. The bytes after them are random.
     var answer: [UInt8] = []
   }
 
@@ -50,21 +52,21 @@ enum ClientHelloLaws {
     for piece in pieces where !connection.link.hasEnded {
       connection.put(piece)
       let reception = connection.link.receive(greetedBy: &hello, into: plain.start, through: connection.bio.window)
-      try require(ERR_peek_error() == 0, "no error is left to the next connection")
-      try require(reception.count == 0 && !connection.link.isHandshakeDone, "who knows no keys completes nothing")
+      try require(ERR_peek_error() == 0, "no error is left for the next connection")
+      try require(reception.count == 0 && !connection.link.isHandshakeDone, "no handshake completes without keys")
       let pinned = OpenSSLMemory.count - before
-      try require(hello.stage == .answered || pinned <= room, "a stranger is given little room", "\(pinned) bytes")
+      try require(hello.stage == .answered || pinned <= room, "memory before the answer is bounded", "\(pinned) bytes")
     }
     let link = connection.link
     let greeting = Greeting(
       failure: link.failure, hasEnded: link.hasEnded, isAnswered: hello.stage == .answered,
       answer: Array(connection.take().prefix(9)))
     connection.close()
-    try require(OpenSSLMemory.count - first <= commonRoom, "a connection gives everything back")
+    try require(OpenSSLMemory.count - first <= commonRoom, "a closed connection frees its memory")
     return greeting
   }
 
-  /// One end of a connection, whose other end is in our hands.
+  /// One end of a connection whose other end the target controls.
   private struct Connection {
     let bio = WindowBIO()
     var link = SocketState()
@@ -74,18 +76,18 @@ enum ClientHelloLaws {
       var ends: [Int32] = [-1, -1]
       let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
       guard socketpair(AF_UNIX, kind, 0, &ends) == 0, let tls = makeStream(bio) else {
-        Standard.error("error: no connection: \(errno)")
+        Standard.error("error: cannot open a connection: errno \(errno)")
         exit(70)
       }
       (link.fd, peer, link.tls) = (ends[0], ends[1], tls)
     }
 
-    /// Sends what always fits the socket.
+    /// Sends bytes that always fit into the socket buffer.
     func put(_ bytes: [UInt8]) {
       _ = send(peer, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     }
 
-    /// What the end has sent.
+    /// Returns the bytes that the connection has sent.
     func take() -> [UInt8] {
       var bytes = [UInt8](repeating: 0, count: 32 << 10)
       let count = recv(peer, &bytes, bytes.count, 0)
@@ -99,28 +101,28 @@ enum ClientHelloLaws {
     }
   }
 
-  // Written by one input at a time, on one thread.
+  // Only one input at a time uses the buffer, on one thread.
   nonisolated(unsafe) private static let plain = PlainBuffer()
   private static let authority = Fixtures.shared.authorityFolder
 
-  /// It asks for client certificates, which TLS 1.2 sends in the clear.
+  /// Requests client certificates, which TLS 1.2 sends in clear text.
   private static let server: ServerTLS = {
     do {
       return try ServerTLS(
         .init(certificateFile: authority.serverCertificatePath, keyFile: authority.serverKeyPath),
         clientAuthorityFile: authority.tlsAuthorityPath)
     } catch {
-      Standard.error("error: there is no server: \(error)")
+      Standard.error("error: cannot make the server: \(error)")
       exit(70)
     }
   }()
 
-  /// Bytes that OpenSSL held when the first input came.
+  /// The number of bytes that OpenSSL had allocated before the first input.
   private static let first = OpenSSLMemory.count
 
   static func seeds() throws -> [[UInt8]] {
     var streams: [[UInt8]] = [
-      // It says that it has 131,392 bytes.
+      // Announces 131,392 bytes.
       [22, 3, 1, 0, 4, 1, 2, 1, 0x40], [22, 3, 1, 0, 3, 1, 0, 1], Array("GET / HTTP/1.1\r\n".utf8), [0x80, 0x2E, 1],
     ]
     for groups in ["X25519:P-256", "P-384", "P-521:X25519"] {
@@ -132,7 +134,7 @@ enum ClientHelloLaws {
     return streams.flatMap { [[0x55] + $0, [0] + $0] }
   }
 
-  /// What a client sends in a handshake, each time that it is asked.
+  /// Returns what a client sends in a handshake, flight by flight.
   private static func flights(groups: String, isOld: Bool) throws -> [[UInt8]] {
     let settings = try ClientTLS(
       authorityFile: authority.tlsAuthorityPath, certificateFile: authority.serverCertificatePath,
@@ -160,26 +162,26 @@ enum ClientHelloLaws {
   }
 }
 
-/// How much OpenSSL holds. It is asked for every input, on one thread.
+/// The memory that OpenSSL has allocated. Read for every input, on one thread.
 enum OpenSSLMemory {
-  /// Bytes that were asked for and not given back.
+  /// The number of bytes that are allocated and not freed.
   nonisolated(unsafe) private(set) static var count = 0
-  /// In front of each block stands its size, in as many bytes as keep what follows aligned.
+  /// The size of each block is stored before it, in as many bytes as keep the block aligned.
   private static let header = 16
 
-  /// To be called before OpenSSL has been used.
+  /// Installs the counting allocator. Call it before the first use of OpenSSL.
   static func begin() {
     let isCounted = CRYPTO_set_mem_functions(
       { size, _, _ in OpenSSLMemory.resize(nil, to: size) },
       { block, size, _, _ in OpenSSLMemory.resize(block, to: size) },
       { block, _, _ in _ = OpenSSLMemory.resize(block, to: 0) })
     guard isCounted == 1 else {
-      Standard.error("error: OpenSSL's memory cannot be counted")
+      Standard.error("error: cannot count the memory of OpenSSL")
       exit(70)
     }
   }
 
-  /// As `realloc`: of no bytes it frees, and where there are none to have, it leaves what is there.
+  /// Works like `realloc`: a size of 0 frees the block, and a failed allocation leaves it unchanged.
   private static func resize(_ block: UnsafeMutableRawPointer?, to size: Int) -> UnsafeMutableRawPointer? {
     let start = block.map { $0 - header }
     let before = start?.load(as: Int.self) ?? 0

@@ -10,21 +10,21 @@ extension FuzzTarget {
     seeds: { ConfigurationLaws.seeds.map { Array($0.utf8) } }, accepts: ConfigurationLaws.check)
 }
 
-/// A configuration is taken or every fault of it told, each on one line with its place; one that is taken means the
-/// same when it is written out and read again.
+/// A configuration is accepted, or every fault is reported on one line with its place. An accepted configuration has
+/// the same meaning after it is written and read again.
 enum ConfigurationLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let examination = examine(input, as: "gate.yaml")
-    try require(examination.settings == nil || examination.faults.isEmpty, "nothing at fault is taken")
-    try require(examination.settings != nil || !examination.faults.isEmpty, "what is not taken has a fault")
+    try require(examination.settings == nil || examination.faults.isEmpty, "a configuration with faults is refused")
+    try require(examination.settings != nil || !examination.faults.isEmpty, "a refused configuration has a fault")
     let lines = 1 + String(decoding: input, as: UTF8.self).unicodeScalars.count { breaks.contains($0) }
     for fault in examination.faults {
-      try require(!fault.description.contains(where: \.isNewline), "a fault is told on one line", "\(fault)")
+      try require(!fault.description.contains(where: \.isNewline), "a fault is reported on one line", "\(fault)")
       guard case .file(_, let line, let column) = fault.origin else { continue }
       try require((1...lines + 1).contains(line) && column >= 1, "a fault has a place in the file", "\(fault)")
     }
     for warning in examination.warnings {
-      try require(!warning.description.contains(where: \.isNewline), "a warning is told on one line", "\(warning)")
+      try require(!warning.description.contains(where: \.isNewline), "a warning is reported on one line", "\(warning)")
     }
     guard let settings = examination.settings else { return false }
     try checkWrittenOut(settings)
@@ -35,11 +35,11 @@ enum ConfigurationLaws {
     let text = settings.effectiveYAML
     let again = examine(Array(text.utf8), as: "effective.yaml")
     guard let again = again.settings else {
-      throw InvariantViolation(law: "what is written out is taken", detail: "\(again.faults)\n\(text)")
+      throw InvariantViolation(law: "the written configuration is accepted", detail: "\(again.faults)\n\(text)")
     }
-    // A password is masked, and its mask is another one.
+    // A password is masked in the output, so the two differ.
     if text.contains("…") { return }
-    try require(meaning(again) == meaning(settings), "what is written out means the same", text)
+    try require(meaning(again) == meaning(settings), "the written configuration has the same meaning", text)
   }
 
   private static func meaning(_ settings: GateSettings) -> GateSettings {
@@ -61,7 +61,7 @@ enum ConfigurationLaws {
     ).examine()
   }
 
-  /// With a certificate and a key, in which a gate could be started; each process has its own.
+  /// A folder of this process with a certificate and a key, in which a gate could be started.
   private static let folder: URL = {
     do {
       let folder = try Fixtures.folder("configuration-\(ProcessInfo.processInfo.processIdentifier)")
@@ -77,7 +77,7 @@ enum ConfigurationLaws {
     }
   }()
 
-  /// What ends a line to YAML.
+  /// The characters that end a line in YAML.
   private static let breaks: Set<Unicode.Scalar> = ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"]
 
   static let words: [String] = punctuation + names

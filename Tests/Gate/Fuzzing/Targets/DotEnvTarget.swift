@@ -6,7 +6,7 @@ extension FuzzTarget {
     seeds: { DotEnvLaws.seeds.map { Array($0.utf8) } }, accepts: DotEnvLaws.check)
 }
 
-/// What a `.env` file says is said again by any other spelling of it.
+/// A `.env` file has the same meaning after its values are quoted.
 enum DotEnvLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let file = DotEnv(text: String(decoding: input, as: UTF8.self))
@@ -16,19 +16,19 @@ enum DotEnvLaws {
         let character = Character(Unicode.Scalar(byte))
         return byte < 0x80 && (character == "_" || character.isLetter || character.isNumber)
       }
-      try require(!name.isEmpty && isName && name.first?.isNumber == false, "a name is one", name)
+      try require(!name.isEmpty && isName && name.first?.isNumber == false, "a variable has a valid name", name)
     }
     for fault in file.faults {
-      try require(!fault.description.contains(where: \.isNewline), "a fault is told on one line", "\(fault)")
+      try require(!fault.description.contains(where: \.isNewline), "a fault is reported on one line", "\(fault)")
     }
     guard values.values.allSatisfy(isPlain) else { return !values.isEmpty }
     let again = DotEnv(text: values.map { "\($0)=\(quoted($1))\n" }.joined())
-    try require(again.variables.mapValues(\.value) == values, "quoted, it says the same", "\(values)")
-    try require(again.faults.isEmpty, "quoted, it has no faults", "\(again.faults)")
+    try require(again.variables.mapValues(\.value) == values, "the quoted values have the same meaning", "\(values)")
+    try require(again.faults.isEmpty, "the quoted values have no faults", "\(again.faults)")
     return !values.isEmpty
   }
 
-  /// Whether nothing in `value` is a line break, or could make one character with a quotation mark.
+  /// Reports whether `value` contains no line break and no character that could combine with a quotation mark.
   private static func isPlain(_ value: String) -> Bool {
     value.utf8.allSatisfy { $0 < 0x80 && ![0x0B, 0x0C, 0x0D].contains($0) }
   }

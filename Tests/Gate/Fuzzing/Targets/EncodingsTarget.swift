@@ -8,13 +8,13 @@ extension FuzzTarget {
     seeds: { EncodingsLaws.seeds.map { Array($0.utf8) } }, accepts: EncodingsLaws.check)
 }
 
-/// Texts that stand for bytes, instants and names: base64, base64url, hex, RFC 3339, app and key identifiers.
+/// Texts for bytes, instants and names: base64, base64url, hex, RFC 3339, app and key identifiers.
 enum EncodingsLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
-    try require(Base64.decode(Base64.encode(input)) == input, "base64 is undone")
-    try require(Base64URL.decode(Base64URL.encode(input)) == input, "base64url is undone")
-    try require(Hex.decode(Hex.encode(input)) == input, "hex is undone")
-    try require(Base64.encode(input) == Data(input).base64EncodedString(), "base64 is what others write")
+    try require(Base64.decode(Base64.encode(input)) == input, "base64 decodes to the encoded bytes")
+    try require(Base64URL.decode(Base64URL.encode(input)) == input, "base64url decodes to the encoded bytes")
+    try require(Hex.decode(Hex.encode(input)) == input, "hex decodes to the encoded bytes")
+    try require(Base64.encode(input) == Data(input).base64EncodedString(), "base64 is encoded like Foundation's")
     let text = String(decoding: input, as: UTF8.self)
     guard text.utf8.elementsEqual(input) else { return false }
     let isBytes = try checkBytes(text)
@@ -25,21 +25,21 @@ enum EncodingsLaws {
   private static func checkBytes(_ text: String) throws(InvariantViolation) -> Bool {
     let (base64, url, hex) = (Base64.decode(text), Base64URL.decode(text), Hex.decode(text))
     if let base64 {
-      try require(Base64.encode(base64) == text, "base64 has one spelling")
-      try require(Data(base64Encoded: text).map(Array.init) == base64, "base64 is what others read")
+      try require(Base64.encode(base64) == text, "base64 has one form")
+      try require(Data(base64Encoded: text).map(Array.init) == base64, "base64 is decoded like Foundation's")
     }
-    if let url { try require(Base64URL.encode(url) == text, "base64url has one spelling") }
-    if let hex { try require(Hex.encode(hex) == text.lowercased(), "hex has one spelling for each case") }
+    if let url { try require(Base64URL.encode(url) == text, "base64url has one form") }
+    if let hex { try require(Hex.encode(hex) == text.lowercased(), "hex has one form in each case") }
     return base64 != nil || url != nil || hex != nil
   }
 
   private static func checkNames(_ text: String) throws(InvariantViolation) -> Bool {
     let (instant, appID, keyID) = (Timestamp(rfc3339: text), AppID(text), KeyID(base64: text))
     if let instant {
-      try require(Timestamp(rfc3339: instant.description) == instant, "an instant reads as it is written")
+      try require(Timestamp(rfc3339: instant.description) == instant, "a written instant is read as the same instant")
     }
-    if let appID { try require(appID.text == text, "an app has one name") }
-    if let keyID { try require(keyID.base64 == text, "a key has one name") }
+    if let appID { try require(appID.text == text, "an app identifier has one form") }
+    if let keyID { try require(keyID.base64 == text, "a key identifier has one form") }
     return instant != nil || appID != nil || keyID != nil
   }
 

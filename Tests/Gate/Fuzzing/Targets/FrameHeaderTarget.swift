@@ -1,12 +1,12 @@
 @testable import TransportEngine
 
 extension FuzzTarget {
-  /// The first byte says which reserved bits extensions have claimed.
+  /// The first byte selects the reserved bits that extensions have claimed.
   static let frameHeader = FuzzTarget(
     name: "frame-header", longest: 64, seeds: { FrameHeaderLaws.seeds }, accepts: FrameHeaderLaws.check)
 }
 
-/// A frame header has one spelling, and the two readers of headers agree.
+/// A frame header has one encoding, and the two readers of headers agree.
 enum FrameHeaderLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let first = input.first else { return false }
@@ -15,11 +15,12 @@ enum FrameHeaderLaws {
     let outcome = decode(bytes, allowed)
     for count in bytes.prefixLengths {
       let found = decode(Array(bytes.prefix(count)), allowed)
-      try require(found == .incomplete || found == outcome, "a prefix is incomplete or says the same", "\(count)")
+      try require(
+        found == .incomplete || found == outcome, "a prefix is incomplete or gives the same result", "\(count)")
     }
     try checkReader(bytes, allowed, against: outcome)
     switch outcome {
-    case .incomplete: try require(bytes.count < FrameHeader.maxLength, "14 bytes are enough")
+    case .incomplete: try require(bytes.count < FrameHeader.maxLength, "14 bytes are enough for a header")
     case .fault: break
     case .header(let header):
       try checkEncoding(of: header, in: bytes)
@@ -36,8 +37,8 @@ enum FrameHeaderLaws {
   private static func checkEncoding(of header: FrameHeader, in bytes: [UInt8]) throws(InvariantViolation) {
     var encoded: [UInt8] = []
     header.append(to: &encoded)
-    try require(encoded[...] == bytes.prefix(header.length), "a header has one spelling")
-    try require(header.payloadLength >= 0, "a length is no negative number")
+    try require(encoded[...] == bytes.prefix(header.length), "a header has one encoding")
+    try require(header.payloadLength >= 0, "a payload length is not negative")
     if header.opcode.isControl {
       try require(header.isFinal && header.payloadLength <= 125 && header.reserved.isEmpty, "control frames are short")
     }
@@ -45,16 +46,16 @@ enum FrameHeaderLaws {
 
   private static func checkOutline(of header: FrameHeader, in bytes: [UInt8]) throws(InvariantViolation) {
     guard let outline = bytes.withUnsafeBytes({ FrameOutline($0) }) else {
-      throw InvariantViolation(law: "what is a header has an outline", detail: "")
+      throw InvariantViolation(law: "a header has an outline", detail: "")
     }
     let isSame =
       outline.length == header.length && outline.payloadLength == UInt64(header.payloadLength)
       && outline.opcode == header.opcode.rawValue && outline.isFinal == header.isFinal
       && outline.isMasked == (header.mask != nil)
-    try require(isSame, "the outline is the header's")
+    try require(isSame, "the outline agrees with the header")
   }
 
-  /// Byte by byte, the reader of frames comes to the same header or fault.
+  /// Checks that the reader of frames finds the same header or fault byte by byte.
   private static func checkReader(
     _ bytes: [UInt8], _ allowed: ReservedBits, against outcome: FrameDecode
   ) throws(InvariantViolation) {
@@ -63,11 +64,11 @@ enum FrameHeaderLaws {
       switch next(&reader, [byte]) {
       case .success(nil): continue
       case .success(let header?):
-        return try require(outcome == .header(header) && index + 1 == header.length, "a header ends where it ends")
-      case .failure(let fault): return try require(outcome == .fault(fault), "a fault is the same fault")
+        return try require(outcome == .header(header) && index + 1 == header.length, "both readers find the same end")
+      case .failure(let fault): return try require(outcome == .fault(fault), "both readers report the same fault")
       }
     }
-    try require(outcome == .incomplete, "what is incomplete is so to both")
+    try require(outcome == .incomplete, "both readers report an incomplete header")
   }
 
   private static func next(_ reader: inout FrameReader, _ bytes: [UInt8]) -> Result<FrameHeader?, FrameFault> {

@@ -1,12 +1,12 @@
 @testable import TransportEngine
 
 extension FuzzTarget {
-  /// The first byte says how long messages may be and whether a Pong is waited for, the second where the bytes are cut.
+  /// The first byte selects the message limit and whether a Pong is expected, the second one where the bytes are cut.
   static let frameTracker = FuzzTarget(
     name: "frame-tracker", seeds: { FrameTrackerLaws.seeds }, accepts: FrameTrackerLaws.check)
 }
 
-/// What is let through, and what the gate learns of it, does not depend on how the bytes are cut.
+/// The forwarded bytes and what the gate reads from them do not depend on how the bytes are cut.
 enum FrameTrackerLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard input.count >= 2 else { return false }
@@ -15,12 +15,13 @@ enum FrameTrackerLaws {
     let token: UInt64? = input[0] & 4 != 0 ? 9 : nil
     let whole = run([bytes], limit, token)
     let pieces = run(Array(Pieces(of: bytes, pattern: input[1])), limit, token)
-    try require(pieces == whole, "pieces make the whole", "\(pieces.stops) instead of \(whole.stops)")
-    try require(whole.messageLength <= limit, "no message becomes too long")
+    try require(
+      pieces == whole, "pieces give the same result as the whole", "\(pieces.stops) instead of \(whole.stops)")
+    try require(whole.messageLength <= limit, "no message exceeds the limit")
     // Fragments can announce more than 64 bits can count.
     if token == nil, limit == .max, whole.stops.last != .tooBig {
-      try require(whole.passed[...] == bytes.prefix(whole.passed.count), "a cable changes nothing")
-      try require(bytes.count - whole.passed.count < 14 + 125, "and keeps no more than a control frame")
+      try require(whole.passed[...] == bytes.prefix(whole.passed.count), "the relay forwards the bytes unchanged")
+      try require(bytes.count - whole.passed.count < 14 + 125, "the tracker keeps no more than a control frame")
     }
     return whole.isAtBoundary && !bytes.isEmpty && whole.passed.count == bytes.count
   }
@@ -33,7 +34,7 @@ enum FrameTrackerLaws {
     var hasClosed = false
   }
 
-  /// What comes of `pieces`; what is held back of one comes again with the next.
+  /// Runs the tracker over `pieces`. Bytes that are not passed come again with the next piece.
   private static func run(_ pieces: [[UInt8]], _ limit: UInt64, _ token: UInt64?) -> Run {
     var tracker = FrameTracker()
     var run = Run()

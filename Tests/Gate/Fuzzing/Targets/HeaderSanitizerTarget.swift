@@ -9,28 +9,29 @@ extension FuzzTarget {
     seeds: { HeaderSanitizerInvariants.seeds.map { Array($0.utf8) } }, accepts: HeaderSanitizerInvariants.check)
 }
 
-/// Of a head that was taken, no upstream sees a word that only the gate may say.
+/// No upstream receives a field of the gate from a client, and no client receives one from an upstream.
 enum HeaderSanitizerInvariants {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard case .head(let head, _) = RequestHeadLaws.parse(input) else { return false }
     let cleaned = hygiene.cleaned(head.headers)
     for field in cleaned.fields {
-      try require(head.headers.fields.contains(field), "what is left was there", field.name)
-      try require(!isReserved(field.name), "no client says what the gate says", field.name)
+      try require(head.headers.fields.contains(field), "a remaining field was in the request", field.name)
+      try require(!isReserved(field.name), "no client sets a field of the gate", field.name)
     }
     let named = Set(head.connectionOptions).subtracting(["host", "sec-websocket-key", "sec-websocket-version"])
-    try require(!cleaned.fields.contains { named.contains($0.name.lowercased()) }, "what Connection names goes")
-    try require(hygiene.cleaned(cleaned) == cleaned, "clean is clean")
+    try require(
+      !cleaned.fields.contains { named.contains($0.name.lowercased()) }, "fields that Connection names are removed")
+    try require(hygiene.cleaned(cleaned) == cleaned, "cleaning twice changes nothing")
     let answer = HeaderSanitizer.cleaned(fromUpstream: head.headers)
-    try require(!answer.fields.contains { isGates($0.name) }, "no upstream says what the gate says")
-    if head.headers.only("Origin") == .repeated { try require(CrossSiteRule.isForeign(in: head.headers), "one origin") }
+    try require(!answer.fields.contains { isGates($0.name) }, "no upstream sets a field of the gate")
+    if head.headers.only("Origin") == .repeated { try require(CrossSiteRule.isForeign(in: head.headers), "one Origin") }
     _ = (CrossSiteRule.isForeign(in: head.headers), Accept.namesJSON(in: head.headers))
     return true
   }
 
   private static let hygiene = HeaderSanitizer(stripHeaders: ["X-Own"])
 
-  /// As servers that turn names into variables see them: without case, dash and underscore alike.
+  /// Compares like servers that turn names into variables: case-insensitive, with dash equal to underscore.
   private static func isReserved(_ name: String) -> Bool {
     let name = String(name.lowercased().map { $0 == "_" ? "-" : $0 })
     return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
@@ -41,7 +42,7 @@ enum HeaderSanitizerInvariants {
     return name.hasPrefix("x-attest-")
   }
 
-  // As the documents list them, apart from the code's own list.
+  // The list of the documents, independent of the list in the code.
   private static let prefixes = [
     "x-attest-", "x-app-", "x-ssl-", "x-client-", "ssl-", "client-cert", "x-forwarded", "x-original-", "x-rewrite-",
     "x-remote-", "remote-", "x-auth-", "x-authenticated-", "x-authentik-", "x-pomerium-", "x-vouch-", "x-webauth-",

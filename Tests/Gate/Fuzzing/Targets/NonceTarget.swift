@@ -6,24 +6,24 @@ extension FuzzTarget {
   static let nonce = FuzzTarget(name: "nonce", longest: 96, seeds: NonceLaws.seeds, accepts: NonceLaws.check)
 }
 
-/// A nonce has one spelling, and is taken only with the right code and in its time.
+/// A nonce has one form and is accepted only with the right code and in its time.
 enum NonceLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let text = String(decoding: input, as: UTF8.self)
     guard let nonce = Nonce(text: text) ?? Nonce(bytes: input) else { return false }
-    try require(Nonce(text: nonce.text) == nonce, "the text of a nonce is its text")
-    if Nonce(text: text) != nil { try require(nonce.text.utf8.elementsEqual(text.utf8), "a nonce has one spelling") }
+    try require(Nonce(text: nonce.text) == nonce, "the text of a nonce parses to the same nonce")
+    if Nonce(text: text) != nil { try require(nonce.text.utf8.elementsEqual(text.utf8), "a nonce has one form") }
     guard (try? challenges.check(nonce, at: now)) != nil else { return false }
     let code = HMACSHA256.authenticate(Array("sallyport nonce v1".utf8) + nonce.bytes.prefix(16), key: secret)
-    try require(nonce.bytes.suffix(16) == code.prefix(16), "what is taken was authenticated")
+    try require(nonce.bytes.suffix(16) == code.prefix(16), "an accepted nonce has the right code")
     let age = now.since(nonce.issuedAt)
-    try require(age <= .seconds(60) && age >= .seconds(-5), "and is neither old nor from the future")
-    try require((try? challenges.check(nonce, at: now.advanced(by: .seconds(66)))) == nil, "it does not stay good")
+    try require(age <= .seconds(60) && age >= .seconds(-5), "an accepted nonce is neither expired nor from the future")
+    try require((try? challenges.check(nonce, at: now.advanced(by: .seconds(66)))) == nil, "an accepted nonce expires")
     return true
   }
 
   private static let now = Timestamp(seconds: 1_780_000_000)
-  /// No secret: nothing but this target trusts it.
+  /// Not a secret: only this target trusts it.
   private static let secret = [UInt8](repeating: 0x42, count: ChallengeKey.secretSize)
   private static let challenges: Challenges = {
     guard let key = ChallengeKey(number: 7, secret: secret), let ring = ChallengeKeyRing(keys: [key]) else {

@@ -9,7 +9,7 @@ extension FuzzTarget {
     seeds: { Fixtures.shared.receipts }, accepts: ReceiptLaws.check)
 }
 
-/// Nobody but the authority makes receipts: one that verifies says what the specimens say.
+/// Only the authority makes receipts: a receipt that verifies has the content of a fixture.
 enum ReceiptLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let receipt = try? Receipt(input) else { return false }
@@ -17,12 +17,12 @@ enum ReceiptLaws {
     guard let expectation, (try? verifier.verify(receipt, for: expectation, at: Fixtures.instant)) != nil else {
       return false
     }
-    try require(originals.contains { isSame($0, receipt) }, "what verifies is what the authority signed")
+    try require(originals.contains { isSame($0, receipt) }, "a receipt that verifies was signed by the authority")
     return true
   }
 
-  /// The frame of signed data may be written in more than one way (BER), and certificates that the verifier has may be
-  /// left out or come twice; nothing else may differ.
+  /// The frame of signed data may have several encodings (BER). Certificates that the verifier already has may be
+  /// missing or repeated. Nothing else may differ.
   static func isSame(_ first: Receipt, _ second: Receipt) -> Bool {
     let (original, found) = (first.signedData, second.signedData)
     return original.content == found.content && original.signer == found.signer

@@ -10,13 +10,13 @@ extension FuzzTarget {
     seeds: { RegistrationLaws.seeds.map { Array($0.utf8) } }, accepts: RegistrationLaws.check)
 }
 
-/// A registration's JSON is three strings or nothing.
+/// A registration's JSON is three strings or is refused.
 enum RegistrationLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     guard let claim = claim(input) else { return false }
     let written = JSONText.object(["keyId": claim.keyID, "attestation": claim.attestation, "nonce": claim.nonce])
-    try require(self.claim(Array(written.utf8)) == claim, "what is written is read as it was", written)
-    try require(self.claim(input + Array("}".utf8)) == nil, "nothing may follow")
+    try require(self.claim(Array(written.utf8)) == claim, "a written registration is read unchanged", written)
+    try require(self.claim(input + Array("}".utf8)) == nil, "no byte may follow a registration")
     return true
   }
 

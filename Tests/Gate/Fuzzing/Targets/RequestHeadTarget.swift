@@ -9,7 +9,7 @@ extension FuzzTarget {
     seeds: { RequestHeadLaws.seeds.map { Array($0.utf8) } }, accepts: RequestHeadLaws.check)
 }
 
-/// A head means the same to every reader, however it arrives and whatever stands behind it.
+/// The meaning of a head does not depend on how its bytes arrive or on the bytes after it.
 enum RequestHeadLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)
@@ -18,8 +18,8 @@ enum RequestHeadLaws {
     try HeadFrame.check(input, length: length, fields: head.headers)
     try checkMeaning(head)
     try checkPath(head)
-    guard let written = written(head) else { throw InvariantViolation(law: "what is read can be written", detail: "") }
-    try require(parse(written) == .head(head, length: written.count), "what is written is read as it was")
+    guard let written = written(head) else { throw InvariantViolation(law: "a head can be written", detail: "") }
+    try require(parse(written) == .head(head, length: written.count), "a written head is read unchanged")
     return true
   }
 
@@ -37,45 +37,45 @@ enum RequestHeadLaws {
     for count in input.prefixLengths {
       let found = parse(Array(input.prefix(count)))
       switch outcome {
-      case .incomplete: try require(found == .incomplete, "a beginning of a beginning is one", "\(count)")
+      case .incomplete: try require(found == .incomplete, "a prefix of an incomplete head is incomplete", "\(count)")
       case .head(_, let length):
-        try require(found == (count < length ? .incomplete : outcome), "a head ends where it ends", "\(count)")
-      case .fault: try require(found == .incomplete || found == outcome, "a fault stays the same fault", "\(count)")
+        try require(found == (count < length ? .incomplete : outcome), "a head ends at its length", "\(count)")
+      case .fault: try require(found == .incomplete || found == outcome, "a fault stays the same", "\(count)")
       }
     }
     guard outcome != .incomplete else { return }
     for behind in ["\r\n", "GET / HTTP/1.1\r\n", "\u{0}"] {
-      try require(parse(input + behind.utf8) == outcome, "what stands behind changes nothing")
+      try require(parse(input + behind.utf8) == outcome, "the bytes after a head change nothing")
     }
   }
 
   private static func checkMeaning(_ head: RequestHead) throws(InvariantViolation) {
     func count(_ name: String) -> Int { head.headers.fields.count { $0.name.lowercased() == name } }
-    try require(count("host") == 1, "one host")
-    try require(count("content-length") + count("transfer-encoding") <= 1, "one thing frames the body")
-    try require((head.contentLength != nil) == (count("content-length") == 1), "a length is what the field says")
-    try require(head.isChunked == (count("transfer-encoding") == 1), "chunked is what the field says")
+    try require(count("host") == 1, "a request has one Host")
+    try require(count("content-length") + count("transfer-encoding") <= 1, "at most one field frames the body")
+    try require((head.contentLength != nil) == (count("content-length") == 1), "the length is the value of the field")
+    try require(head.isChunked == (count("transfer-encoding") == 1), "chunked is set by the field")
     guard case .webSocket(let intent) = head.upgrade else { return }
     let hasBody = head.isChunked || head.contentLength ?? 0 > 0
-    try require(head.method == "GET" && !hasBody, "an upgrade is a bare GET")
+    try require(head.method == "GET" && !hasBody, "an upgrade is a GET without a body")
     try require(Base64.decode(intent.key)?.count == 16, "a key has 16 bytes")
-    try require(head.connectionOptions.contains("upgrade"), "an upgrade is meant for this hop")
+    try require(head.connectionOptions.contains("upgrade"), "Connection names Upgrade")
   }
 
   private static func checkPath(_ head: RequestHead) throws(InvariantViolation) {
     let path = head.path
     try require(path.utf8.first == UInt8(ascii: "/"), "a path begins with a slash")
     let segments = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
-    try require(!segments.dropLast().contains { $0.isEmpty }, "no segment is empty")
-    try require(!segments.contains { [".", ".."].contains(String(Substring($0))) }, "no segment is made of dots")
+    try require(!segments.dropLast().contains { $0.isEmpty }, "no segment except the last is empty")
+    try require(!segments.contains { [".", ".."].contains(String(Substring($0))) }, "no segment is a dot or two dots")
     let low = Array(path.lowercased().utf8)
     for hidden in ["\\", "%2f", "%5c", "%2e", "%00", "?", "#", " "] {
-      try require(low.occurrences(of: hidden) == 0, "nothing hides in a path", hidden)
+      try require(low.occurrences(of: hidden) == 0, "a path contains no encoded or forbidden character", hidden)
     }
     guard case .head(let again, _) = parse(Array("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n".utf8)) else {
-      throw InvariantViolation(law: "a normal form is a path", detail: path)
+      throw InvariantViolation(law: "a normalized path is a valid path", detail: path)
     }
-    try require(again.path == path, "a normal form is its own normal form")
+    try require(again.path == path, "a normalized path is its own normal form")
   }
 
   static let seeds = [
@@ -93,19 +93,19 @@ enum RequestHeadLaws {
   ]
 }
 
-/// What holds of the bytes of any head.
+/// The invariants for the bytes of any head.
 enum HeadFrame {
   static func check(_ input: [UInt8], length: Int, fields: HeaderFields) throws(InvariantViolation) {
-    try require((1...input.count).contains(length), "a head lies in what has come")
+    try require((1...input.count).contains(length), "a head is within the input")
     let head = Array(input.prefix(length))
     let hasEnd = head.suffix(4) == Array("\r\n\r\n".utf8)[...]
     try require(hasEnd && head.occurrences(of: "\r\n\r\n") == 1, "a head ends at its first empty line")
     let breaks = head.occurrences(of: "\r\n")
     let (returns, feeds) = (head.count { $0 == 0x0D }, head.count { $0 == 0x0A })
-    try require(returns == breaks && feeds == breaks, "line breaks come whole")
+    try require(returns == breaks && feeds == breaks, "a line break is CR LF")
     try require(
       head.allSatisfy { $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0D].contains($0) }, "no control characters")
-    // The first line, the fields, and the empty line.
+    // The first line and the empty line are not fields.
     try require(fields.fields.count == breaks - 2 && fields.fields.count <= 100, "each line is a field")
     for field in fields.fields {
       try require(!field.name.isEmpty && field.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a name is a token")
@@ -115,7 +115,7 @@ enum HeadFrame {
   }
 }
 
-/// What heads are made of.
+/// The words that heads consist of.
 enum HTTPWords {
   static let all = [
     "\r\n", "\r\n\r\n", ": ", "HTTP/1.1", "Host", "Connection", "close", "Upgrade", "websocket", "Content-Length",

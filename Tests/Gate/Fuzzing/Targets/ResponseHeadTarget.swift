@@ -8,20 +8,20 @@ extension FuzzTarget {
     seeds: { ResponseHeadLaws.seeds.map { Array($0.utf8) } }, accepts: ResponseHeadLaws.check)
 }
 
-/// As for requests: the head of an upstream's answer is a matter of its bytes alone.
+/// Like requests: the head of an upstream's answer depends on its bytes alone.
 enum ResponseHeadLaws {
   static func check(_ input: [UInt8]) throws(InvariantViolation) -> Bool {
     let outcome = parse(input)
     try checkPrefixes(of: input, outcome)
     guard case .head(let head, let length) = outcome else { return false }
     try HeadFrame.check(input, length: length, fields: head.headers)
-    try require((100...599).contains(head.status), "a status is a status")
+    try require((100...599).contains(head.status), "a status is between 100 and 599")
     if head.status < 200 || [204, 304].contains(head.status) {
-      try require(head.framing == .none, "what has no body has none")
+      try require(head.framing == .none, "a status without a body has no framing")
     }
-    if head.framing == .chunked { try require(!head.isVersion10, "nothing is chunked in HTTP/1.0") }
+    if head.framing == .chunked { try require(!head.isVersion10, "HTTP/1.0 has no chunked bodies") }
     let written = written(head)
-    try require(parse(written) == .head(head, length: written.count), "what is written is read as it was")
+    try require(parse(written) == .head(head, length: written.count), "a written head is read unchanged")
     return true
   }
 
@@ -31,14 +31,14 @@ enum ResponseHeadLaws {
     for count in input.prefixLengths {
       let found = parse(Array(input.prefix(count)))
       switch outcome {
-      case .incomplete: try require(found == .incomplete, "a beginning of a beginning is one", "\(count)")
+      case .incomplete: try require(found == .incomplete, "a prefix of an incomplete head is incomplete", "\(count)")
       case .head(_, let length):
-        try require(found == (count < length ? .incomplete : outcome), "a head ends where it ends", "\(count)")
-      case .fault: try require(found == .incomplete || found == outcome, "a fault stays the same fault", "\(count)")
+        try require(found == (count < length ? .incomplete : outcome), "a head ends at its length", "\(count)")
+      case .fault: try require(found == .incomplete || found == outcome, "a fault stays the same", "\(count)")
       }
     }
     guard outcome != .incomplete else { return }
-    try require(parse(input + "HTTP/1.1 200 OK\r\n".utf8) == outcome, "what stands behind changes nothing")
+    try require(parse(input + "HTTP/1.1 200 OK\r\n".utf8) == outcome, "the bytes after a head change nothing")
   }
 
   private static func written(_ head: ResponseHead) -> [UInt8] {

@@ -9,7 +9,7 @@ extension FuzzTarget {
     seeds: { UpgradeAnswerLaws.seeds.map { Array($0.utf8) } }, accepts: UpgradeAnswerLaws.check)
 }
 
-/// Only the one right answer to an opening handshake opens a socket.
+/// Only the one valid answer to an opening handshake opens a WebSocket.
 enum UpgradeAnswerLaws {
   static let accept = HandshakeKey.accept(for: "dGhlIHNhbXBsZSBub25jZQ==")
   private static let subprotocols = ["chat", "v2.chat"]
@@ -19,19 +19,21 @@ enum UpgradeAnswerLaws {
     guard case .head(let head, _) = ResponseHeadLaws.parse(input), let answer = answer(head) else { return false }
     func values(_ name: String) -> [String] { head.headers.fields.filter { $0.name.lowercased() == name }.map(\.value) }
     try require(head.status == 101 && !head.isVersion10, "the status is 101")
-    try require(values("sec-websocket-accept") == [accept], "the one right proof is there, once")
-    try require(values("upgrade").map { $0.lowercased() } == ["websocket"], "to websocket alone")
-    try require(values("transfer-encoding").isEmpty && values("content-length").allSatisfy { $0 == "0" }, "no body")
-    try require(answer.subprotocol.map(subprotocols.contains) != false, "a subprotocol that was offered")
-    try require(values("sec-websocket-protocol") == [answer.subprotocol].compactMap(\.self), "and it alone")
-    try require(answer.extensions.allSatisfy(extensions.contains), "extensions that were offered")
+    try require(values("sec-websocket-accept") == [accept], "the valid proof is present once")
+    try require(values("upgrade").map { $0.lowercased() } == ["websocket"], "the only protocol is websocket")
+    try require(
+      values("transfer-encoding").isEmpty && values("content-length").allSatisfy { $0 == "no body" }, "no body")
+    try require(answer.subprotocol.map(subprotocols.contains) != false, "the subprotocol was offered")
+    try require(
+      values("sec-websocket-protocol") == [answer.subprotocol].compactMap(\.self), "the answer names one subprotocol")
+    try require(answer.extensions.allSatisfy(extensions.contains), "the extensions were offered")
     let written = try? ResponseWriter.switchingProtocols(
       accept: answer.accept, subprotocol: answer.subprotocol,
       extensions: head.headers.values(of: "Sec-WebSocket-Extensions"))
     guard let written, case .head(let again, written.count) = ResponseHeadLaws.parse(written) else {
-      throw InvariantViolation(law: "what is handed on is a head", detail: "")
+      throw InvariantViolation(law: "the forwarded answer is a head", detail: "")
     }
-    try require(self.answer(again) == answer, "what is handed on says the same")
+    try require(self.answer(again) == answer, "the forwarded answer has the same meaning")
     return true
   }
 

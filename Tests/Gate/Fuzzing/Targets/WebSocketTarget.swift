@@ -3,11 +3,11 @@ import Transport
 @testable import TransportEngine
 
 extension FuzzTarget {
-  /// The first byte says whose end it is and what is made of messages, the second where the bytes are cut.
+  /// The first byte selects the role and the delivery, the second one where the bytes are cut.
   static let webSocket = FuzzTarget(name: "websocket", seeds: { WebSocketLaws.seeds }, accepts: WebSocketLaws.check)
 }
 
-/// One end of a WebSocket does the same however its peer's bytes are cut, and writes whole, sound frames.
+/// One end of a WebSocket acts the same way however the peer's bytes are cut, and writes complete, valid frames.
 enum WebSocketLaws {
   private static let limit = 1000
 
@@ -18,17 +18,17 @@ enum WebSocketLaws {
     let delivery: WebSocketEndpoint.Delivery = input[0] & 2 == 0 ? .messages : .stream
     let whole = run([bytes], isServer, delivery)
     let pieces = run(Array(Pieces(of: bytes, pattern: input[1])), isServer, delivery)
-    try require(pieces.actions == whole.actions, "pieces make the whole")
+    try require(pieces.actions == whole.actions, "pieces give the same result as the whole")
     let isFault = if case .end(.fault) = whole.actions.last { true } else { false }
-    // Of a text that turns out not to be one, more or less may have been handed on before.
-    try require(isFault || pieces.stream == whole.stream, "pieces make the whole stream")
+    // Before a text turns out to be invalid UTF-8, more or less of it may have been delivered.
+    try require(isFault || pieces.stream == whole.stream, "pieces give the same stream as the whole")
     try checkActions(whole.actions, isServer: isServer)
     return !isFault && !whole.actions.isEmpty || !whole.stream.isEmpty
   }
 
   private struct Run {
     var actions: [WebSocketEndpoint.Action] = []
-    /// What was handed on as bytes, all together.
+    /// All bytes that were delivered as a stream.
     var stream: [UInt8] = []
   }
 
@@ -47,22 +47,22 @@ enum WebSocketLaws {
   private static func checkActions(_ actions: [WebSocketEndpoint.Action], isServer: Bool) throws(InvariantViolation) {
     for (index, action) in actions.enumerated() {
       switch action {
-      case .message(.text(let text)): try require(text.utf8.count <= limit, "messages are bounded")
-      case .message(.binary(let bytes)): try require(bytes.count <= limit, "messages are bounded")
+      case .message(.text(let text)): try require(text.utf8.count <= limit, "messages are within the limit")
+      case .message(.binary(let bytes)): try require(bytes.count <= limit, "messages are within the limit")
       case .bytes: break
       case .pong(let payload): try require(payload.count <= FrameHeader.maxControlPayload, "a Pong is short")
       case .write(let frame): try checkFrame(frame, isServer: isServer)
-      case .end: try require(index == actions.count - 1, "nothing follows the end")
+      case .end: try require(index == actions.count - 1, "no action follows the end")
       }
     }
   }
 
   private static func checkFrame(_ frame: [UInt8], isServer: Bool) throws(InvariantViolation) {
     guard case .header(let header) = frame.withUnsafeBytes({ FrameHeader.decode($0) }) else {
-      throw InvariantViolation(law: "what is written is a frame", detail: "\(frame)")
+      throw InvariantViolation(law: "written bytes are a frame", detail: "\(frame)")
     }
-    try require(header.length + header.payloadLength == frame.count, "and a whole one")
-    try require((header.mask == nil) == isServer, "masked by clients alone")
+    try require(header.length + header.payloadLength == frame.count, "a written frame is complete")
+    try require((header.mask == nil) == isServer, "only clients mask frames")
     try require(header.opcode == .pong || header.opcode == .close, "an answer is a Pong or a Close")
   }
 

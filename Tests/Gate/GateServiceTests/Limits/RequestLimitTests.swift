@@ -8,7 +8,7 @@ import SimulatedDevice
 import Testing
 import Transport
 
-@Suite("Limits on requests")
+@Suite("Request limits")
 struct RequestLimitTests {
   private let clock = LockedValue(ContinuousClock.now)
   private let gates = NodeCount()
@@ -54,7 +54,8 @@ struct RequestLimitTests {
   }
 
   @Test(
-    "An address that asks too often gets 429 with whole seconds to wait, and others do not", arguments: Kind.allCases)
+    "An address over its limit gets 429 with whole seconds in Retry-After; other addresses are not affected",
+    arguments: Kind.allCases)
   func perAddress(_ kind: Kind) async throws {
     let service = try service(kind.limit)
     for _ in 0..<2 { #expect(try await service.answer(to: kind.request).status != 429) }
@@ -72,7 +73,7 @@ struct RequestLimitTests {
     #expect(try await service.answer(to: kind.request).status != 429)
   }
 
-  @Test("An IPv6 network of 64 bits is one address")
+  @Test("An IPv6 /64 network counts as one address")
   func networks() async throws {
     let service = try service(Kind.challenge.limit)
     let request = Kind.challenge.request
@@ -83,7 +84,7 @@ struct RequestLimitTests {
     #expect(try await service.answer(to: request, from: Self.peer(Self.ipv6(2, 3))).status == 200)
   }
 
-  @Test("A key that is let in too often gets 429, wherever it comes from; one that only claims it takes nothing away")
+  @Test("A key over its limit gets 429 from any address; a forged key id does not count")
   func perKey() async throws {
     let service = try service { $0.upgradesPerKey = Self.twice }
     let device = try await service.bench.registeredDevice()
@@ -105,7 +106,7 @@ struct RequestLimitTests {
       }
     }
     guard case .respond(let refused) = try await upgrade(device, 3, from: 3) else {
-      Issue.record("let in")
+      Issue.record("admitted")
       return
     }
     #expect(refused.status == 429 && refused.headers.only("Retry-After") == .once("30"))
@@ -115,7 +116,7 @@ struct RequestLimitTests {
     }
   }
 
-  @Test("Further sessions than there may be get 503, those that run stay, and a place that is free is given again")
+  @Test("Sessions over the limit get 503, open sessions stay, and a free place is used again")
   func sessions() async throws {
     let service = try service { $0.sessions = 2 }
     let device = try await service.bench.registeredDevice()
@@ -124,7 +125,7 @@ struct RequestLimitTests {
     }
     let first = try await service.order(for: proof(1))
     let second = try await service.order(for: proof(2))
-    // Releasing an order ends its session.
+    // Releasing an order closes its session.
     defer { withExtendedLifetime((first, second)) {} }
     let request = try proof(3)
     let refused = try await service.answer(to: request)
@@ -134,11 +135,11 @@ struct RequestLimitTests {
     #expect(service.sessions.count == 2)
     first.closed(
       .init(end: .closed(by: .client, code: 1000), bytesFromClient: 0, bytesFromUpstream: 0, duration: .zero))
-    // The refusal spent nothing.
+    // The refusal did not spend the nonce.
     _ = try await service.order(for: request)
   }
 
-  @Test("Gates that share a store divide what may be done")
+  @Test("Gates that share a store divide the limits")
   func divided() async throws {
     let service = try service {
       $0.challengesPerAddress = Rate(6, every: .seconds(60))
@@ -147,14 +148,14 @@ struct RequestLimitTests {
     gates.set(3)
     for _ in 0..<2 { #expect(try await service.answer(to: Kind.challenge.request).status == 200) }
     #expect(try await service.answer(to: Kind.challenge.request).status == 429)
-    // One of six again over a minute, where it was one of two.
+    // The bucket now gains one of six per minute instead of one of two.
     gates.set(1)
     clock.withLock { $0 += .seconds(10) }
     #expect(try await service.answer(to: Kind.challenge.request).status == 200)
     #expect(try await service.answer(to: Kind.challenge.request).status == 429)
   }
 
-  @Test("Questions of /attest/verify count for the address that asks, with upgrades, unless it is a trusted proxy's")
+  @Test("Requests for /attest/verify count with upgrades for their address, except those of a trusted proxy")
   func forwardAuth() async throws {
     let range = try #require(AddressRange(bytes: [192, 0, 2, 0], length: 24))
     let service = try service(trustedProxies: [range], Kind.upgrade.limit)
@@ -170,7 +171,7 @@ struct RequestLimitTests {
     #expect(try await error(question, from: stranger) == "rate_limited")
     #expect(try await error(Kind.upgrade.request, from: stranger) == "rate_limited")
     for _ in 0..<5 { #expect(try await error(question, from: Self.peer([192, 0, 2, 8])) == "no_credentials") }
-    // The twin: to be trusted with questions is not to be let in as often as one likes.
+    // The opposite case: trust for forward auth does not lift the limit of upgrades.
     for _ in 0..<2 { _ = try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) }
     #expect(try await error(Kind.upgrade.request, from: Self.peer([192, 0, 2, 8])) == "rate_limited")
   }

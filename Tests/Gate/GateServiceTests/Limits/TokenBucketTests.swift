@@ -7,7 +7,7 @@ struct TokenBucketTests {
   private static let second: TokenBuckets.Instant = 1_000_000_000
 
   @Test(
-    "A bucket gives its count at once, says how long to wait, and gives one more when that is over",
+    "A bucket gives its count at once, reports the wait, and gives one more token after it",
     arguments: [(1, 1), (2, 1), (3, 60), (7, 60), (60, 60), (10_000, 1), (10_000, 86_400), (1, 86_400)])
   func exactly(count: Int, seconds: Int) throws {
     let rate = try #require(Rate(count, every: .seconds(seconds)))
@@ -16,7 +16,7 @@ struct TokenBucketTests {
     for _ in 0..<count { #expect(buckets.take(of: 1, rate, at: now) == nil) }
     let refusal = buckets.take(of: 1, rate, at: now)
     let wait = try #require(refusal)
-    // What is refused costs nothing: the wait does not grow.
+    // A refusal costs nothing: the wait does not grow.
     #expect(buckets.take(of: 1, rate, at: now) == wait)
     #expect(wait > .zero && wait <= .seconds(seconds) / count)
     let nanoseconds = TokenBuckets.Instant(wait / .nanoseconds(1))
@@ -26,7 +26,7 @@ struct TokenBucketTests {
     #expect(buckets.take(of: 1, rate, at: now) != nil)
   }
 
-  @Test("A bucket that has rested for its time is full, and never more than full")
+  @Test("A bucket is full after its full time, and never more than full")
   func rest() throws {
     let rate = try #require(Rate(5, every: .seconds(10)))
     var buckets = TokenBuckets(capacity: 8)
@@ -36,7 +36,7 @@ struct TokenBucketTests {
     }
   }
 
-  @Test("Owners do not share")
+  @Test("Owners have separate buckets")
   func owners() throws {
     let rate = try #require(Rate(1, every: .seconds(10)))
     var buckets = TokenBuckets(capacity: 64)
@@ -44,17 +44,17 @@ struct TokenBucketTests {
     for owner in 0..<8 as Range<UInt64> { #expect(buckets.take(of: owner, rate, at: 0) == .seconds(10)) }
   }
 
-  @Test("Where there is no place left, the smallest debt is forgotten and nobody is refused for it")
+  @Test("If the table is full, the fullest bucket is dropped and no owner is refused")
   func flood() throws {
     let rate = try #require(Rate(10, every: .seconds(10)))
     var buckets = TokenBuckets(capacity: 8)
     for _ in 0..<10 { #expect(buckets.take(of: 1, rate, at: 0) == nil) }
     for owner in 2..<100_000 as Range<UInt64> { #expect(buckets.take(of: owner, rate, at: 0) == nil) }
-    // The greatest one was not.
+    // The emptiest bucket was not dropped.
     #expect(buckets.take(of: 1, rate, at: 0) == .seconds(1))
   }
 
-  @Test("A debt of an old rate does not outlast the time of the new one")
+  @Test("A wait of an old rate is no longer than the time of the new rate")
   func changedRate() throws {
     let slow = try #require(Rate(1, every: .seconds(3600)))
     let fast = try #require(Rate(2, every: .seconds(2)))
@@ -64,13 +64,15 @@ struct TokenBucketTests {
     #expect(buckets.take(of: 1, fast, at: Self.second) == nil)
   }
 
-  @Test("Several gates share a rate, and each has at least one turn", arguments: [(1, 10), (3, 4), (4, 3), (20, 1)])
+  @Test(
+    "Several gates share a rate, and each gate may do at least one request",
+    arguments: [(1, 10), (3, 4), (4, 3), (20, 1)])
   func share(gates: Int, count: Int) throws {
     let rate = try #require(Rate(10, every: .seconds(60)))
     #expect(rate.share(ofOneIn: gates).count == count)
     #expect(rate.share(ofOneIn: gates).span == rate.span)
   }
 
-  @Test("A rate has bounds", arguments: [(0, 60), (-1, 60), (10_001, 60), (1, 0), (1, 86_401)])
+  @Test("A rate outside its bounds is invalid", arguments: [(0, 60), (-1, 60), (10_001, 60), (1, 0), (1, 86_401)])
   func bounds(count: Int, seconds: Int) { #expect(Rate(count, every: .seconds(seconds)) == nil) }
 }

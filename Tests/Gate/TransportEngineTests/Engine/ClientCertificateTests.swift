@@ -8,7 +8,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// Answers with the name in the client's certificate.
+/// Answers with the subject of the client's certificate.
 private struct NameResponder: RequestResponder {
   func respond(to request: Request, from peer: Peer) async -> Disposition {
     .respond(Response(status: 200, body: Array((peer.verifiedCertificate?.subject ?? "nobody").utf8)))
@@ -18,7 +18,7 @@ private struct NameResponder: RequestResponder {
 }
 
 extension EngineTests {
-  /// What becomes of a certificate on a connection that outlives what verified it.
+  /// The validity of a certificate on a connection that stays open after verification.
   @Suite("Client certificates", .timeLimit(.minutes(10)))
   final class ClientCertificateTests {
     private let files: TLSFolder
@@ -46,7 +46,7 @@ extension EngineTests {
 
     deinit { engine.stop() }
 
-    /// A connection of a client whose certificate was issued at `instant` and is good for a day from then on.
+    /// Returns a connection of a client whose certificate was issued at `instant` and is valid for one day.
     private func connect(
       _ name: String = "somebody", issuedAt instant: Timestamp = .now()
     ) async throws -> ClientConnection {
@@ -70,7 +70,8 @@ extension EngineTests {
     }
 
     @Test(
-      "one whose authority was replaced, or is asked for no more, is nobody's from then on", arguments: [true, false])
+      "A certificate is ignored after its authority is replaced or client certificates are turned off",
+      arguments: [true, false])
     func replaced(isAsked: Bool) async throws {
       let connection = try await connect()
       #expect(try await name(on: connection) == "CN=somebody")
@@ -79,7 +80,7 @@ extension EngineTests {
       #expect(try await name(on: connection) == "nobody")
     }
 
-    @Test("one whose authority stays is as good as before, though all files were read anew")
+    @Test("A certificate stays valid after a reload with the same authority")
     func kept() async throws {
       let connection = try await connect()
       try await reload(clientAuthorityFile: authority.certificatePath)
@@ -87,14 +88,14 @@ extension EngineTests {
     }
 
     @Test(
-      "one that is refused is told of with the reason, and with the name that it bears: bounded, and nothing that a log could stumble over",
+      "A refused certificate is reported with the reason and its escaped and bounded common name",
       arguments: [
         ("somebody", "somebody"), ("a\"b\u{202E}c", #"a\"b\u{202E}c"#),
         (String(repeating: "x", count: 64), String(repeating: "x", count: 64)),
       ])
     func refused(name: String, told: String) async throws {
       let connection = try? await connect(name, issuedAt: Timestamp.now().advanced(by: .seconds(-2 * 86400)))
-      // In TLS 1.3 the client may believe for a moment that it is connected.
+      // In TLS 1.3 the client completes its handshake before the server verifies the certificate.
       if let connection { _ = try? await self.name(on: connection) }
       var failures = failures.stream.makeAsyncIterator()
       let failure = try #require(await failures.next())
@@ -102,7 +103,7 @@ extension EngineTests {
       #expect(failure.commonName == told)
     }
 
-    @Test("one of another authority is told of as well, and a handshake without any has no name")
+    @Test("A certificate of another authority is reported, and a handshake without a certificate has no name")
     func foreign() async throws {
       _ = try authority.make(DistinguishedName(.commonName("One")), days: 30, at: .now(), isReplacing: true)
       let connection = try? await connect()
@@ -117,7 +118,7 @@ extension EngineTests {
     }
 
     @Test(
-      "one with a chain of any honest length is taken; 16 KiB of certificates end the handshake", arguments: [12, 60])
+      "A chain of ordinary length is accepted; 16 KiB of certificates fail the handshake", arguments: [12, 60])
     func chain(length: Int) async throws {
       let client = try authority.issue(
         "client", DistinguishedName(.commonName("somebody")), days: 1, at: .now(), isReplacing: false)
@@ -136,9 +137,9 @@ extension EngineTests {
       #expect(failure.reason.contains("excessive message size"))
     }
 
-    @Test("one that expires is nobody's from then on")
+    @Test("A certificate is ignored after it expires")
     func expired() async throws {
-      // Good for four more seconds.
+      // Valid for four more seconds.
       let connection = try await connect(issuedAt: Timestamp.now().advanced(by: .seconds(4 - 86400)))
       #expect(try await name(on: connection) == "CN=somebody")
       while try await name(on: connection) != "nobody" { try await Task.sleep(for: .milliseconds(100)) }

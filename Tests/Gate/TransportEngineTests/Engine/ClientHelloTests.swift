@@ -7,7 +7,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// A ClientHello as a client sends it, one record.
+/// Returns a ClientHello as a client sends it, in one record.
 private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] {
   let listener = try RawListener()
   let client = try files.client()
@@ -26,9 +26,9 @@ private func hello(groups: String? = nil, _ files: TLSFolder) throws -> [UInt8] 
 }
 
 extension EngineTests {
-  @Suite("How a ClientHello begins", .timeLimit(.minutes(5)))
+  @Suite("ClientHello limits", .timeLimit(.minutes(5)))
   struct ClientHelloTests {
-    /// The beginning of one that says it has 131,392 bytes: OpenSSL makes room for that.
+    /// The first bytes of a ClientHello that announces 131,392 bytes. OpenSSL would allocate that much.
     static let huge: [UInt8] = [22, 3, 1, 0, 4, 1, 2, 1, 0x40]
     private static let changeCipherSpec: [UInt8] = [20, 3, 3, 0, 1, 1]
 
@@ -59,32 +59,32 @@ extension EngineTests {
     }
 
     static let beginnings = [
-      Beginning("an honest one", [22, 3, 1, 2, 0, 1, 0, 1, 0xFC]),
-      Beginning("the longest", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 0]),
-      Beginning("the header alone in its record", [22, 3, 1, 0, 4, 1, 0, 1, 0xFC]),
+      Beginning("a valid ClientHello", [22, 3, 1, 2, 0, 1, 0, 1, 0xFC]),
+      Beginning("the longest ClientHello", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 0]),
+      Beginning("the message header alone in its record", [22, 3, 1, 0, 4, 1, 0, 1, 0xFC]),
       Beginning(
         "one byte too long", [22, 3, 1, 0x40, 0, 1, 0, 0x40, 1], .fault("a ClientHello of 16385 bytes is too long")),
-      Beginning("a huge one", huge, .fault("a ClientHello of 131392 bytes is too long")),
-      Beginning("pieces of three bytes", [22, 3, 1, 0, 3], .fault("a ClientHello in records of less than 4 bytes")),
+      Beginning("a huge ClientHello", huge, .fault("a ClientHello of 131392 bytes is too long")),
+      Beginning("records of three bytes", [22, 3, 1, 0, 3], .fault("a ClientHello in records of less than 4 bytes")),
       Beginning("an empty record", [22, 3, 1, 0, 0], .fault("a ClientHello in records of less than 4 bytes")),
       Beginning(
         "another message", [22, 3, 1, 2, 0, 11], .fault("not a ClientHello but a handshake message of type 11")),
       Beginning("an alert", [21], .fault("not a TLS handshake record: the first byte is 21")),
       Beginning("SSL 2", [0x80], .fault("not a TLS handshake record: the first byte is 128")),
       Beginning("plain HTTP", [71], .fault("not TLS, probably plain HTTP: the first byte is the letter G")),
-      Beginning("a change of ciphers", [20], .fault("not a TLS handshake record: the first byte is 20")),
-      Beginning("a second one", [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
-      Beginning("a second one behind a change", changeCipherSpec + [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
+      Beginning("a change of cipher specs", [20], .fault("not a TLS handshake record: the first byte is 20")),
+      Beginning("a second ClientHello", [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
+      Beginning("a change, a second ClientHello", changeCipherSpec + [22, 3, 3, 2, 0, 1, 0, 1, 0xFC], isSecond: true),
       Beginning(
-        "a huge second one behind a change", changeCipherSpec + huge, isSecond: true,
+        "a huge second ClientHello after a change of cipher specs", changeCipherSpec + huge, isSecond: true,
         .fault("a ClientHello of 131392 bytes is too long")),
       Beginning(
-        "two changes", changeCipherSpec + [20], isSecond: true,
+        "two changes of cipher specs", changeCipherSpec + [20], isSecond: true,
         .fault("not a TLS handshake record: the first byte is 20")),
-      Beginning("a long change", [20, 3, 3, 0, 2], isSecond: true, .fault("a malformed change_cipher_spec")),
+      Beginning("a malformed change", [20, 3, 3, 0, 2], isSecond: true, .fault("a malformed change_cipher_spec")),
     ]
 
-    @Test("is judged as soon as that can be done, and not before", arguments: beginnings)
+    @Test("A ClientHello is judged at the first byte that decides the result", arguments: beginnings)
     func verdict(_ beginning: Beginning) {
       var hello = ClientHelloGuard()
       hello.stage = beginning.isSecond ? .second : .first
@@ -95,7 +95,7 @@ extension EngineTests {
       #expect(beginning.bytes.withUnsafeBytes { hello.judge($0) } == beginning.verdict)
     }
 
-    @Test("one that would be too long is cut off at once and gets no room", arguments: [9, 1])
+    @Test("A ClientHello that is too long is refused before memory is allocated", arguments: [9, 1])
     func tooLong(piece: Int) throws {
       let gate = try Gate(TLSFolder())
       let client = try gate.gate.connect()
@@ -108,7 +108,7 @@ extension EngineTests {
       #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes is too long"])
     }
 
-    @Test("one may come byte by byte")
+    @Test("A ClientHello may arrive byte by byte")
     func slowly() throws {
       let files = try TLSFolder()
       let gate = try Gate(files)
@@ -118,7 +118,7 @@ extension EngineTests {
       #expect(answer[0] == 22 && answer[5] == 2)
     }
 
-    @Test("one may come in several records")
+    @Test("A ClientHello may arrive in several records")
     func records() throws {
       let files = try TLSFolder()
       let gate = try Gate(files)
@@ -134,12 +134,12 @@ extension EngineTests {
       #expect(answer[0] == 22 && answer[5] == 2)
     }
 
-    @Test("a client that is asked for another key share sends another one, and is served")
+    @Test("A client that is asked for another key share sends a second ClientHello and is served")
     func retried() throws {
       let files = try TLSFolder()
       let gate = try Gate(files)
       let tls = try files.client()
-      // Its first key share is for a group that the gate does not have.
+      // The group of the first key share is one that the gate does not support.
       _ = tls.withContext { sallyport_SSL_CTX_set1_groups_list($0, "P-521:X25519") }
       let client = try RawTLS(try gate.gate.connect(), tls)
       try client.handshake()
@@ -148,7 +148,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a second one that would be too long is cut off too, sent ahead or when it is asked for, and whatever stands before it",
+      "A second ClientHello that is too long is refused, with or without waiting for the retry request",
       arguments: [[], changeCipherSpec], [true, false])
     func secondTooLong(front: [UInt8], isAhead: Bool) throws {
       let files = try TLSFolder()
@@ -163,7 +163,7 @@ extension EngineTests {
       #expect(gate.reasons.withLock { $0 } == ["TLS handshake: a ClientHello of 131392 bytes is too long"])
     }
 
-    @Test("one that breaks off with the client's end, and goes on behind it, ends the connection and costs no time")
+    @Test("A ClientHello interrupted by the client's close_notify fails the handshake without delay")
     func brokenOff() throws {
       let gate = try Gate(TLSFolder())
       let client = try gate.gate.connect()
@@ -175,12 +175,12 @@ extension EngineTests {
       #expect(gate.reasons.withLock(\.count) == 1)
     }
 
-    @Test("nothing stands before a second one that would hide how it begins")
+    @Test("A warning before the second ClientHello is refused, because it would hide the length")
     func hidden() throws {
       let files = try TLSFolder()
       let gate = try Gate(files)
       let client = try gate.gate.connect()
-      // A warning, which OpenSSL would read and forget.
+      // A warning, which OpenSSL would read and ignore.
       try client.send(try hello(groups: "P-521:X25519", files) + [21, 3, 3, 0, 2, 1, 90] + Self.huge)
       _ = try? client.readToEnd()
       #expect(

@@ -8,7 +8,7 @@ import Transport
 extension EngineTests {
   @Suite("Client", .timeLimit(.minutes(10)))
   struct ClientTests {
-    @Test("a request that is refused because another is under way is not sent")
+    @Test("A request that is refused because another one is in progress is not sent")
     func busy() async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -25,7 +25,7 @@ extension EngineTests {
       #expect(try await third.value.status == 200)
     }
 
-    @Test("an answer to HEAD has no body, whatever its length says")
+    @Test("An answer to HEAD has no body, whatever its Content-Length")
     func head() async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -39,7 +39,7 @@ extension EngineTests {
       #expect(try await answer.value == 200)
     }
 
-    @Test("whether an exchange of bytes was ended by the server or by the clock is told", arguments: [true, false])
+    @Test("An exchange of bytes reports whether the server or the timeout ended it", arguments: [true, false])
     func exchange(closes: Bool) async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -52,7 +52,7 @@ extension EngineTests {
       #expect(try await answer.value == RawAnswer(bytes: Array("y".utf8), isUnfinished: !closes))
     }
 
-    @Test("an exchange ends with a switch of protocols, in either version", arguments: ["HTTP/1.1", "HTTP/1.0"])
+    @Test("An exchange ends with a switch of protocols, in either version", arguments: ["HTTP/1.1", "HTTP/1.0"])
     func exchangeSwitch(version: String) async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -64,10 +64,10 @@ extension EngineTests {
       #expect(try await answer.value.isUnfinished == false)
     }
 
-    @Test("a Close waits for as long as the server goes on taking what was sent before it")
+    @Test("A Close waits while the server still reads data that was sent before it")
     func slowReader() async throws {
       let listener = try RawListener()
-      // Little of it hides from the client in the server's own buffer.
+      // Keeps the server's receive buffer small, so that it does not hide unread data.
       var room: Int32 = 1 << 15
       setsockopt(listener.fd, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
       let engine = try ClientEngine()
@@ -90,7 +90,7 @@ extension EngineTests {
       #expect(try await backend.value == (14 + size, 0x88))
     }
 
-    @Test("a Close waits no longer than it was told for a server that takes nothing and answers nothing")
+    @Test("A Close waits no longer than its timeout for a server that neither reads nor answers")
     func muteServer() async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -103,7 +103,7 @@ extension EngineTests {
       #expect(try await socket.receive() == .ended(.init(code: nil, reason: "timed out")))
     }
 
-    @Test("a flush returns when all is with the system, and throws when the connection is gone")
+    @Test("A flush returns when all data is with the kernel, and throws after the connection is lost")
     func flush() async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -120,7 +120,7 @@ extension EngineTests {
       await #expect(throws: ClientFault.self) { try await socket.flush() }
     }
 
-    @Test("an answer that nobody asked for ends the connection, and is nobody's answer")
+    @Test("An unexpected answer closes the connection and is not used for a request")
     func unasked() async throws {
       let listener = try RawListener()
       let engine = try ClientEngine()
@@ -143,12 +143,13 @@ extension ScriptedSocket {
         + "Sec-WebSocket-Accept: \(HandshakeKey.accept(for: String(key)))\r\n\r\n")
   }
 
-  /// Reads `count` bytes, at most `step` at a time with `pause` microseconds between; how many they were.
+  /// Reads `count` bytes, at most `step` at a time, with a pause of `pause` microseconds between reads. Returns their
+  /// number.
   func readSlowly(_ count: Int, _ step: Int, pause: UInt32) throws -> Int {
     var left = count
     while left > 0 {
       let part = try readSome(min(step, left))
-      guard !part.isEmpty else { throw Failure(description: "ended \(left) bytes early") }
+      guard !part.isEmpty else { throw Failure(description: "the connection was closed \(left) bytes early") }
       left -= part.count
       usleep(pause)
     }

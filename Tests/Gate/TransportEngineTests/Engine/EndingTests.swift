@@ -14,7 +14,7 @@ extension EngineTests {
         upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits, engineLimits: engineLimits)
     }
 
-    @Test("draining a second time, or after the end, returns as well")
+    @Test("A second drain, also after the end, returns")
     func drainedAgain() async throws {
       let gate = try gate(try RawListener())
       let kept = try gate.connect()
@@ -32,7 +32,7 @@ extension EngineTests {
       _ = kept
     }
 
-    @Test("a session that opens while the gate drains is closed like the others")
+    @Test("A session that opens during the drain is closed like the others")
     func openedLate() async throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -55,7 +55,7 @@ extension EngineTests {
       #expect(await draining.value == 0)
     }
 
-    @Test("a reader that is slow has until the drain's deadline to take what it is owed, and the 1001 behind it")
+    @Test("A slow reader gets pending data and the 1001 until the drain's deadline")
     func slowReader() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -69,7 +69,7 @@ extension EngineTests {
       let start = try client.readSome()
       let draining = Task { await gate.engine.drain(timeout: .seconds(30)) }
       #expect(try idle.readToEnd() == [])  // Draining has begun.
-      // Many times what an end has that nobody drains.
+      // Ten times `closeTimeout`, the limit without a drain.
       try await Task.sleep(for: .seconds(1))
       let rest = try client.read(frame.count - start.count)
       #expect(start + rest == frame)
@@ -83,7 +83,7 @@ extension EngineTests {
     }
 
     @Test(
-      "who loses his right while the gate drains is cut off then, not at the drain's deadline",
+      "A session that loses its permission during the drain is closed before the drain's deadline",
       arguments: [true, false])
     func revokedWhileDraining(isBridge: Bool) async throws {
       let listener = try RawListener()
@@ -104,7 +104,7 @@ extension EngineTests {
       let draining = Task { await gate.engine.drain(timeout: .seconds(60)) }
       let close = try client.read(4)
       #expect(close[0] == 0x88 && UInt16(close[2]) << 8 | UInt16(close[3]) == 1001)
-      // Neither end answers: nobody but the gate ends this.
+      // Neither peer answers: only the gate can close this session.
       let start = ContinuousClock.now
       gate.record.controls[0].close(.revoked, reason: "revoked")
       #expect(await draining.value == 0)
@@ -112,7 +112,7 @@ extension EngineTests {
       _ = (client, backend)
     }
 
-    @Test("who reaches his greatest age while the gate drains is cut off then")
+    @Test("A session that reaches its maximum age during the drain is closed")
     func agedWhileDraining() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -125,7 +125,7 @@ extension EngineTests {
       _ = (client, backend)
     }
 
-    @Test("a stopped engine gives its port back")
+    @Test("A stopped engine frees its port")
     func portIsFree() async throws {
       let gate = try gate(try RawListener())
       let port = gate.engine.address.port
@@ -134,13 +134,13 @@ extension EngineTests {
       #expect(try client.readHead().hasPrefix("HTTP/1.1 200 "))
       _ = try client.read("GET / 0".utf8.count)
       gate.engine.stop()
-      #expect(try client.readToEnd() == [])  // The loop has ended its connections.
+      #expect(try client.readToEnd() == [])  // The loop has closed its connections.
       #expect(throws: ScriptedSocket.Failure.self) {
         for _ in 0..<2 { try ScriptedSocket(connectingTo: port).send("GET / HTTP/1.1\r\n\r\n") }
       }
     }
 
-    @Test("an engine that is stopped while it drains ends every session once")
+    @Test("An engine that is stopped while it drains closes every session once")
     func stoppedWhileDraining() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -160,7 +160,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a stopped engine keeps nothing alive, even if handles of its sessions are still held")
+    @Test("A stopped engine is freed even if handles of its sessions are kept")
     func nothingIsKept() async throws {
       let listener = try RawListener()
       let (ended, continuation) = AsyncStream.makeStream(of: Void.self)

@@ -10,7 +10,7 @@ extension EngineTests {
       try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits)
     }
 
-    /// The answer to one request on a connection that stays open: status line and body.
+    /// Returns the head and the body of one answer on a connection that stays open.
     private func answer(_ socket: ScriptedSocket) throws -> (head: String, body: String) {
       let head = try socket.readHead()
       let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }?.dropFirst(16)
@@ -18,7 +18,7 @@ extension EngineTests {
       return (head, String(decoding: body, as: UTF8.self))
     }
 
-    @Test("several requests and then the upgrade come on one connection, as real clients do")
+    @Test("Several requests and then the upgrade use one connection, as clients do")
     func keepAlive() throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -36,7 +36,7 @@ extension EngineTests {
       #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
     }
 
-    @Test("requests that come in one piece are answered in their order")
+    @Test("Pipelined requests are answered in order")
     func pipelined() throws {
       let gate = try gate(try RawListener())
       let client = try gate.connect()
@@ -46,7 +46,7 @@ extension EngineTests {
     }
 
     @Test(
-      "what comes in one flight with the client's end is answered as far as it is whole",
+      "Complete requests in the same flight as the client's close_notify are answered",
       arguments: ["", "GET /3", "GET /3 HTTP/1.1\r\n"])
     func pipelinedEnd(rest: String) throws {
       let files = try TLSFolder()
@@ -61,7 +61,7 @@ extension EngineTests {
       #expect(answers.split(separator: "HTTP/1.1 ").count == 3)
     }
 
-    @Test("one empty line in front of a request is passed over, however it comes; two are no request", arguments: 1...5)
+    @Test("One empty line before a request is skipped, however it arrives; a second one is malformed", arguments: 1...5)
     func emptyLine(size: Int) throws {
       let gate = try gate(try RawListener())
       let client = try gate.connect()
@@ -80,7 +80,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a connection that has said no more than an empty line is as idle as before")
+    @Test("An empty line alone does not extend the idle time of a connection")
     func emptyLineAlone() throws {
       var limits = EngineLimits()
       limits.headTimeout = .milliseconds(200)
@@ -95,7 +95,7 @@ extension EngineTests {
       #expect(ContinuousClock.now - start >= .milliseconds(400))
     }
 
-    @Test("an idle connection is told that it ends (RFC 8446, section 6.1)")
+    @Test("An idle connection is closed with close_notify (RFC 8446 section 6.1)")
     func idleGoodbye() throws {
       var limits = EngineLimits()
       limits.keepAliveTimeout = .milliseconds(300)
@@ -109,7 +109,7 @@ extension EngineTests {
       #expect(client.heardGoodbye)
     }
 
-    @Test("a request may come a byte at a time")
+    @Test("A request may arrive byte by byte")
     func bytewise() throws {
       let gate = try gate(try RawListener())
       let client = try gate.connect()
@@ -121,7 +121,7 @@ extension EngineTests {
       #expect(try answer(client).body == "POST /slow 3")
     }
 
-    @Test("a client that waits for 100 Continue gets it")
+    @Test("A client that waits for 100 Continue gets it")
     func expectation() throws {
       let gate = try gate(try RawListener())
       let client = try gate.connect()
@@ -131,7 +131,7 @@ extension EngineTests {
       #expect(try answer(client).body == "POST / 2")
     }
 
-    @Test("behind a malformed head nothing is parsed, and the connection closes")
+    @Test("After a malformed head nothing is parsed, and the connection is closed")
     func malformed() throws {
       let gate = try gate(try RawListener())
       let client = try gate.connect()
@@ -141,7 +141,7 @@ extension EngineTests {
       #expect(!answer.contains("second") && answer.components(of: "HTTP/1.1 ") == 1)
     }
 
-    @Test("a refused upgrade closes, and bytes behind it are never parsed")
+    @Test("A refused upgrade closes the connection, and bytes after it are never parsed")
     func refusedUpgrade() throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -163,7 +163,7 @@ extension EngineTests {
       ("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n"),
       ("bytes before the answer", "xxxx" + TestGate.switching),
       (
-        "a subprotocol that nobody offered",
+        "a subprotocol that the client did not offer",
         TestGate.switching.replacing("\r\n\r\n", "\r\nSec-WebSocket-Protocol: x\r\n\r\n")
       ),
       (
@@ -172,7 +172,7 @@ extension EngineTests {
       ),
     ]
 
-    @Test("a backend that does not prove that it understood is a bad gateway", arguments: misbehaviours)
+    @Test("An upstream with an invalid upgrade answer is a bad gateway", arguments: misbehaviours)
     func misbehaviour(name: String, answer: String) throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -184,7 +184,7 @@ extension EngineTests {
       #expect(String(decoding: try client.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 502 "))
     }
 
-    @Test("interim answers before the 101 are passed over")
+    @Test("Interim answers before the 101 are skipped")
     func interim() throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -196,7 +196,7 @@ extension EngineTests {
       #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
     }
 
-    @Test("a backend that hangs up, hangs, or is not there is a bad gateway")
+    @Test("An upstream that closes, does not answer or refuses the connection is a bad gateway")
     func absent() throws {
       let listener = try RawListener()
       let patience = SessionLimits(connectTimeout: .milliseconds(400))
@@ -212,7 +212,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a TCP service gets the payloads as bytes, and its bytes become binary messages")
+    @Test("A TCP service gets the payloads as bytes, and its bytes become binary messages")
     func bridge() async throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
@@ -240,7 +240,7 @@ extension EngineTests {
       #expect(await gate.record.next().bytesFromUpstream == 4)
     }
 
-    @Test("what is said to each message goes out before the Close behind them is answered", arguments: [true, false])
+    @Test("The answers to all messages are sent before the answer to the Close after them", arguments: [true, false])
     func conversation(endsAtOnce: Bool) throws {
       let gate = try gate(try RawListener())
       let client = try gate.connect()
@@ -258,7 +258,7 @@ extension EngineTests {
       #expect(try client.readToEnd() == expected)
     }
 
-    @Test("a TCP service's client that breaks the protocol is told so")
+    @Test("A bridged client that breaks the protocol gets 1002")
     func bridgeFault() throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))

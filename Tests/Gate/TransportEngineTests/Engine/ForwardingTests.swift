@@ -54,7 +54,7 @@ extension EngineTests {
 
     private func client() throws -> ScriptedSocket { try ScriptedSocket(connectingTo: engine.address.port) }
 
-    /// The most bytes that wait for a client or an upstream.
+    /// Returns the largest number of bytes that wait for a client or an upstream.
     private func outbox() async -> Int {
       await withCheckedContinuation { continuation in
         engine.loops[0].execute { loop in
@@ -66,7 +66,7 @@ extension EngineTests {
       }
     }
 
-    /// Writes until the other end has taken nothing for a second; how much was taken.
+    /// Writes until the other end has accepted nothing for a second. Returns the number of accepted bytes.
     private func flood(_ socket: ScriptedSocket, most: Int) -> Int {
       let block = [UInt8](repeating: 7, count: 1 << 20)
       var sent = 0
@@ -87,7 +87,7 @@ extension EngineTests {
 
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-    @Test("chunk extensions and other encodings of an upstream's do not keep its answer from the client")
+    @Test("Chunk extensions and other encodings of an upstream are accepted")
     func lenient() throws {
       let client = try client()
       try client.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -101,7 +101,7 @@ extension EngineTests {
       #expect(answer.suffix(end.count).elementsEqual(end))
     }
 
-    @Test("an upstream that sends more than the client reads is read no faster than that")
+    @Test("An upstream is read no faster than the client reads")
     func slowReader() async throws {
       let client = try client()
       try client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -109,14 +109,14 @@ extension EngineTests {
       _ = try backend.readHead()
       try backend.send("HTTP/1.1 200 OK\r\nContent-Length: \(256 << 20)\r\n\r\n")
       let sent = flood(backend, most: 256 << 20)
-      // The kernel's buffers take a few megabytes.
+      // The kernel's buffers accept a few megabytes.
       #expect(sent < 64 << 20)
       let held = await outbox()
       #expect(held > 0 && held < 512 << 10)
     }
 
     @Test(
-      "a client that takes a little of an answer now and then gets all of it, and one that takes nothing is given up",
+      "A client that reads an answer slowly gets all of it; a client that reads nothing is given up",
       arguments: [3 << 20, 16 << 20])
     func trickle(size: Int) async throws {
       let responder = ForwardResponder(
@@ -155,12 +155,12 @@ extension EngineTests {
         try second.send("HTTP/1.1 200 OK\r\nContent-Length: \(64 << 20)\r\n\r\n")
         _ = try? second.send([UInt8](repeating: 1, count: 64 << 20))
       }
-      // It ends when the gate has let go of the answer.
+      // Returns when the gate has dropped the answer.
       try await stalled.value
       #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [true, false])
     }
 
-    @Test("all that a client asks in one flight with its end is answered, and what is not whole is not")
+    @Test("All complete requests in the same flight as the client's close_notify are answered")
     func pipelinedEnd() throws {
       let (engine, client) = try secured()
       defer { engine.stop() }
@@ -177,7 +177,7 @@ extension EngineTests {
       #expect(answers.split(separator: "HTTP/1.1 200 ").count == 2 && answers.hasSuffix("ok"))
     }
 
-    @Test("a client that sends more than the upstream reads is read no faster than that")
+    @Test("A client is read no faster than the upstream reads")
     func slowUpstream() async throws {
       let client = try client()
       try client.send("POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: \(256 << 20)\r\n\r\n")
@@ -188,7 +188,7 @@ extension EngineTests {
       #expect(held > 0 && held < 512 << 10)
     }
 
-    @Test("a request that changes nothing is sent once more when a kept connection dies under it, and only once")
+    @Test("A safe request is repeated once on a new connection if a kept connection is lost")
     func repetition() throws {
       let client = try client()
       try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -207,7 +207,7 @@ extension EngineTests {
       #expect(!isCalled(within: 300))
     }
 
-    @Test("a kept connection that nobody needs is closed by the gate, before servers close theirs")
+    @Test("The gate closes an idle upstream connection before servers usually do")
     func patience() throws {
       let client = try client()
       try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -222,7 +222,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a request that changes something has a connection of its own and is sent once",
+      "A request that changes state uses a new connection and is never repeated",
       arguments: [
         "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n1",
         "PATCH / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -243,7 +243,7 @@ extension EngineTests {
       #expect(!isCalled(within: 300))
     }
 
-    @Test("an order that is withdrawn is answered, and nothing is sent, on a kept connection and on a new one")
+    @Test("A withdrawn order is answered and not sent, on a kept connection and on a new one")
     func withdrawn() throws {
       let client = try client()
       try client.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -262,7 +262,7 @@ extension EngineTests {
       #expect(responder.summaries.withLock { $0.map(\.status) } == [200, nil, nil])
     }
 
-    @Test("a client that leaves ends the request at the upstream, and each request is told of once")
+    @Test("A client that leaves aborts the request at the upstream, and each request is reported once")
     func clientLeaves() throws {
       let client = try client()
       try client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n12345")
@@ -274,7 +274,7 @@ extension EngineTests {
       #expect(responder.summaries.withLock { $0.map(\.bytesFromClient) } == [5])
     }
 
-    /// A gate with TLS in front of `listener`, and a client of it that decides when its bytes leave.
+    /// Returns a gate with TLS before `listener`, and a client that decides when its bytes are sent.
     private func secured() throws -> (engine: Engine, client: RawTLS) {
       let files = try TLSFolder()
       let engine = try Engine(
@@ -284,7 +284,7 @@ extension EngineTests {
       return (engine, client)
     }
 
-    @Test("a client that has asked all and says its end with the last of it is answered", arguments: [true, false])
+    @Test("A client that closes after a complete request is answered", arguments: [true, false])
     func askedAll(isOneFlight: Bool) throws {
       let (engine, client) = try secured()
       defer { engine.stop() }
@@ -306,7 +306,7 @@ extension EngineTests {
       #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.hasSuffix("ok"))
     }
 
-    @Test("a client that breaks off while it waits for its answer frees the upstream")
+    @Test("A client that resets while it waits for its answer frees the upstream")
     func brokenOff() throws {
       let client = try client()
       try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -314,12 +314,12 @@ extension EngineTests {
       _ = try backend.readHead()
       usleep(50_000)
       client.reset()
-      // Within the ten seconds that a test's socket waits; the upstream may be silent for sixty.
+      // Ten seconds is the limit of a test's socket; the upstream may be silent for sixty.
       #expect(try backend.readToEnd() == [])
       #expect(responder.summaries.withLock { $0.map(\.isComplete) } == [false])
     }
 
-    @Test("a body that was read for a responder of before is not asked for again of what follows it")
+    @Test("A body begun under the previous responder is answered with 503, and bytes after it are not forwarded")
     func replacedWithinBody() async throws {
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1))
       let client = try gate.connect()
@@ -332,7 +332,7 @@ extension EngineTests {
       #expect(!isCalled(within: 100))
     }
 
-    @Test("a client that ends within its request, in the flight that began it, holds nothing from then on")
+    @Test("A client that closes within its request, in its first flight, uses no resources afterwards")
     func leftWithin() throws {
       let (engine, client) = try secured()
       defer { engine.stop() }
@@ -345,7 +345,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a connection that an authority of before has verified is not kept over a reload, busy or not",
+      "A connection verified by the previous authority is not kept after a reload, busy or idle",
       arguments: [nil, true, false])
     func reloaded(isBusy: Bool?) async throws {
       let files = try TLSFolder()

@@ -17,7 +17,7 @@ private struct OneWord: RequestResponder {
 }
 
 extension EngineTests {
-  @Suite("Changing over", .timeLimit(.minutes(10)))
+  @Suite("Graceful upgrade", .timeLimit(.minutes(10)))
   struct GracefulUpgradeTests {
     private func engine(_ word: String, inheriting sockets: [Int32], loops: Int = 1) throws -> Engine {
       try Engine(inheriting: sockets, loops: loops, tls: nil, responder: OneWord(word: word))
@@ -34,7 +34,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a successor takes over while clients keep coming, and none of them is turned away", arguments: [1, 2], [1, 2])
+      "A new engine takes over while clients connect, and no client is refused", arguments: [1, 2], [1, 2])
     func succession(loops: Int, newLoops: Int) async throws {
       let old = try engine("old", loops: loops)
       let port = old.address.port
@@ -43,11 +43,11 @@ extension EngineTests {
       let new = try engine("new", inheriting: await old.socketCopies(), loops: newLoops)
       await old.shareSockets()
       #expect(new.address == old.address)
-      // A socket counts once, however many loops accept from it.
+      // A socket is counted once, however many loops accept from it.
       let copies = await new.socketCopies()
       #expect(copies.count == loops)
       for copy in copies { close(copy) }
-      // These wait in the queue, for whichever of the two is first.
+      // These connections wait in the queue for either engine.
       let waiting = try (0..<20).map { _ in try ScriptedSocket(connectingTo: port) }
       await old.stopListening()
       for socket in waiting { #expect(["old", "new"].contains(try ask(socket, for: 3))) }
@@ -59,7 +59,7 @@ extension EngineTests {
       new.stop()
     }
 
-    @Test("connections that nobody has accepted survive the end of an engine that was handed its socket")
+    @Test("Connections in the accept queue survive the end of an engine with inherited sockets")
     func leftInTheQueue() async throws {
       let listener = try RawListener()
       let copies = (0..<2).map { _ in fcntl(listener.fd, F_DUPFD_CLOEXEC, 3) }
@@ -74,7 +74,7 @@ extension EngineTests {
       second.stop()
     }
 
-    @Test("a successor that does not come up has changed nothing: the old engine goes on, and ends as ever")
+    @Test("If the new engine does not start, the old engine continues and stops as usual")
     func withoutUpgradeChild() async throws {
       let old = try engine("old", loops: 2)
       for copy in await old.socketCopies() { close(copy) }
@@ -84,7 +84,7 @@ extension EngineTests {
       #expect(throws: (any Error).self) { try ScriptedSocket(connectingTo: old.address.port) }
     }
 
-    @Test("an engine that accepts nobody yet keeps them waiting until it does")
+    @Test("An engine that does not accept yet leaves clients in the queue until it does")
     func acceptsLater() async throws {
       let engine = try Engine(
         listeningAt: .ipv4([127, 0, 0, 1], port: 0), loops: 2, tls: nil, responder: OneWord(word: "late"),
@@ -97,7 +97,7 @@ extension EngineTests {
       engine.stop()
     }
 
-    @Test("the file of a Unix socket goes with the successor that it was left to, and not with the one that left it")
+    @Test("The file of a Unix socket is removed by the new engine that owns it, not by the old one")
     func unixSocket() async throws {
       try await Places.withTemporaryFolder { folder in
         let path = folder + "/s"
@@ -115,7 +115,7 @@ extension EngineTests {
       }
     }
 
-    @Test("what is no listening socket is not served")
+    @Test("A descriptor that is not a listening socket is refused")
     func notListening() throws {
       let listener = try RawListener()
       let socket = try ScriptedSocket(connectingTo: listener.port)
@@ -124,7 +124,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a new responder answers the next request of a connection, and open sessions do not notice")
+    @Test("A new responder answers the next request of a connection, and open sessions continue")
     func replaced() async throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
@@ -139,7 +139,7 @@ extension EngineTests {
       #expect(try backend.read(frame.count) == frame)
     }
 
-    @Test("authorities that cannot be read change nothing")
+    @Test("Authorities that cannot be read change nothing")
     func brokenAuthorities() async throws {
       let engine = try engine("old")
       let upstream = Upstream.secureWebSocket(

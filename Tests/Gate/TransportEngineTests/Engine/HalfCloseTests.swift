@@ -6,8 +6,8 @@ import Transport
 @testable import TransportEngine
 
 extension EngineTests {
-  /// What an end had said waits in the kernel when a write to that end fails: it is no less said.
-  @Suite("Last words of an end that broke off", .timeLimit(.minutes(10)))
+  /// Data from a peer may still wait in the kernel when a write to that peer fails. The gate must deliver it.
+  @Suite("Lingering close", .timeLimit(.minutes(10)))
   struct HalfCloseTests {
     private static let mask: [UInt8] = [1, 2, 3, 4]
     private static let word = FrameTrackerTests.frame(1, Array("last".utf8))
@@ -18,7 +18,7 @@ extension EngineTests {
       let client: ScriptedSocket
       var service: ScriptedSocket?
 
-      /// Has the loop meet all that `actions` do at once.
+      /// Lets the loop handle all effects of `actions` in one iteration.
       func atOnce(_ actions: () throws -> Void) throws {
         let other = try gate.connect()
         try other.send("GET \(Pause.path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -44,10 +44,10 @@ extension EngineTests {
       return Scene(gate: gate, client: client, service: try listener.accept())
     }
 
-    @Test("the Close of a service that ends with input unread reaches a client that speaks meanwhile")
+    @Test("The Close of a service that closes with unread input reaches a client that sends meanwhile")
     func serviceCloses() throws {
       let scene = try open()
-      // The client's event comes first, and has the loop write to a service that is gone.
+      // The client's event comes first, so the loop writes to a service that is gone.
       try scene.atOnce {
         try scene.client.send(FrameTrackerTests.frame(1, [1], mask: Self.mask))
         try scene.service?.send(Self.word + Self.close)
@@ -56,13 +56,13 @@ extension EngineTests {
       #expect(try scene.client.readToEnd() == Self.word + Self.close)
     }
 
-    @Test("the Close of a service that had stopped reading reaches the client")
+    @Test("The Close of a service that had stopped reading reaches the client")
     func overloadedServiceCloses() throws {
       for _ in 0..<5 {
         var scene = try open()
         var sent = 0
         let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 64 << 10), mask: Self.mask)
-        // Until neither the kernel nor the gate takes more.
+        // Until neither the kernel nor the gate accepts more.
         while sent < 512 {
           var wanted = pollfd(fd: scene.client.fd, events: Int16(POLLOUT), revents: 0)
           guard poll(&wanted, 1, 300) == 1 else { break }
@@ -72,13 +72,13 @@ extension EngineTests {
           sent += 1
         }
         try scene.service?.send(Self.close)
-        // What it has not read makes a reset of its end.
+        // Closing a socket with unread input sends a reset.
         scene.service = nil
         #expect(try scene.client.read(Self.close.count) == Self.close)
       }
     }
 
-    @Test("the last bytes of a plain service that ends with input unread reach a client that speaks meanwhile")
+    @Test("The last bytes of a bridged service that closes with unread input reach a client that sends meanwhile")
     func bridgedServiceCloses() throws {
       let scene = try open(isBridge: true)
       try scene.atOnce {
@@ -89,7 +89,7 @@ extension EngineTests {
       #expect(try scene.client.read(6) == FrameTrackerTests.frame(2, Array("last".utf8)))
     }
 
-    /// Writes to the client's socket until it takes no more, and gives how many of these bytes the gate's kernel has.
+    /// Writes to the client's socket until it accepts no more. Returns how many of these bytes the gate's kernel has.
     private func flood(_ socket: ScriptedSocket) -> Int {
       let block = FrameTrackerTests.frame(2, [UInt8](repeating: 7, count: 65_000), mask: Self.mask)
       var sent = 0
@@ -107,19 +107,19 @@ extension EngineTests {
       return sent - Int(queued)
     }
 
-    @Test("what a client had sent whose reset was seen, while its service took nothing, reaches the service")
+    @Test("Data of a client that resets while its service does not read reaches the service")
     func resetSeen() throws {
       let scene = try open()
       let arrived = flood(scene.client)
       scene.client.reset()
-      // Until the gate has seen that; then the service speaks, and takes what there is.
+      // Waits until the gate has detected the reset. Then the service sends and reads.
       usleep(100_000)
       try scene.service?.send(FrameTrackerTests.frame(1, [1]))
       usleep(100_000)
       #expect(try scene.service?.readToEnd().count ?? 0 >= arrived)
     }
 
-    @Test("who loses his right behind his own Close is not waited for, though his service still takes what he sent")
+    @Test("A session that is revoked after its Close is closed while its service still reads")
     func revokedBehindClose() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -136,7 +136,7 @@ extension EngineTests {
       gate.record.controls[0].close(.revoked, reason: "revoked")
       let start = ContinuousClock.now
       let reading = Aside {
-        // A little now and then, for longer than a revocation may take.
+        // Reads slowly, for longer than a revocation may last.
         for _ in 0..<40 {
           _ = try service.readSome(16 << 10)
           usleep(100_000)
@@ -147,7 +147,7 @@ extension EngineTests {
       try? await reading.value
     }
 
-    @Test("the last message of a client that resets reaches a service that speaks meanwhile", arguments: [true, false])
+    @Test("The last message of a client that resets reaches a service that sends meanwhile", arguments: [true, false])
     func clientResets(isBridge: Bool) throws {
       let scene = try open(isBridge: isBridge)
       let word = FrameTrackerTests.frame(2, Array("last".utf8), mask: Self.mask)

@@ -7,12 +7,12 @@ import Transport
 @testable import TransportEngine
 
 extension EngineTests {
-  /// What a peer can do to a gate that serves others as well.
+  /// Attacks of a peer on a gate that serves other clients as well.
   @Suite("Hostile peers", .timeLimit(.minutes(10)))
   struct HostilePeerTests {
     private static let mask = FrameTrackerTests.mask
 
-    @Test("a message that is too long, from a client that resets together with its backend, ends the session once")
+    @Test("A message that is too long, from a client that resets together with its upstream, closes the session once")
     func tooBigAndGone() async throws {
       let listener = try RawListener()
       let gate = try TestGate(
@@ -21,7 +21,7 @@ extension EngineTests {
       let other = try gate.connect()
       try other.send("GET \(Pause.path) HTTP/1.1\r\nHost: x\r\n\r\n")
       gate.record.pause.begin()
-      // The loop stands still: it will meet all of this at once.
+      // The loop is paused: it handles all of this at once.
       try client.send(FrameTrackerTests.frame(2, Array(repeating: 1, count: 11), mask: Self.mask))
       client.reset()
       backend.reset()
@@ -35,8 +35,8 @@ extension EngineTests {
       #expect(await gate.engine.drain(timeout: .seconds(5)) == 0)
     }
 
-    /// Sends `block` again and again until the gate has taken nothing for `patience` milliseconds or `most` bytes; says
-    /// how many.
+    /// Sends `block` repeatedly until the gate has accepted nothing for `patience` milliseconds, or `most` bytes.
+    /// Returns the number of accepted bytes.
     private func flood(_ socket: ScriptedSocket, with block: [UInt8], most: Int, patience: Int32 = 1000) -> Int {
       var sent = 0
       while sent < most {
@@ -47,7 +47,7 @@ extension EngineTests {
         }
         guard count > 0 else { break }
         sent += count
-        // Frames must not be torn: the rest of the block follows when there is room.
+        // A frame must be complete: the rest of the block follows when the socket is writable.
         var rest = block.dropFirst(count)
         while !rest.isEmpty {
           var wanted = pollfd(fd: socket.fd, events: Int16(POLLOUT), revents: 0)
@@ -63,7 +63,7 @@ extension EngineTests {
       return sent
     }
 
-    @Test("a client that sends Pings and reads no answers is not read without end")
+    @Test("A client that sends Pings and reads no Pongs is read with bounded memory")
     func pingFlood() async throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
@@ -73,14 +73,14 @@ extension EngineTests {
       let service = try listener.accept()
       let ping = FrameTrackerTests.frame(9, Array(repeating: 7, count: 125), mask: Self.mask)
       let block = Array(repeatElement(ping, count: 500).joined())
-      // The kernel's buffers take a few megabytes.
+      // The kernel's buffers accept a few megabytes.
       _ = flood(client, with: block, most: 48 << 20)
       let outbox = await gate.held().outbox
       #expect(outbox > 0 && outbox < 512 << 10)
       _ = service
     }
 
-    @Test("a client that sends requests faster than they are answered is read no faster than that")
+    @Test("A client that pipelines requests is read no faster than they are answered")
     func requestFlood() async throws {
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: 1))
       let client = try gate.connect()
@@ -105,7 +105,7 @@ extension EngineTests {
       #expect(String(decoding: answers, as: UTF8.self).hasSuffix("Connection: close\r\n\r\nGET / 0"))
     }
 
-    @Test("a client that resets while its service is not reading costs no time")
+    @Test("A client that resets while its service does not read uses no CPU time")
     func resetBeforeStalledService() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -115,7 +115,7 @@ extension EngineTests {
       try client.send(TestGate.upgrade())
       _ = try client.readHead()
       let service = try listener.accept()
-      // Neither reads: both directions stall with something left to be written.
+      // Neither peer reads: both directions stall with pending data.
       let message = FrameTrackerTests.frame(2, Array(repeating: 1, count: 65_000), mask: Self.mask)
       _ = flood(service, with: Array(repeating: 1, count: 65_536), most: 64 << 20)
       _ = flood(client, with: message, most: 64 << 20)
@@ -125,7 +125,7 @@ extension EngineTests {
       #expect(await cpuTime(of: gate) - before < 1000)
     }
 
-    @Test("a client that resets while its service takes nothing is noticed, and given up a moment later")
+    @Test("A client that resets while its service reads nothing is detected, and its session closed soon after")
     func resetUnread() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -148,7 +148,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a session in which nothing moves is idle, whoever keeps it from moving", arguments: [true, false], [true, false])
+      "A session in which no data moves is idle, whichever side stalls", arguments: [true, false], [true, false])
     func stuck(isBridge: Bool, bothWays: Bool) async throws {
       let listener = try RawListener()
       var engineLimits = EngineLimits()
@@ -160,7 +160,7 @@ extension EngineTests {
         engineLimits: engineLimits)
       let (client, service) = isBridge ? try bridge(of: gate, through: listener) : try gate.open(through: listener)
       let bytes = Array(repeating: UInt8(1), count: 65_000)
-      // Who is pinged meanwhile answers nothing, and is not read.
+      // A pinged peer sends no Pong, and its data is not read.
       if bothWays {
         _ = flood(service, with: isBridge ? bytes : FrameTrackerTests.frame(2, bytes), most: 64 << 20, patience: 100)
       }
@@ -180,10 +180,10 @@ extension EngineTests {
     }
 
     @Test(
-      "an end that takes a little now and then keeps its session, however long that goes on", arguments: [true, false])
+      "A peer that reads slowly but steadily keeps its session", arguments: [true, false])
     func trickle(isBridge: Bool) async throws {
       let listener = try RawListener()
-      // Small, or the kernel would take for a reader what its buffer holds.
+      // A large kernel buffer would look like a peer that reads.
       var size: Int32 = 32 << 10
       setsockopt(listener.fd, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
       let gate = try TestGate(
@@ -200,7 +200,7 @@ extension EngineTests {
         }
       }
       try await reading.value
-      // Four seconds, in which the client said nothing and was told nothing.
+      // Four seconds in which the client sent nothing and received nothing.
       var wanted = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
       #expect(poll(&wanted, 1, 0) == 0)
       guard case .closedByGate(3008, _) = await gate.record.next().end else {
@@ -209,7 +209,7 @@ extension EngineTests {
       }
     }
 
-    /// Milliseconds that the gate's loop has computed: other tests compute in the same process.
+    /// Returns the CPU time of the gate's loop in milliseconds. Other tests run in the same process.
     private func cpuTime(of gate: TestGate) async -> Int {
       await withCheckedContinuation { continuation in
         gate.engine.loops[0].execute { _ in

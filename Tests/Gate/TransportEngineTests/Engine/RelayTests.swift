@@ -8,7 +8,7 @@ import Transport
 
 private typealias Frames = FrameTrackerTests
 
-/// Frames of the two kinds, as the ends of a session send them.
+/// Frames as clients and as servers send them.
 private func fromClient(_ opcode: UInt8, _ payload: [UInt8], final: Bool = true) -> [UInt8] {
   Frames.frame(opcode, payload, final: final, mask: Frames.mask)
 }
@@ -27,7 +27,7 @@ extension EngineTests {
         upstream: .webSocket(host: "127.0.0.1", port: listener.port), limits: limits, engineLimits: engineLimits)
     }
 
-    @Test("frames pass both ways byte for byte, and so do both Close frames and both ends")
+    @Test("Frames, Close frames and half-closes pass in both directions unchanged")
     func faithful() async throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -46,7 +46,7 @@ extension EngineTests {
       #expect(summary.bytesFromClient == UInt64(up.count) && summary.bytesFromUpstream == UInt64(down.count))
     }
 
-    @Test("a client that has ended its side still gets what the backend sends")
+    @Test("A client that has half-closed still gets the upstream's data")
     func halfClose() async throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -60,7 +60,7 @@ extension EngineTests {
       #expect(await gate.record.next().end == .lost(.client, "the connection was closed"))
     }
 
-    @Test("what either end says too early is not lost")
+    @Test("Data that either peer sends before the session opens is not lost")
     func early() throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -77,7 +77,7 @@ extension EngineTests {
     }
 
     @Test(
-      "an order that is withdrawn before the upstream is asked is answered, and the upstream hears nothing",
+      "An order that is withdrawn before the upgrade is sent is refused, and the upstream receives nothing",
       arguments: [true, false])
     func withdrawn(isBridge: Bool) throws {
       let listener = try RawListener()
@@ -92,7 +92,7 @@ extension EngineTests {
       #expect(gate.record.controls.isEmpty)
     }
 
-    @Test("an order that is withdrawn before the upstream agrees lets no frame through")
+    @Test("An order that is withdrawn before the upstream's 101 forwards no frame")
     func withdrawnLate() throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -107,7 +107,7 @@ extension EngineTests {
       #expect(gate.record.controls.isEmpty)
     }
 
-    @Test("what a client sends at once reaches a TCP service whole and in order, and its answers the client")
+    @Test("Data that a client sends at once reaches a TCP service complete and in order, and is answered")
     func bridge() throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .tcp(host: "127.0.0.1", port: listener.port))
@@ -123,7 +123,7 @@ extension EngineTests {
       #expect(try client.read(answers.count) == answers)
     }
 
-    @Test("a Close of the gate waits for the frame in transit, and goes to both ends")
+    @Test("A Close of the gate waits for the frame in transit and is sent to both peers")
     func closeBetweenFrames() async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -134,7 +134,7 @@ extension EngineTests {
       try backend.send(Array(frame[..<500]))
       #expect(try client.read(500) == Array(frame[..<500]))
       gate.record.controls[0].close(.revoked, reason: "revoked")
-      // Nothing was in transit from the client: the backend hears at once, masked as from a client.
+      // No frame from the client was in transit: the upstream gets its Close at once, masked like a client's.
       let told = try backend.read(6 + 2 + 7)
       #expect(told[0] == 0x88 && told[1] == 0x80 | 9)
       try backend.send(Array(frame[500...]) + fromServer(2, [1]))
@@ -151,7 +151,7 @@ extension EngineTests {
       #expect(await gate.record.next().end == .closedByGate(3003, reason: "revoked"))
     }
 
-    @Test("a session whose right has ended is cut off inside a frame too", arguments: [true, false])
+    @Test("A session that loses its permission is closed inside a frame too", arguments: [true, false])
     func cutInsideFrame(isRevoked: Bool) async throws {
       let listener = try RawListener()
       var limits = EngineLimits()
@@ -167,13 +167,13 @@ extension EngineTests {
       let summary = await gate.record.next()
       #expect(summary.duration < .seconds(60))
       guard case .closedByGate(isRevoked ? 3003 : 3008, _) = summary.end else {
-        Issue.record("ended otherwise: \(summary.end)")
+        Issue.record("unexpected end: \(summary.end)")
         return
       }
       _ = client
     }
 
-    @Test("a message longer than the limit ends the session with 1009 before any of its excess is sent")
+    @Test("A message over the limit closes the session with 1009 before the excess is forwarded")
     func tooBig() async throws {
       let listener = try RawListener()
       let gate = try gate(listener, limits: SessionLimits(maxMessage: 100))
@@ -192,7 +192,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a silent end is pinged, its answer is kept from the other end, and a foreign Pong is not")
+    @Test("A silent peer is pinged; its Pong is not forwarded, and other Pongs are")
     func pings() throws {
       let listener = try RawListener()
       let gate = try gate(listener, limits: SessionLimits(pingInterval: .milliseconds(200)))
@@ -201,7 +201,7 @@ extension EngineTests {
       #expect(ping[0] == 0x89 && ping[1] == 8)
       let foreign = fromClient(10, [1, 2, 3])
       try client.send(fromClient(10, Array(ping[2...])) + foreign)
-      // The backend is pinged as well, masked; the next thing that it hears is the foreign Pong.
+      // The upstream is pinged as well, with masked frames. Its next frame is the client's own Pong.
       var heard = try backend.read(2)
       while heard == [0x89, 0x88] {
         _ = try backend.read(12)
@@ -210,7 +210,7 @@ extension EngineTests {
       #expect(try heard + backend.read(foreign.count - 2) == foreign)
     }
 
-    @Test("an end that answers nothing is given up with 3008")
+    @Test("A peer that answers nothing is closed with 3008")
     func idle() async throws {
       let listener = try RawListener()
       let gate = try gate(
@@ -228,7 +228,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a client that has ended its side is given up as a silent one is, though the backend goes on, and whether it reads",
+      "A half-closed client is closed as idle although the upstream still sends, whether the client reads or not",
       arguments: [true, false])
     func halfClosedAndIdle(reads: Bool) async throws {
       let listener = try RawListener()
@@ -249,7 +249,7 @@ extension EngineTests {
     }
 
     @Test(
-      "what a backend says in another encoding than UTF-8 reaches the client byte for byte", arguments: [true, false])
+      "Fields of an upstream that are not UTF-8 reach the client unchanged", arguments: [true, false])
     func otherText(isRefused: Bool) throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -267,7 +267,7 @@ extension EngineTests {
       #expect(head.starts(with: (isRefused ? "HTTP/1.1 403 " : "HTTP/1.1 101 ").utf8))
     }
 
-    @Test("a backend's refusal may be in chunks that have extensions")
+    @Test("An upstream's refusal may have chunk extensions")
     func chunkExtensions() throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -281,7 +281,9 @@ extension EngineTests {
       #expect(answer.hasPrefix("HTTP/1.1 403 ") && answer.hasSuffix("\r\n\r\nno"))
     }
 
-    @Test("a backend's refusal that breaks off is no refusal of the backend's", arguments: [true, false])
+    @Test(
+      "A refusal cut off by a reset is answered with 502; one that ends with the connection is passed on",
+      arguments: [true, false])
     func refusalCut(breaksOff: Bool) throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -296,7 +298,7 @@ extension EngineTests {
       #expect(answer.hasPrefix(breaksOff ? "HTTP/1.1 502 " : "HTTP/1.1 403 "))
     }
 
-    @Test("a session ends at its greatest age, however busy")
+    @Test("A session is closed at its maximum age, however busy")
     func age() async throws {
       let listener = try RawListener()
       let gate = try gate(listener, limits: SessionLimits(maxAge: .milliseconds(500)))
@@ -310,7 +312,7 @@ extension EngineTests {
       #expect(heard.drop { $0 != 0x88 }.dropFirst(2).prefix(2) == [0x0B, 0xC0])
     }
 
-    @Test("a backend that goes away without a Close is told to the client as 1014", arguments: [true, false])
+    @Test("The loss of an upstream without a Close is reported to the client as 1014", arguments: [true, false])
     func backendLost(resets: Bool) async throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -328,7 +330,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a client that resets ends the session at the backend too")
+    @Test("A client that resets closes the session at the upstream too")
     func clientLost() async throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -342,7 +344,7 @@ extension EngineTests {
       }
     }
 
-    @Test("draining closes open sessions with 1001 and leaves nobody behind")
+    @Test("A drain closes all open sessions with 1001")
     func drain() async throws {
       let listener = try RawListener()
       let gate = try gate(listener)
@@ -364,7 +366,7 @@ extension EngineTests {
       #expect(throws: ScriptedSocket.Failure.self) { _ = try gate.connect() }
     }
 
-    @Test("a reader that stalls stops the writer, and gets every byte in the end")
+    @Test("A stalled reader stops the writer and gets every byte in the end")
     func stall() throws {
       let listener = try RawListener()
       let gate = try gate(listener)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// A TCP socket that does what a test says and nothing else. Every wait ends after a few seconds with an error.
+/// A TCP socket that only does what a test requests. Every wait fails after ten seconds.
 final class ScriptedSocket: @unchecked Sendable {
-  // Used by one test at a time; the descriptor never changes.
+  // Only one test uses the socket at a time, and the descriptor never changes.
   let fd: Int32
 
   struct Failure: Error, CustomStringConvertible { let description: String }
@@ -47,18 +47,18 @@ final class ScriptedSocket: @unchecked Sendable {
 
   func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-  /// Exactly `count` bytes.
+  /// Reads exactly `count` bytes.
   func read(_ count: Int) throws -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < count {
       let more = try readSome(count - bytes.count)
-      guard !more.isEmpty else { throw Failure(description: "ended after \(bytes.count) of \(count) bytes") }
+      guard !more.isEmpty else { throw Failure(description: "closed after \(bytes.count) of \(count) bytes") }
       bytes += more
     }
     return bytes
   }
 
-  /// At least one byte; none at the end.
+  /// Reads at least one byte; returns an empty array at the end of the stream.
   func readSome(_ most: Int = 65536) throws -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: most)
     let count = recv(fd, &buffer, most, 0)
@@ -75,7 +75,7 @@ final class ScriptedSocket: @unchecked Sendable {
     }
   }
 
-  /// Through the empty line behind a head.
+  /// Reads a head up to and including its empty line.
   func readHead() throws -> String {
     var bytes: [UInt8] = []
     while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) { bytes += try read(1) }
@@ -84,18 +84,18 @@ final class ScriptedSocket: @unchecked Sendable {
 
   func sendEnd() { shutdown(fd, Int32(SHUT_WR)) }
 
-  /// Ends the connection with a reset.
+  /// Closes the connection with a reset.
   func reset() {
     var option = linger(l_onoff: 1, l_linger: 0)
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     var nowhere = sockaddr()
     nowhere.sa_family = sa_family_t(AF_UNSPEC)
-    // Dissolving the association sends the reset at once; closing is left to `deinit`.
+    // Connecting to AF_UNSPEC sends the reset at once; `deinit` closes the descriptor.
     connect(fd, &nowhere, socklen_t(MemoryLayout<sockaddr>.size))
   }
 }
 
-/// A backend that a test plays by hand.
+/// A listening socket for an upstream that the test plays.
 final class RawListener: Sendable {
   let fd: Int32
   let port: UInt16

@@ -6,11 +6,11 @@ import Transport
 @testable import TransportEngine
 
 extension EngineTests {
-  /// What waits in the kernel is not with the peer yet. The outboxes of the gate are empty in all of this.
-  @Suite("Peers that read slowly", .timeLimit(.minutes(10)))
+  /// Data in the kernel has not reached the peer yet. In these tests the gate's outboxes are empty.
+  @Suite("Slow readers", .timeLimit(.minutes(10)))
   struct SlowPeerTests {
     private static let mask: [UInt8] = [1, 2, 3, 4]
-    /// Of a mebibyte, which the kernel takes at once.
+    /// One mebibyte, which the kernel accepts at once.
     private static let messages = (0..<16).map { Array(repeating: UInt8($0), count: 64 << 10) }
 
     private static func frames(masked: Bool) -> [UInt8] {
@@ -43,10 +43,10 @@ extension EngineTests {
       return (gate, client, try listener.accept())
     }
 
-    /// Until the gate has handed on what was sent to it.
+    /// Waits until the gate has forwarded the data that was sent to it.
     private func settle() { usleep(300_000) }
 
-    @Test("a client whose service breaks off gets all that it had sent, and is told, although he speaks meanwhile")
+    @Test("A client whose service resets gets all data of the service and 1014, although it sends meanwhile")
     func serviceBreaksOff() throws {
       let (gate, client, service) = try open(isBridge: false)
       let sent = Self.frames(masked: false)
@@ -62,7 +62,7 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("a service whose client breaks off gets all that it had sent, although it speaks meanwhile")
+    @Test("A service whose client resets gets all data of the client, although it sends meanwhile")
     func clientBreaksOff() throws {
       let (gate, client, service) = try open(isBridge: false)
       let sent = Self.frames(masked: true)
@@ -75,7 +75,7 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("a service of plain bytes gets all that a client had sent who left, although it speaks meanwhile")
+    @Test("A bridged service gets all data of a client that left, although it sends meanwhile")
     func clientLeavesBridge() throws {
       let (gate, client, service) = try open(isBridge: true)
       try client.send(Self.frames(masked: true) + FrameTrackerTests.frame(8, [0x03, 0xE8], mask: Self.mask))
@@ -88,7 +88,7 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("a drain waits no longer for a service that does not end behind its client than anybody does")
+    @Test("A drain does not wait until its deadline for a service that stays open after its client has left")
     func clientGoneInDrain() async throws {
       let (gate, client, service) = try open(isBridge: true)
       try service.send([1])
@@ -103,7 +103,7 @@ extension EngineTests {
       _ = service
     }
 
-    @Test("who takes a little now and then of what the kernel holds is not silent", arguments: [true, false])
+    @Test("A peer that slowly reads data from the kernel's buffer is not idle", arguments: [true, false])
     func trickleFromKernel(isBridge: Bool) throws {
       let limits = SessionLimits(idleTimeout: .seconds(1), pingInterval: nil)
       let (gate, client, service) = try open(isBridge: isBridge, limits: limits)
@@ -114,14 +114,14 @@ extension EngineTests {
         usleep(200_000)
         received += try client.read(32 << 10)
         guard !isBridge else { continue }
-        // The other end has to show that it lives, too.
+        // The service has to show that it is alive, too.
         let pong = FrameTrackerTests.frame(10, [])
         try service.send(pong)
         sent += pong
       }
       received += try client.read(sent.count - received.count)
       #expect(isBridge || received == sent)
-      // Of the bridge's frames the last headers are left. No session has ended.
+      // On a bridge the last frame headers are left. No session has been closed.
       if !isBridge {
         var wanted = pollfd(fd: client.fd, events: Int16(POLLIN), revents: 0)
         #expect(poll(&wanted, 1, 0) == 0)
@@ -129,7 +129,7 @@ extension EngineTests {
       #expect(gate.record.isEmpty)
     }
 
-    @Test("who is still taking what came before the end has as long as it takes", arguments: [true, false])
+    @Test("A peer that still reads data sent before the end is not cut off", arguments: [true, false])
     func takenBehindTheEnd(isBridge: Bool) throws {
       var engineLimits = EngineLimits()
       engineLimits.closeTimeout = .milliseconds(400)
@@ -138,7 +138,7 @@ extension EngineTests {
       if !isBridge { try service.send(FrameTrackerTests.frame(8, [0x03, 0xE8])) }
       service.sendEnd()
       var received: [UInt8] = []
-      // Spoken to meanwhile, a socket that was closed would throw away what it has not handed over.
+      // If the gate closed its socket, data from the client would discard the unsent rest.
       for round in 0..<28 {
         usleep(60_000)
         received += try client.read(32 << 10)
@@ -151,7 +151,7 @@ extension EngineTests {
       _ = gate
     }
 
-    @Test("that a kernel takes Pings does not make up for a program that hangs")
+    @Test("Pings accepted by the kernel do not keep a session with a program that hangs")
     func pingsTaken() async throws {
       let limits = SessionLimits(idleTimeout: .seconds(1), pingInterval: .milliseconds(150))
       let (gate, client, service) = try open(isBridge: false, limits: limits)

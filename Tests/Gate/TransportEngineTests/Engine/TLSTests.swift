@@ -11,7 +11,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// An authority on disk for as long as a test needs it.
+/// A certificate authority on disk, removed after the test.
 final class TLSFolder {
   let folder: AuthorityFolder
   private let path: String
@@ -49,7 +49,7 @@ final class TLSFolder {
   func client() throws -> ClientTLS { try ClientTLS(authorityFile: folder.tlsAuthorityPath) }
 }
 
-/// A TLS client that decides by itself when its bytes leave.
+/// A TLS client that decides when its bytes are sent.
 final class RawTLS {
   let socket: ScriptedSocket
   private var link = SocketState()
@@ -70,12 +70,14 @@ final class RawTLS {
     plain.deallocate()
   }
 
-  /// Holds back what is written, until `holds` is false again or the socket's end is sent.
+  /// Whether written data is held back in the kernel. Setting it to `false`, or closing the socket, sends the data.
   var holds = false {
     didSet { Socket.set(TCP_CORK, level: Int32(IPPROTO_TCP), to: holds ? 1 : 0, on: socket.fd) }
   }
 
-  /// - Parameter holdingFlight: whether the last flight is held back until more is written behind it.
+  /// Performs the handshake.
+  ///
+  /// - Parameter holdingFlight: Whether the last flight is held back until more data is written.
   func handshake(holdingFlight: Bool = false) throws {
     link.startHandshake(through: bio.window)
     holds = holdingFlight
@@ -85,13 +87,13 @@ final class RawTLS {
     }
   }
 
-  /// Whether the server has said that it would end.
+  /// Whether the server has sent close_notify.
   var heardGoodbye: Bool { link.endedInOrder }
 
   func send(_ bytes: [UInt8]) { bytes.withUnsafeBytes { link.send($0, through: bio.window) } }
   func sendEnd() { link.sendEnd(through: bio.window) }
 
-  /// Goes over to new keys (RFC 8446 section 4.6.3).
+  /// Updates the sending keys (RFC 8446 section 4.6.3).
   func updateKey() {
     guard let tls = link.tls, SSL_key_update(tls, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 else { return }
     link.startHandshake(through: bio.window)
@@ -132,7 +134,7 @@ extension EngineTests {
         report: report)
     }
 
-    @Test("many connections at once, each with its own bytes, none with another's")
+    @Test("Many concurrent connections each get their own bytes")
     func interleaved() async throws {
       let files = try TLSFolder()
       let gate = try gate(files, try RawListener())
@@ -155,7 +157,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a client that says all in the flight that ends its handshake is answered")
+    @Test("A client that sends its request and close_notify in the last flight of the handshake is answered")
     func oneFlight() throws {
       let files = try TLSFolder()
       let failures = LockedValue<[EngineEvent]>([])
@@ -172,7 +174,7 @@ extension EngineTests {
       #expect(failures.withLock { $0 } == [])
     }
 
-    @Test("a client that changes its keys without end is cut off, in one flight or in many", arguments: [true, false])
+    @Test("A client that sends unlimited key updates is closed, in one flight or in many", arguments: [true, false])
     func keyUpdateFlood(isOneFlight: Bool) throws {
       let files = try TLSFolder()
       let gate = try gate(files, try RawListener())
@@ -185,7 +187,7 @@ extension EngineTests {
       #expect((try? client.readHead()) ?? "" == "")
     }
 
-    @Test("a client may change its keys as often as it likes if it has something to say")
+    @Test("A client that sends data may update its keys without limit")
     func keyUpdates() throws {
       let files = try TLSFolder()
       let gate = try gate(files, try RawListener())
@@ -205,7 +207,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a message that is too long and the client's end in one flight end a half-closed session once")
+    @Test("A message that is too long and the close_notify in one flight close a half-closed session once")
     func tooBigAndEnd() async throws {
       let files = try TLSFolder()
       let listener = try RawListener()
@@ -229,7 +231,7 @@ extension EngineTests {
       #expect(await gate.engine.drain(timeout: .seconds(5)) == 0)
     }
 
-    @Test("an upstream behind TLS is verified, and then carries a session like any other", arguments: [true, false])
+    @Test("An upstream with TLS is verified and then relays a session like any other", arguments: [true, false])
     func secureUpstream(isTrusted: Bool) throws {
       let files = try TLSFolder()
       let listener = try RawListener()
@@ -257,7 +259,7 @@ extension EngineTests {
     }
 
     @Test(
-      "a name that a certificate has only as its subject's common name is none that it has", arguments: [true, false])
+      "A host name only in the subject's common name does not match", arguments: [true, false])
     func commonName(hasAlternativeName: Bool) async throws {
       let files = try TLSFolder()
       let authority = try files.folder.load()
@@ -279,9 +281,9 @@ extension EngineTests {
       #expect(fault?.description.contains("hostname mismatch") == true, "\(String(describing: fault))")
     }
 
-    @Test("an upgraded connection carries a large message both ways")
+    @Test("An upgraded connection relays a large message in both directions")
     func large() async throws {
-      // No power of two divides the period: a chunk in the wrong place shows.
+      // The period of 251 bytes is prime, so a chunk in the wrong place is detected.
       let payload = Array(repeatElement(Array(UInt8(0)..<251), count: 6000).joined())
       let files = try TLSFolder()
       let listener = try RawListener()

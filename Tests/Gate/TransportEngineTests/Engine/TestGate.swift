@@ -5,7 +5,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// An engine whose responder lets every upgrade through to one upstream, and remembers how sessions ended.
+/// An engine whose responder admits every upgrade to one upstream and records how sessions ended.
 final class TestGate: Sendable {
   let engine: Engine
   let record = SessionRecord()
@@ -23,14 +23,14 @@ final class TestGate: Sendable {
 
   deinit { engine.stop() }
 
-  /// A reload that changes `limits` alone.
+  /// Reloads the engine with other limits and nothing else changed.
   func limit(_ limits: EngineLimits) async throws {
     try await engine.replace(responder: responder, tls: nil, limits: limits)
   }
 
   func connect() throws -> ScriptedSocket { try ScriptedSocket(connectingTo: engine.address.port) }
 
-  /// The most bytes that a session holds of what came from its client, and of what is to go there.
+  /// Returns the largest number of bytes that a session has buffered from its client and for its client.
   func held() async -> (inbox: Int, outbox: Int) {
     await withCheckedContinuation { continuation in
       engine.loops[0].execute { loop in
@@ -60,7 +60,7 @@ final class TestGate: Sendable {
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     + "Sec-WebSocket-Accept: \(accept)\r\n\r\n"
 
-  /// A client and a backend with an open session between them.
+  /// Returns a client and an upstream with an open session between them.
   func open(through listener: RawListener) throws -> (client: ScriptedSocket, backend: ScriptedSocket) {
     let client = try connect()
     try client.send(Self.upgrade())
@@ -73,7 +73,7 @@ final class TestGate: Sendable {
   }
 }
 
-/// How sessions ended, for tests that wait for it.
+/// Records how sessions ended, for tests that wait for it.
 final class SessionRecord: Sendable {
   private struct State {
     var summaries: [SessionSummary] = []
@@ -82,13 +82,13 @@ final class SessionRecord: Sendable {
   }
   private let state = LockedValue(State())
   let pause = Pause()
-  /// What orders answer when they are asked whether they stand.
+  /// The answer of `refusal()` of all orders; `nil` if they are not withdrawn.
   let refusal = LockedValue<Response?>(nil)
   private let freed = LockedValue<(@Sendable () -> Void)?>(nil)
 
   deinit { freed.withLock { $0 }?() }
 
-  /// Calls `action` when nobody needs this record any more.
+  /// Calls `action` when the record is freed.
   func whenFreed(_ action: @escaping @Sendable () -> Void) { freed.withLock { $0 = action } }
 
   func opened(_ control: SessionControl) { state.withLock { $0.controls.append(control) } }
@@ -104,7 +104,7 @@ final class SessionRecord: Sendable {
     waiting?.resume(returning: summary)
   }
 
-  /// The summary of a session, in the order in which they end.
+  /// Returns the summary of the next session, in the order in which sessions end.
   func next() async -> SessionSummary {
     await withCheckedContinuation { continuation in
       let known = state.withLock { state -> SessionSummary? in
@@ -116,16 +116,16 @@ final class SessionRecord: Sendable {
     }
   }
 
-  /// Whether no session has ended that nobody has asked about.
+  /// Whether all summaries have been read.
   var isEmpty: Bool { state.withLock { $0.summaries.isEmpty } }
 
   var controls: [SessionControl] { state.withLock { $0.controls } }
 }
 
-/// Stops the loop of a gate while a request for `path` is decided, so that several things happen to it at once.
+/// Stops the loop of a gate while a request for `path` is decided, so that it handles several events at once.
 final class Pause: Sendable {
   static let path = "/pause"
-  /// Two pipes: the loop says that it is here, the test says that it may go on.
+  /// Two pipes: the loop reports that it has stopped, and the test lets it continue.
   private let descriptors: [Int32]
 
   init() {
@@ -140,13 +140,13 @@ final class Pause: Sendable {
 
   deinit { for fd in descriptors { close(fd) } }
 
-  /// For the loop.
+  /// Called by the loop.
   func wait() {
     signal(descriptors[1])
     block(descriptors[2])
   }
 
-  /// Returns once the loop stands still.
+  /// Returns when the loop has stopped.
   func begin() { block(descriptors[0]) }
   func end() { signal(descriptors[3]) }
 
@@ -161,7 +161,7 @@ final class Pause: Sendable {
   }
 }
 
-/// Says everything again.
+/// Sends every message back.
 final class EchoConversation: WebSocketSession {
   static let path = "/echo"
   let subprotocol: String? = nil
@@ -214,6 +214,6 @@ private struct OpenOrder: RelayPlan {
   func closed(_ summary: SessionSummary) { record.closed(summary) }
 }
 
-/// The suites that hold their threads: one test at a time, so that others have threads too.
+/// The suites that block their threads. They run one test at a time, so that other suites have threads too.
 @Suite("Engine", .serialized)
 struct EngineTests {}

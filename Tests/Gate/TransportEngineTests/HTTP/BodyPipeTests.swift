@@ -2,9 +2,9 @@ import Testing
 
 @testable import TransportEngine
 
-@Suite("A body handed on")
+@Suite("Forwarded bodies")
 struct BodyPipeTests {
-  /// What comes out when `bytes` go in, in pieces of `size`; `nil` after a fault.
+  /// Returns the output for `bytes`, fed in pieces of `size`; `nil` after a fault.
   private func pass(
     _ bytes: [UInt8], _ framing: BodyFraming, pieces size: Int, limit: Int = .max,
     extras: ChunkedBody.Extras = .refused, ends: Bool = false
@@ -23,7 +23,7 @@ struct BodyPipeTests {
     }
   }
 
-  /// The body that chunks carry.
+  /// Returns the body in the chunks of `bytes`.
   private func decoded(_ bytes: [UInt8]) -> [UInt8]? {
     var decoder = ChunkedBody(limit: .max, extras: .refused)
     var body: [UInt8] = []
@@ -31,14 +31,14 @@ struct BodyPipeTests {
     return taken == bytes.count && decoder.isComplete ? body : nil
   }
 
-  @Test("A counted body comes out as it is, and what follows stays", arguments: 1...9)
+  @Test("A body with a length is forwarded unchanged, and later bytes are left", arguments: 1...9)
   func counted(size: Int) throws {
     let result = try #require(pass(Array("hello, next".utf8), .length(5), pieces: size))
     #expect(result.output == Array("hello".utf8) && result.taken == 5 && result.isComplete)
     #expect(pass(Array("hell".utf8), .length(5), pieces: size)?.isComplete == false)
   }
 
-  @Test("Chunks come out as chunks of the same body, however they were cut", arguments: 1...30)
+  @Test("Chunks are forwarded as chunks of the same body, however they were cut", arguments: 1...30)
   func chunked(size: Int) throws {
     let text = "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n"
     let result = try #require(pass(Array((text + "GET").utf8), .chunked, pieces: size))
@@ -56,7 +56,7 @@ struct BodyPipeTests {
     #expect(pass(Array("1\r\na\r\n".utf8), .chunked, pieces: 4, ends: true) == nil)
   }
 
-  @Test("Trailers are dropped where that is asked for, and refused elsewhere", arguments: 1...20)
+  @Test("Trailers are dropped or refused, as selected", arguments: 1...20)
   func trailers(size: Int) throws {
     let bytes = Array("1\r\na\r\n0\r\nX-One: 1\r\nX-Two: 2\r\n\r\n".utf8)
     let result = try #require(pass(bytes, .chunked, pieces: size, extras: .dropped))
@@ -66,7 +66,7 @@ struct BodyPipeTests {
     #expect(pass(endless, .chunked, pieces: 1000, extras: .dropped) == nil)
   }
 
-  @Test("Chunk extensions are dropped where that is asked for, and refused elsewhere", arguments: 1...20)
+  @Test("Chunk extensions are dropped or refused, as selected", arguments: 1...20)
   func extensions(size: Int) throws {
     let bytes = Array("1;a=b\r\na\r\n2 ; c=\"x;y\" \t;d\r\nbc\r\n0;e\r\n\r\n".utf8)
     let result = try #require(pass(bytes, .chunked, pieces: size, extras: .dropped))
@@ -74,7 +74,7 @@ struct BodyPipeTests {
     #expect(pass(bytes, .chunked, pieces: size) == nil)
   }
 
-  @Test("A body over the limit is refused, whatever frames it")
+  @Test("A body over the limit is refused with any framing")
   func limit() {
     #expect(pass([], .length(6), pieces: 1, limit: 5) == nil)
     #expect(pass(Array("6\r\n".utf8), .chunked, pieces: 1, limit: 5) == nil)

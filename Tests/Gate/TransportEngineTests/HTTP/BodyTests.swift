@@ -3,7 +3,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// What became of a body that was fed to a reader.
+/// The result of feeding a body to a reader.
 enum BodyOutcome: Equatable {
   case incomplete
   case complete([UInt8], consumed: Int)
@@ -38,7 +38,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
 }
 
 @Suite struct BodyReaderTests {
-  @Test("A counted body is complete with its last byte, and what follows is left alone")
+  @Test("A body with a length is complete with its last byte, and later bytes are left")
   func counted() {
     let bytes = Array("hello".utf8)
     #expect(read([bytes + [1, 2]], .length(5)) == .complete(bytes, consumed: 5))
@@ -46,19 +46,19 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     #expect(read([Array(bytes[..<4])], .length(5)) == .incomplete)
   }
 
-  @Test("No body is complete at once", arguments: [BodyFraming.none, .length(0)])
+  @Test("A request without a body is complete at once", arguments: [BodyFraming.none, .length(0)])
   func none(framing: BodyFraming) {
     #expect(read([[1, 2, 3]], framing) == .complete([], consumed: 0))
   }
 
-  @Test("A body that says it is too long is refused before it is read")
+  @Test("A body that announces too many bytes is refused before it is read")
   func tooLong() {
     #expect(read([], .length(1001)) == .fault(.tooLarge(limit: 1000)))
     #expect(read([], .length(1000)) == .incomplete)
     #expect(BodyFault.tooLarge(limit: 7).requestFault == .bodyTooLarge(limit: 7))
   }
 
-  @Test("A body that ends with the connection is bounded too")
+  @Test("A body that ends with the connection is limited too")
   func untilClose() throws {
     var reader = try BodyReader(.untilClose, limit: 4, extras: .refused)
     #expect(try feed([1, 2, 3, 4], to: &reader) == 4)
@@ -68,14 +68,14 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     #expect(reader.isComplete && reader.body == [1, 2, 3, 4])
   }
 
-  @Test("A connection that ends inside a body is a fault", arguments: [BodyFraming.length(3), .chunked])
+  @Test("A connection that is closed inside a body is a fault", arguments: [BodyFraming.length(3), .chunked])
   func endedEarly(framing: BodyFraming) throws {
     var reader = try BodyReader(framing, limit: 10, extras: .refused)
     #expect(throws: BodyFault.endedEarly) { try reader.connectionEnded() }
     #expect(BodyFault.endedEarly.requestFault == .malformedBody(rule: "the connection was closed inside the body"))
   }
 
-  @Test("A connection that ends behind a body is none")
+  @Test("A connection that is closed after a body is no fault")
   func endedBehind() throws {
     var reader = try BodyReader(.length(1), limit: 10, extras: .refused)
     #expect(try feed([7], to: &reader) == 1)
@@ -129,7 +129,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
   ]
 
   @Test(
-    "Where extensions are dropped each broken rule of theirs is named, however the bytes arrive",
+    "If extensions are dropped, each of their broken rules is named, however the bytes arrive",
     arguments: ChunkedBodyTests.brokenExtensions)
   func refusedExtension(rule: ChunkFault, coded: String) {
     let bytes = Array(coded.utf8)
@@ -138,7 +138,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
       splitLaw(bytes, incomplete: .incomplete) { read($0.map { [$0] }, .chunked, extras: .dropped) }.broken == nil)
   }
 
-  @Test("Each chunk may have extensions of 4 KiB")
+  @Test("Each chunk may have 4 KiB of extensions")
   func boundedExtension() {
     let chunk = Array("1;\(String(repeating: "\u{e9}", count: 2047))\t\r\na\r\n".utf8)
     let coded = Array(repeating: chunk, count: 8).flatMap(\.self) + Array("0\r\n\r\n".utf8)
@@ -147,13 +147,13 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     #expect(read([coded], .chunked) == .fault(.malformed(.extension)))
   }
 
-  @Test("Each rule is broken by some test")
+  @Test("Each rule is broken by a test")
   func complete() {
     #expect(Set((Self.broken + Self.brokenExtensions).map(\.0)) == Set(ChunkFault.allCases))
   }
 
   @Test(
-    "The bound holds for all chunks together, and is felt in the size",
+    "The limit applies to all chunks together and is checked with the chunk size",
     arguments: [
       ("8", 7), ("5\r\nhello\r\n3", 7), ("ffffffffffffffff", 7), ("7fffffffffffffff", 7), ("1\r\na\r\n7", 7), ("1", 0),
     ])
@@ -161,7 +161,7 @@ private func unsafe<R>(_ bytes: [UInt8], _ body: (UnsafeBufferPointer<UInt8>) th
     #expect(read([Array(coded.utf8)], .chunked, limit: limit) == .fault(.tooLarge(limit: limit)))
   }
 
-  @Test("A body as long as the bound is taken")
+  @Test("A body of exactly the limit is accepted")
   func atTheBound() {
     let coded = Array("5\r\nhello\r\n2\r\n!!\r\n0\r\n\r\n".utf8)
     #expect(read([coded], .chunked, limit: 7) == .complete(Array("hello!!".utf8), consumed: coded.count))

@@ -6,7 +6,7 @@ import Testing
   static let alphanumerics = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
   @Test(
-    "A set holds the characters of its grammar and nothing else",
+    "A set contains exactly the characters of its grammar",
     arguments: [
       (ByteSet.token, "!#$%&'*+-.^_`|~"),
       (ByteSet.path, "-._~!$&'()*+,;=:@/"),
@@ -20,13 +20,13 @@ import Testing
     #expect(actual == expected)
   }
 
-  @Test("Field content is tab, space, visible ASCII and all that is not ASCII")
+  @Test("Field content is tab, space, visible ASCII and all bytes outside ASCII")
   func fieldContent() {
     let refused = Set((UInt8.min...UInt8.max).filter { !$0.isFieldContent })
     #expect(refused == Set(0x00...0x08).union(0x0A...0x1F).union([0x7F]))
   }
 
-  @Test("A hexadecimal digit has the value that the standard library gives it")
+  @Test("A hexadecimal digit has the same value as in the standard library")
   func hexDigits() {
     for byte in UInt8.min...UInt8.max {
       let character = Character(Unicode.Scalar(byte))

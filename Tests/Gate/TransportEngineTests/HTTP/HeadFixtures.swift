@@ -33,13 +33,14 @@ extension ResponseParse {
   }
 }
 
-/// A request of `lines` behind the request line, `Host` included.
+/// Returns a request with `line`, a `Host` field, and `fields`.
 func request(_ line: String = "GET / HTTP/1.1", _ fields: [String] = [], host: String? = "gate.example") -> String {
   let host = host.map { ["Host: \($0)"] } ?? []
   return ([line] + host + fields).map { $0 + "\r\n" }.joined() + "\r\n"
 }
 
-/// A well-formed opening handshake, with the fields of `replacing` instead of those of the same name; `nil` drops one.
+/// Returns a valid opening handshake in which `replacing` replaces the fields of the same names; `nil` removes a
+/// field.
 func handshake(_ line: String = "GET / HTTP/1.1", replacing: [(String, String?)] = [], adding: [String] = []) -> String
 {
   var fields = [
@@ -53,9 +54,10 @@ func handshake(_ line: String = "GET / HTTP/1.1", replacing: [(String, String?)]
   return request(line, fields.map { "\($0.0): \($0.1)" } + adding)
 }
 
-/// What is wrong with `parse` if its outcome depends on how `bytes` arrive; `nil` if all is well.
+/// Checks that the outcome of `parse` does not depend on how `bytes` arrive.
 ///
-/// Every prefix is `incomplete` up to some point, and from there on the outcome is that of the whole.
+/// Every prefix gives `incomplete` up to some length, and from there on the outcome of the whole. Returns that length
+/// and a description of the violation, or `nil` if there is none.
 func splitLaw<Outcome: Equatable>(
   _ bytes: [UInt8], incomplete: Outcome, parse: ([UInt8]) -> Outcome
 ) -> (settledAt: Int, broken: String?) {

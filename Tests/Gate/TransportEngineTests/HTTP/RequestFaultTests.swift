@@ -4,7 +4,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// Each rule of a request head, broken alone.
+/// Breaks each rule of a request head on its own.
 @Suite struct RequestFaultTests {
   static let requestLines: [(HeadFault, String)] = [
     (.firstByte, "\u{16}\u{3}\u{1}\u{2}\u{0}"), (.firstByte, "\r\n" + request()), (.firstByte, "\n" + request()),
@@ -117,13 +117,13 @@ import Transport
     #expect(splitLaw(bytes, incomplete: .incomplete) { RequestHead.parse($0) }.broken == nil)
   }
 
-  @Test("Each rule is broken by some test, with a sentence of its own")
+  @Test("Each rule is broken by a test and has its own description")
   func complete() {
     let elsewhere: Set<HeadFault> = [.headLength, .fieldCount, .fieldEncoding, .statusLine, .status]
     #expect(Set(Self.all.map(\.0)).union(elsewhere) == Set(HeadFault.allCases))
   }
 
-  @Test("Size and framing are faults of their own kind")
+  @Test("Size and framing are separate kinds of faults")
   func kinds() {
     #expect(HeadFault.fieldCount.requestFault == .headTooLarge(rule: "the head has too many fields"))
     #expect(HeadFault.lineEnd.requestFault == .malformedHead(rule: "a line does not end in CRLF"))
@@ -133,7 +133,7 @@ import Transport
   }
 
   @Test(
-    "Garbage is refused at the first byte that cannot be right",
+    "Garbage is refused at the first invalid byte",
     arguments: [
       ("\u{16}\u{3}\u{1}", 1), ("SSH-2.0-x\r\n", 10), ("GET http://a/", 5), ("GET / HTTP/2", 12),
       ("GET / HTTP/1.1\n", 15),
@@ -144,9 +144,9 @@ import Transport
   }
 }
 
-/// The bounds of a head.
+/// The limits of a head.
 @Suite struct HeadLimitTests {
-  @Test("A head as long as allowed is taken, one byte more is too large")
+  @Test("A head of the maximum length is accepted; one byte more is too large")
   func length() {
     for size in [16 << 10, (16 << 10) + 1] {
       let fixed = request("GET / HTTP/1.1", ["X: "]).utf8.count
@@ -160,7 +160,7 @@ import Transport
     }
   }
 
-  @Test("An endless head is too large as soon as the bound is reached, wherever it stands")
+  @Test("An endless head is too large when the limit is reached, in any part")
   func endless() {
     let beginnings = ["GET /", "GET /?", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nX: "]
     for beginning in beginnings {
@@ -172,13 +172,13 @@ import Transport
     }
   }
 
-  @Test("A fault within the bound is named, not the length behind it")
+  @Test("A fault within the limit is reported instead of the length")
   func faultFirst() {
     let bytes = Array(("GET / HTTP/1.0" + String(repeating: "a", count: 100)).utf8)
     #expect(RequestHead.parse(bytes, limits: HeadLimits(bytes: 64)) == .fault(HeadFault.version.requestFault))
   }
 
-  @Test("The hundredth field is taken, the next one is one too many at its first byte")
+  @Test("The hundredth field is accepted; the next one is refused at its first byte")
   func fieldCount() {
     let lines = (1...99).map { "X-\($0): y" }
     #expect(RequestHead.parse(request("GET / HTTP/1.1", lines)).head?.headers.fields.count == 100)
@@ -186,7 +186,7 @@ import Transport
     #expect(RequestHead.parse(String(tooMany)) == .fault(HeadFault.fieldCount.requestFault))
   }
 
-  @Test("An empty line that straddles the bound is too large")
+  @Test("An empty line that crosses the limit is too large")
   func straddling() {
     let bytes = Array(request().utf8)
     for limit in 1..<bytes.count {
@@ -197,9 +197,9 @@ import Transport
   }
 }
 
-/// Heads that chance has damaged.
+/// Randomly damaged heads.
 @Suite struct DamagedHeadTests {
-  @Test("Whatever the damage, the outcome does not depend on how the bytes arrive", arguments: 0..<40 as Range<UInt64>)
+  @Test("The outcome for a damaged head does not depend on how the bytes arrive", arguments: 0..<40 as Range<UInt64>)
   func damaged(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let whole = Array(handshake("GET /a%41/b?q HTTP/1.1", adding: ["Content-Length: 0", "X: y"]).utf8)

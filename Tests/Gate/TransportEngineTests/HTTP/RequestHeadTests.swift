@@ -4,7 +4,7 @@ import Transport
 @testable import TransportEngine
 
 @Suite struct RequestHeadTests {
-  @Test("A head is taken apart into what it says")
+  @Test("A head is parsed into its parts")
   func parts() throws {
     let text = request(
       "POST /a/b?x=1&y HTTP/1.1", ["Content-Length: 12", "X-Pad:  \tpadded value\t ", "X-Empty:", "X-Tight:v"])
@@ -31,7 +31,7 @@ import Transport
   }
 
   @Test(
-    "What the grammar allows is taken",
+    "A head that the grammar allows is accepted",
     arguments: [
       request(),
       request("get / HTTP/1.1"),
@@ -83,13 +83,13 @@ import Transport
   ]
 
   @Test(
-    "A query is what follows the first question mark, as sent",
+    "The query is the unchanged text after the first question mark",
     arguments: [("/", nil), ("/?", ""), ("/?a?b", "a?b"), ("/p?%41=%ff", "%41=%ff")])
   func query(target: String, query: String?) throws {
     #expect(try #require(RequestHead.parse(request("GET \(target) HTTP/1.1")).head).query == query)
   }
 
-  @Test("Connection options are read together, without case, and close wins")
+  @Test("Connection options are combined, case-insensitive, and close has priority")
   func connection() throws {
     let head = try #require(
       RequestHead.parse(request("GET / HTTP/1.1", ["Connection: Keep-Alive", "connection: X-A , CLOSE"])).head)
@@ -98,7 +98,7 @@ import Transport
   }
 
   @Test(
-    "A client that expects 100-continue is kept waiting only if it has a body",
+    "A client that expects 100-continue waits only if it has a body",
     arguments: [
       (["Expect: 100-continue", "Content-Length: 5"], true),
       (["Expect: 100-continue", "Transfer-Encoding: chunked"], true),
@@ -109,7 +109,7 @@ import Transport
     #expect(try #require(RequestHead.parse(request("POST / HTTP/1.1", fields)).head).expectsContinue == expects)
   }
 
-  @Test("Bytes behind the head are not looked at")
+  @Test("Bytes after the head are ignored")
   func leftovers() {
     let text = request()
     for behind in ["\u{0}", "GET", "\r\n", "\u{16}\u{3}"] {
@@ -117,7 +117,7 @@ import Transport
     }
   }
 
-  @Test("No bytes are the beginning of a head")
+  @Test("Empty input is incomplete")
   func empty() {
     #expect(RequestHead.parse([]) == .incomplete)
     #expect(RequestHead.parse(UnsafeBufferPointer(start: nil, count: 0)) == .incomplete)

@@ -4,7 +4,7 @@ import Transport
 @testable import TransportEngine
 
 @Suite struct ResponseHeadTests {
-  @Test("An answer is taken apart into what it says")
+  @Test("A response head is parsed into its parts")
   func parts() throws {
     let text = "HTTP/1.1 403 No, really: h\u{e9}\t!\r\nContent-Length: 3\r\nServer: x\r\n\r\n"
     guard case .head(let head, let length) = ResponseHead.parse(text + "no!") else {
@@ -21,7 +21,7 @@ import Transport
   }
 
   @Test(
-    "The body ends where the status and the fields say",
+    "The status and the fields decide where the body ends",
     arguments: [
       ("200 OK", "Content-Length: 5", .length(5)), ("200 OK", "Content-Length: 0", .length(0)),
       ("200 OK", "Transfer-Encoding: chunked", .chunked), ("200 ", "X: y", .untilClose),
@@ -35,7 +35,7 @@ import Transport
     #expect(head.wantsClose == (framing == .untilClose))
   }
 
-  @Test("HTTP/1.0 is understood and closes")
+  @Test("HTTP/1.0 is supported and closes")
   func version10() throws {
     let head = try #require(ResponseHead.parse("HTTP/1.0 404 Not Found\r\nContent-Length: 2\r\n\r\n").head)
     #expect(head.isVersion10 && head.wantsClose)
@@ -65,7 +65,7 @@ import Transport
     #expect(splitLaw(bytes, incomplete: .incomplete) { ResponseHead.parse($0) }.broken == nil)
   }
 
-  @Test("An answer's head has the same bounds as a request's")
+  @Test("A response head has the same limits as a request head")
   func bounds() {
     let endless = Array(("HTTP/1.1 200 " + String(repeating: "a", count: 20_000)).utf8)
     #expect(ResponseHead.parse(endless) == .fault(.headLength))
@@ -93,7 +93,7 @@ import Transport
     try UpgradeAnswer(head, accept: Self.accept, subprotocols: ["b", "a"], extensions: ["permessage-deflate"])
   }
 
-  @Test("The right answer opens the socket")
+  @Test("A valid answer opens the WebSocket")
   func accepted() throws {
     #expect(try answer(try Self.head()) == UpgradeAnswer(accept: Self.accept, subprotocol: nil, extensions: []))
     let chosen = try Self.head(
@@ -126,14 +126,14 @@ import Transport
     ]
   }()
 
-  @Test("An answer that breaks one rule is refused by that rule", arguments: UpgradeAnswerTests.broken.indices)
+  @Test("An answer that breaks one rule is refused with that rule", arguments: UpgradeAnswerTests.broken.indices)
   func refused(index: Int) throws {
     let (rule, status, replacing, adding) = Self.broken[index]
     let head = try Self.head(status, replacing: replacing, adding: adding)
     #expect(throws: rule) { try answer(head) }
   }
 
-  @Test("Nothing is proved where nothing is expected")
+  @Test("An empty expected proof is never accepted")
   func emptyProof() throws {
     let head = try Self.head(replacing: [("Sec-WebSocket-Accept", "")])
     #expect(throws: UpgradeAnswerFault.accept) {
@@ -141,7 +141,7 @@ import Transport
     }
   }
 
-  @Test("Each rule is broken by some test")
+  @Test("Each rule is broken by a test")
   func complete() {
     #expect(Set(Self.broken.map(\.0)) == Set(UpgradeAnswerFault.allCases))
   }

@@ -6,13 +6,13 @@ import Transport
 @Suite struct UpgradeTests {
   private func upgrade(_ text: String) throws -> Upgrade { try #require(RequestHead.parse(text).head).upgrade }
 
-  @Test("An opening handshake is recognised")
+  @Test("An opening handshake is recognized")
   func handshakeIsRecognised() throws {
     #expect(try upgrade(handshake()) == .webSocket(UpgradeIntent(key: "dGhlIHNhbXBsZSBub25jZQ==")))
   }
 
   @Test(
-    "Case, other options and harmless fields do not matter",
+    "Case, other options and unrelated fields do not matter",
     arguments: [
       handshake(replacing: [("Upgrade", "WebSocket"), ("Connection", "keep-alive, UPGRADE")]),
       handshake(replacing: [("Connection", "keep-alive")], adding: ["connection: upgrade"]),
@@ -24,7 +24,7 @@ import Transport
     #expect(try upgrade(text) == .webSocket(UpgradeIntent(key: "dGhlIHNhbXBsZSBub25jZQ==")))
   }
 
-  @Test("Subprotocols come in the client's order, over all fields")
+  @Test("Subprotocols keep the client's order over all fields")
   func subprotocols() throws {
     let text = handshake(adding: ["Sec-WebSocket-Protocol: b, a", "sec-websocket-protocol: c"])
     let intent = UpgradeIntent(key: "dGhlIHNhbXBsZSBub25jZQ==", subprotocols: ["b", "a", "c"])
@@ -32,7 +32,7 @@ import Transport
   }
 
   @Test(
-    "Without both Upgrade and its option in Connection nothing is asked for",
+    "Without Upgrade and its option in Connection there is no upgrade",
     arguments: [
       request(), handshake(replacing: [("Connection", nil)]), handshake(replacing: [("Connection", "keep-alive")]),
       handshake(replacing: [("Upgrade", nil)]), handshake("POST / HTTP/1.1", replacing: [("Upgrade", nil)]),
@@ -67,19 +67,19 @@ import Transport
       (.extensions, handshake(adding: ["Sec-WebSocket-Extensions: \($0)"]))
     }
 
-  @Test("A handshake that breaks one rule is refused by that rule", arguments: UpgradeTests.broken)
+  @Test("A handshake that breaks one rule is refused with that rule", arguments: UpgradeTests.broken)
   func refused(rule: UpgradeFault, text: String) throws {
     #expect(try upgrade(text) == .fault(rule.requestFault))
   }
 
-  @Test("Each rule is broken by some test")
+  @Test("Each rule is broken by a test")
   func complete() {
     #expect(Set(Self.broken.map(\.0)) == Set(UpgradeFault.allCases))
     #expect(UpgradeFault.version.requestFault == .unsupportedWebSocketVersion)
   }
 
   @Test(
-    "Extension names are read out of their list",
+    "Extension names are read from their list",
     arguments: [
       (["a"], ["a"]), (["a; b; c=d, e;f=\"g\""], ["a", "e"]), (["a", "b , c"], ["a", "b", "c"]), ([], []),
       (["permessage-deflate; client_max_window_bits=\"1\\5\""], ["permessage-deflate"]),

@@ -13,7 +13,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
 }
 
 @Suite struct ResponseWriterTests {
-  @Test("An answer has its date, its fields, its length and its body")
+  @Test("An answer has a date, its fields, its length and its body")
   func whole() throws {
     let response = Response(status: 403, headers: fields([("X-Attest-Error", "key_revoked")]), body: Array("no".utf8))
     let expected = """
@@ -28,7 +28,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
   }
 
   @Test(
-    "Connection says whether the answer is the last, and names Upgrade where that is a field",
+    "Connection announces a close, and names Upgrade if there is such a field",
     arguments: [(false, false, nil), (false, true, "close"), (true, true, "upgrade, close"), (true, false, "upgrade")])
   func connection(hasUpgrade: Bool, closes: Bool, options: String?) throws {
     let response = Response(status: 426, headers: fields(hasUpgrade ? [("Upgrade", "websocket")] : []))
@@ -38,7 +38,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
     #expect(head.framing == .length(0))
   }
 
-  @Test("Fields that frame the message are the writer's own, and a date that is there stays")
+  @Test("The writer sets the fields that frame the message, and an existing date stays")
   func own() throws {
     let sent = fields([
       ("content-length", "99"), ("Transfer-Encoding", "chunked"), ("CONNECTION", "keep-alive"), ("Date", "then"),
@@ -49,7 +49,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
     #expect(head.headers == fields([("Date", "then"), ("X", "y"), ("Content-Length", "1")]))
   }
 
-  @Test("An answer to HEAD has the length and not the body")
+  @Test("An answer to HEAD has the length without the body")
   func head() throws {
     let response = Response(status: 200, body: Array("hello".utf8))
     let bytes = try ResponseWriter.bytes(of: response, closes: false, isForHEAD: true, at: time)
@@ -61,7 +61,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
     #expect(length == bytes.count)
   }
 
-  @Test("An answer that cannot have a body has none, nor a length", arguments: [204, 304])
+  @Test("An answer that cannot have a body has neither body nor length", arguments: [204, 304])
   func withoutBody(status: Int) throws {
     let bytes = try ResponseWriter.bytes(of: Response(status: status, body: [1, 2]), closes: false, at: time)
     guard case .head(let head, let length) = ResponseHead.parse(bytes) else {
@@ -73,7 +73,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
   }
 
   @Test(
-    "Nothing can break out of its field",
+    "No value can leave its field",
     arguments: [
       ("X", "a\r\nY: b", .fieldValue), ("X", "a\nb", .fieldValue), ("X", "a\rb", .fieldValue),
       ("X", "\u{0}", .fieldValue),
@@ -94,13 +94,13 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
     }
   }
 
-  @Test("Every status gives a head that can be read back", arguments: 200...599)
+  @Test("The head of every status can be read back", arguments: 200...599)
   func everyStatus(status: Int) throws {
     let bytes = try ResponseWriter.bytes(of: Response(status: status), closes: true, at: time)
     #expect(try #require(ResponseHead.parse(bytes).head).status == status)
   }
 
-  @Test("The 101 proves that the key was understood and carries what was agreed")
+  @Test("The 101 has the accept proof and the agreed options")
   func switchingProtocols() throws {
     let bytes = try ResponseWriter.switchingProtocols(
       accept: HandshakeKey.accept(for: "dGhlIHNhbXBsZSBub25jZQ=="), subprotocol: "chat",
@@ -113,14 +113,14 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
     #expect(head.headers.first("X-Request-Id") == "1")
   }
 
-  @Test("The interim answer is a head of its own")
+  @Test("The interim answer is a complete head")
   func goOn() throws {
     #expect(ResponseHead.parse(ResponseWriter.goOn).head?.status == 100)
   }
 }
 
 @Suite struct RequestWriterTests {
-  @Test("A request can be read back as it was meant")
+  @Test("A written request is read back unchanged")
   func request() throws {
     let bytes = try RequestWriter.bytes(
       method: "POST", target: "/attest/register?x", fields: fields([("Host", "gate.example:6200")]), body: [1, 2, 3])
@@ -134,7 +134,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
     #expect(text(get) == "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
   }
 
-  @Test("An opening handshake is one that this server would take")
+  @Test("A written opening handshake is accepted by this server")
   func upgrade() throws {
     let key = HandshakeKey.key(of: [UInt8](repeating: 7, count: 16))
     let bytes = try RequestWriter.upgrade(
@@ -146,7 +146,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
   }
 
   @Test(
-    "Nothing can break out of the request line",
+    "No value can leave the request line",
     arguments: [
       ("GET X", "/", .method), ("", "/", .method), ("GET", "", .target), ("GET", "a", .target),
       ("GET", "/ HTTP/1.1\r\n", .target),
@@ -158,7 +158,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
 }
 
 @Suite struct HandshakeKeyTests {
-  @Test("The example of RFC 6455 section 1.3 comes out")
+  @Test("The result equals the example of RFC 6455 section 1.3")
   func example() {
     #expect(HandshakeKey.accept(for: "dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     #expect(HandshakeKey.key(of: Array("the sample nonce".utf8)) == "dGhlIHNhbXBsZSBub25jZQ==")
@@ -167,7 +167,7 @@ private func fields(_ pairs: [(String, String)]) -> HeaderFields {
 
 @Suite struct HTTPDateTests {
   @Test(
-    "Dates are those of the calendar",
+    "Dates follow the calendar",
     arguments: [
       (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
       (951_782_399, "Mon, 28 Feb 2000 23:59:59 GMT"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),

@@ -8,7 +8,7 @@ struct OutboxTests {
     bytes.withUnsafeBytes { outbox.append($0) }
   }
 
-  @Test("what is put in once takes no more room than it needs")
+  @Test("Data that is appended once uses exactly its size")
   func exact() {
     var outbox = Outbox()
     defer { outbox.removeAll() }
@@ -16,7 +16,7 @@ struct OutboxTests {
     #expect(outbox.count == 1000 && outbox.capacity == 1000)
   }
 
-  @Test("many small pieces stay whole and in order, and move only now and then")
+  @Test("Many small pieces stay complete and in order, with few reallocations")
   func manyPieces() {
     var outbox = Outbox()
     defer { outbox.removeAll() }

@@ -5,15 +5,15 @@ import Transport
 
 @testable import TransportEngine
 
-@Suite("Names", .timeLimit(.minutes(2)))
+@Suite("Name resolution", .timeLimit(.minutes(2)))
 struct ResolverTests {
   private static let first = SocketAddress.ipv4([192, 0, 2, 1], port: 80)
   private static let second = SocketAddress.ipv4([192, 0, 2, 2], port: 80)
 
-  /// A name server that answers when the test has it answer, and a clock that moves when the test moves it.
+  /// A name server that answers on request of the test, with a clock that the test advances.
   private final class Script: Sendable {
     let time = LockedValue<Milliseconds>(1000)
-    /// How many lookups have begun.
+    /// Yields when a lookup has begun.
     let (begun, begin) = AsyncStream.makeStream(of: Void.self)
     private let answers = LockedValue<[Resolver.Answer]>([])
     private let ready = DispatchSemaphore(value: 0)
@@ -41,7 +41,7 @@ struct ResolverTests {
 
   private static let failure = Resolver.Answer.failure(Resolver.ResolverError(description: "no server"))
 
-  @Test("what is known is given at once, though it is old and the name server is slow or away")
+  @Test("A known address is returned at once, even if it is old and the name server is slow or unavailable")
   func stale() async {
     let script = Script()
     let resolver = script.makeResolver()
@@ -50,12 +50,12 @@ struct ResolverTests {
     #expect(await ask(resolver) == [Self.first])
     await lookups.next()
     script.time.withLock { $0 += 6000 }
-    // The lookup behind it is not over, and there is one at a time.
+    // The lookup in the background is not complete, and only one runs at a time.
     for _ in 0..<3 { #expect(await ask(resolver) == [Self.first]) }
     await lookups.next()
     script.answer(Self.failure)
     script.time.withLock { $0 += 6000 }
-    // Whether the failure has been noted yet or not.
+    // Independent of whether the failure has been recorded yet.
     #expect(await ask(resolver) == [Self.first])
     script.answer(.success([Self.second]))
     while await ask(resolver) != [Self.second] {
@@ -65,7 +65,7 @@ struct ResolverTests {
     }
   }
 
-  @Test("what is not known is waited for, by all who ask, and looked for anew after a failure")
+  @Test("All callers wait for an unknown name, and it is looked up again after a failure")
   func unknown() async {
     let script = Script()
     let resolver = script.makeResolver()
@@ -76,13 +76,13 @@ struct ResolverTests {
     script.answer(Self.failure)
     #expect(await one == nil)
     script.answer(.success([Self.first]))
-    // It may have come in time for the failure, or too late for it.
+    // The second call may have joined the failed lookup or started the next one.
     let answer = await other
     #expect(answer == nil || answer == [Self.first])
     #expect(await ask(resolver) == [Self.first])
   }
 
-  @Test("the address that answered is the first from then on, for as long as the name has it")
+  @Test("The address that accepted a connection stays first while the name has it")
   func preferred() async {
     let script = Script()
     let resolver = script.makeResolver()
@@ -108,7 +108,7 @@ extension EngineTests {
       return gate
     }
 
-    /// Its queue is full, so the kernel answers nobody who connects.
+    /// An address whose accept queue is full, so that the kernel answers no connection.
     private final class SilentAddress {
       let listener: RawListener
       let address: SocketAddress
@@ -128,7 +128,7 @@ extension EngineTests {
       deinit { for fd in waiting { close(fd) } }
     }
 
-    @Test("one that is silent leaves time for the others, and is not the first the next time")
+    @Test("A silent address leaves time for the others and is not tried first the next time")
     func silent() async throws {
       let silent = try SilentAddress()
       let listener = try RawListener()
@@ -141,7 +141,7 @@ extension EngineTests {
       }
     }
 
-    @Test("a client goes on to the next one as well")
+    @Test("A client tries the next address as well")
     func client() async throws {
       let silent = try SilentAddress()
       let listener = try RawListener()
@@ -156,7 +156,7 @@ extension EngineTests {
       try await engine.tryConnecting(to: .webSocket(host: "backend.test", port: 80), within: .seconds(4))
     }
 
-    @Test("a name that is not resolved in time is told of as that")
+    @Test("A name resolution that times out is reported as such")
     func unresolved() async throws {
       let forever = DispatchSemaphore(value: 0)
       let resolver = Resolver(find: { _, _ in

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Slot table")
 struct SlotTableTests {
-  @Test("a token means its occupant while that is there, and nobody afterwards")
+  @Test("A token refers to its occupant while that exists, and to nothing afterwards")
   func generations() {
     var table = SlotTable()
     defer { table.deallocate() }
@@ -26,7 +26,7 @@ struct SlotTableTests {
     #expect(table.session(first) == nil && table.session(second) == session)
   }
 
-  @Test("it grows, and an event's data names one slot and side")
+  @Test("The table grows, and an event's data names one slot and side")
   func growth() {
     var table = SlotTable()
     defer { table.deallocate() }

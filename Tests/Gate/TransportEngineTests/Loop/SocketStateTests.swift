@@ -3,9 +3,9 @@ import Testing
 
 @testable import TransportEngine
 
-@Suite("A link")
+@Suite("Socket state")
 struct SocketStateTests {
-  @Test("what the peer takes counts, also where it made room for what waited")
+  @Test("Bytes that the peer reads are counted, also while the outbox is drained")
   func takenWithDrain() throws {
     let listener = try RawListener()
     let peer = try ScriptedSocket(connectingTo: listener.port)
@@ -23,7 +23,7 @@ struct SocketStateTests {
     let held = link.outbox.count
     link.noteTaking(at: 1)
     #expect(link.noteTaking(at: 2) == 0)
-    // As long as the kernel needs to report room.
+    // Repeats until the kernel reports free space.
     for _ in 0..<400 {
       _ = try peer.read(64 << 10)
       let waiting = link.outbox.count

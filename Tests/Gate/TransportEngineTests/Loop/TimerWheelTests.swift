@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Timer wheel")
 struct TimerWheelTests {
-  /// Nodes in memory of their own, as sessions keep them.
+  /// Nodes with their own memory, as in sessions.
   final class Nodes {
     let nodes: UnsafeMutablePointer<TimerNode>
     let count: Int
@@ -27,7 +27,7 @@ struct TimerWheelTests {
     return fired.sorted()
   }
 
-  @Test("every deadline fires once, never early, and at most a bucket late", arguments: [0, 1, 999_999])
+  @Test("Every deadline fires once, never early, and at most one tick late", arguments: [0, 1, 999_999])
   func punctual(start: Milliseconds) {
     var wheel = TimerWheel(now: start)
     defer { wheel.deallocate() }
@@ -50,7 +50,7 @@ struct TimerWheelTests {
     #expect(wheel.delay(from: now) == nil)
   }
 
-  @Test("a cancelled deadline does not fire, a moved one fires at its new place only")
+  @Test("A cancelled deadline does not fire, and a moved one fires only at its new time")
   func changes() {
     var wheel = TimerWheel(now: 0)
     defer { wheel.deallocate() }
@@ -64,7 +64,7 @@ struct TimerWheelTests {
     #expect(wheel.count == 0)
   }
 
-  @Test("nothing is lost over a sleep of hours")
+  @Test("Nothing is lost after hours without a call")
   func longSleep() {
     var wheel = TimerWheel(now: 0)
     defer { wheel.deallocate() }
@@ -73,7 +73,7 @@ struct TimerWheelTests {
     #expect(fire(&wheel, at: 10_000_000).count == 600)
   }
 
-  @Test("a node that is set again while it fires waits for its new deadline")
+  @Test("A node that is scheduled again while it fires waits for its new deadline")
   func again() {
     var wheel = TimerWheel(now: 0)
     defer { wheel.deallocate() }

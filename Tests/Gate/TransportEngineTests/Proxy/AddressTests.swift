@@ -3,7 +3,7 @@ import Transport
 
 @testable import TransportEngine
 
-@Suite("Ranges and blocks of addresses")
+@Suite("Address ranges and blocks")
 struct AddressTests {
   private static func address(_ text: String) throws -> SocketAddress {
     try #require(SocketAddress(literal: text, port: 1))
@@ -17,7 +17,7 @@ struct AddressTests {
   }
 
   @Test(
-    "A range has the addresses with its first bits, and no others",
+    "A range contains the addresses with its first bits, and no others",
     arguments: [
       ("192.0.2.0", 24, "192.0.2.255", "192.0.3.0"), ("192.0.2.7", 32, "192.0.2.7", "192.0.2.6"),
       ("10.0.0.0", 9, "10.127.0.1", "10.128.0.1"), ("0.0.0.0", 0, "255.255.255.255", "::"),
@@ -31,13 +31,13 @@ struct AddressTests {
     #expect(!range.contains(.unix("/run/x")))
   }
 
-  @Test("There is no range of other lengths", arguments: [(4, 33), (4, -1), (16, 129), (5, 8), (0, 0)])
+  @Test("A range of another length is invalid", arguments: [(4, 33), (4, -1), (16, 129), (5, 8), (0, 0)])
   func noRange(count: Int, length: Int) {
     #expect(AddressRange(bytes: [UInt8](repeating: 0, count: count), length: length) == nil)
   }
 
   @Test(
-    "An IPv4 address is a block, and an IPv6 network of 64 bits",
+    "A block is an IPv4 address or an IPv6 /64 network",
     arguments: [
       ("192.0.2.7", "192.0.2.7", true), ("192.0.2.7", "192.0.2.8", false),
       ("2001:db8:1:2::", "2001:db8:1:2:ffff:ffff:ffff:ffff", true), ("2001:db8:1:2::", "2001:db8:1:3::", false),

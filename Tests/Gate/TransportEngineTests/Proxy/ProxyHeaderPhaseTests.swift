@@ -16,7 +16,7 @@ private struct WhoAmI: RequestResponder {
 }
 
 extension EngineTests {
-  @Suite("PROXY headers ahead of everything", .timeLimit(.minutes(5)))
+  @Suite("PROXY headers on connections", .timeLimit(.minutes(5)))
   struct ProxyHeaderPhaseTests {
     private final class Gate: Sendable {
       let engine: Engine
@@ -47,12 +47,12 @@ extension EngineTests {
 
     static let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
-    /// All that comes; a reset is an end, since the gate does not read what it refuses.
+    /// Reads to the end. A reset counts as the end, because the gate does not read what it refuses.
     private func rest(of socket: ScriptedSocket) -> String {
       String(decoding: (try? socket.readToEnd()) ?? [], as: UTF8.self)
     }
 
-    @Test("The client is whom the header says, and what follows it is the request", arguments: ProxyHeaderTests.sound)
+    @Test("The header names the client, and the bytes after it are the request", arguments: ProxyHeaderTests.sound)
     func client(_ sound: ProxyHeaderTests.Sound) throws {
       let gate = try Gate()
       let socket = try gate.connect()
@@ -63,7 +63,7 @@ extension EngineTests {
       if sound.source == nil { #expect(answer.contains("\r\n\r\n127.0.0.1:")) }
     }
 
-    @Test("A header may come byte by byte")
+    @Test("A header may arrive byte by byte")
     func slowly() throws {
       let gate = try Gate()
       let socket = try gate.connect()
@@ -72,7 +72,7 @@ extension EngineTests {
       #expect(rest(of: socket).hasSuffix("192.0.2.7:40000"))
     }
 
-    @Test("A header stands ahead of TLS, and in the same packet")
+    @Test("A header precedes TLS, also in the same packet")
     func ahead() throws {
       let files = try TLSFolder()
       let gate = try Gate(tls: files.server())
@@ -86,7 +86,7 @@ extension EngineTests {
     }
 
     @Test(
-      "Without a sound header the connection is closed and nothing is answered",
+      "Without a valid header the connection is closed without an answer",
       arguments: [
         request, "PROXY TCP4 192.0.2.7 198.51.100.1 40000 99999\r\n" + request, "PROXY UNKNOWN\n" + request,
         "\r\n\r\n" + request, "PROXY UNK",
@@ -100,7 +100,7 @@ extension EngineTests {
       #expect(gate.refusals.withLock { $0 } == ["proxy_header"])
     }
 
-    @Test("Who is not among the trusted is turned away, with a header and without")
+    @Test("An untrusted peer is refused, with and without a header")
     func untrusted() throws {
       let gate = try Gate(trusting: AddressRange(bytes: [192, 0, 2, 0], length: 24))
       for text in ["PROXY UNKNOWN\r\n" + Self.request, Self.request] {
@@ -111,7 +111,7 @@ extension EngineTests {
       #expect(gate.refusals.withLock { $0 } == ["proxy_untrusted", "proxy_untrusted"])
     }
 
-    @Test("A header that does not come in time ends the connection", arguments: ["", "PROXY TCP4 "])
+    @Test("A header that does not arrive in time closes the connection", arguments: ["", "PROXY TCP4 "])
     func late(_ start: String) throws {
       let gate = try Gate { $0.handshakeTimeout = .milliseconds(200) }
       let socket = try gate.connect()
@@ -120,7 +120,7 @@ extension EngineTests {
       #expect(gate.refusals.withLock { $0 } == ["proxy_time"])
     }
 
-    @Test("Who connects and leaves without a word is no fault")
+    @Test("A connection that is closed without data is no fault")
     func silent() async throws {
       let gate = try Gate()
       try gate.connect().sendEnd()
@@ -147,9 +147,9 @@ extension EngineTests {
     }
   }
 
-  @Suite("Connections of one address", .timeLimit(.minutes(5)))
+  @Suite("Connection limit per address", .timeLimit(.minutes(5)))
   struct ConnectionCapTests {
-    @Test("One more than there may be is closed at once; the others go on, and a free place is given again")
+    @Test("A connection over the limit is closed at once; others continue, and a free place is used again")
     func cap() async throws {
       var limits = EngineLimits()
       limits.connectionsPerAddress = 2
@@ -175,7 +175,7 @@ extension EngineTests {
       #expect(try third.readHead().hasPrefix("HTTP/1.1 200 "))
     }
 
-    @Test("Connections that were open before there was a limit count once there is one")
+    @Test("Connections that were open before the limit was set are counted")
     func late() async throws {
       let listener = try RawListener()
       let gate = try TestGate(upstream: .webSocket(host: "127.0.0.1", port: listener.port))
@@ -186,12 +186,12 @@ extension EngineTests {
       var (client, backend): (ScriptedSocket?, ScriptedSocket?) = try gate.open(through: listener)
       var limits = EngineLimits()
       limits.connectionsPerAddress = 2
-      // A second reload counts nobody twice.
+      // A second reload counts no connection twice.
       for _ in 0..<2 { try await gate.limit(limits) }
       let newcomer = try gate.connect()
       try? newcomer.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
       #expect(((try? newcomer.readToEnd()) ?? []).isEmpty)
-      // None is closed for it, and a free place is given again.
+      // No other connection is closed, and a free place is used again.
       try idle.send(ask)
       _ = try idle.read("GET / 0".utf8.count)
       #expect(try idle.readHead().hasPrefix("HTTP/1.1 200 "))
@@ -203,7 +203,7 @@ extension EngineTests {
       #expect(try other.readHead().hasPrefix("HTTP/1.1 200 "))
     }
 
-    @Test("Addresses are remembered only while they have a connection")
+    @Test("An address is forgotten with its last connection")
     func forgotten() {
       let counts = ConnectionCounts()
       var places = (0..<1000).map {

@@ -5,7 +5,7 @@ import Transport
 
 @Suite("PROXY headers")
 struct ProxyHeaderTests {
-  /// What version 2 begins with.
+  /// The first bytes of version 2.
   static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
 
   static func v2(_ start: UInt8, _ kind: UInt8, _ content: [UInt8], length: Int? = nil) -> [UInt8] {
@@ -54,7 +54,7 @@ struct ProxyHeaderTests {
     Sound("v2 longest", v2(0x20, 0x00, [UInt8](repeating: 7, count: 4080)), nil),
   ]
 
-  @Test("A sound header says who it is, whatever follows it; every part of it is incomplete", arguments: sound)
+  @Test("A valid header names the client, whatever follows it; every prefix is incomplete", arguments: sound)
   func parses(_ sound: Sound) {
     let expected = ProxyHeader.Outcome.header(ProxyHeader(source: sound.source, length: sound.bytes.count))
     #expect(ProxyHeader.parse(sound.bytes, .any) == expected)
@@ -65,14 +65,14 @@ struct ProxyHeaderTests {
     }
   }
 
-  @Test("Only the version that is allowed is taken, and the other is refused at its first byte", arguments: sound)
+  @Test("Only the allowed version is accepted; the other one is refused at its first byte", arguments: sound)
   func versions(_ sound: Sound) throws {
     let isText = sound.bytes[0] == UInt8(ascii: "P")
     let (own, other) = isText ? (ProxyProtocol.Version.v1, .v2) : (.v2, ProxyProtocol.Version.v1)
     #expect(ProxyHeader.parse(sound.bytes, own) == ProxyHeader.parse(sound.bytes, .any))
     for count in 1...sound.bytes.count {
       guard case .fault = ProxyHeader.parse(Array(sound.bytes.prefix(count)), other) else {
-        Issue.record("\(count) bytes were taken")
+        Issue.record("\(count) bytes were accepted")
         return
       }
     }
@@ -95,12 +95,12 @@ struct ProxyHeaderTests {
     "PROXY UNKNOWN " + String(repeating: "x", count: 92),
   ]
 
-  @Test("A line that is not by the letter is refused", arguments: brokenLines)
+  @Test("A malformed line is refused", arguments: brokenLines)
   func brokenText(_ line: String) {
     expectFault(Array((line + "\r\n").utf8))
   }
 
-  @Test("A line has at most 107 bytes, and is not waited for beyond that")
+  @Test("A line has at most 107 bytes; a longer one is refused at once")
   func longLine() {
     let longest = "PROXY UNKNOWN " + String(repeating: "x", count: 91)
     #expect(ProxyHeader.parse(Array((longest + "\r\n").utf8), .v1) == .header(ProxyHeader(source: nil, length: 107)))
@@ -119,20 +119,20 @@ struct ProxyHeaderTests {
     Sound("a transport without family", v2(0x21, 0x01, tcp4), nil),
     Sound("IPv4 without its last byte", v2(0x21, 0x11, Array(tcp4.dropLast())), nil),
     Sound("IPv4 without ports", v2(0x21, 0x11, Array(tcp4.dropLast(4))), nil),
-    Sound("IPv6 in the room of IPv4", v2(0x21, 0x21, tcp4), nil),
+    Sound("IPv6 with the length of IPv4", v2(0x21, 0x21, tcp4), nil),
     Sound("a short Unix path", v2(0x21, 0x31, [UInt8](repeating: 0, count: 215)), nil),
     Sound("a value beyond the header", v2(0x21, 0x11, tcp4 + [0x02, 0x00, 0x04, 0x61, 0x62, 0x63]), nil),
     Sound("half the length of a value", v2(0x21, 0x11, tcp4 + [0x04, 0x00]), nil),
     Sound("a type alone", v2(0x21, 0x11, tcp4 + [0x04]), nil),
-    Sound("more than there may be", v2(0x20, 0x00, [], length: 4081), nil),
-    Sound("as much as there can be", v2(0x21, 0x11, tcp4, length: 65535), nil),
+    Sound("a length over the limit", v2(0x20, 0x00, [], length: 4081), nil),
+    Sound("the maximum length", v2(0x21, 0x11, tcp4, length: 65535), nil),
     Sound("a signature with one bit changed", [0x0D, 0x0A, 0x0D, 0x0A, 0x01], nil),
   ]
 
-  @Test("A binary header that is not by the letter is refused", arguments: brokenBinary)
+  @Test("A malformed binary header is refused", arguments: brokenBinary)
   func brokenBytes(_ broken: Sound) { expectFault(broken.bytes) }
 
-  @Test("Any change of a byte gives a fault, a header of the same length, or asks for more; nothing is read beyond")
+  @Test("A header with one changed byte is never parsed beyond its end")
   func changedBytes() {
     let header = Self.v2(0x21, 0x11, Self.tcp4 + Self.authority)
     for index in header.indices {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Frame tracker")
 struct FrameTrackerTests {
-  /// A frame as a client sends it (masked) or as a server does.
+  /// Returns a frame as a client (masked) or a server sends it.
   static func frame(_ opcode: UInt8, _ payload: [UInt8], final: Bool = true, mask: [UInt8]? = nil) -> [UInt8] {
     var bytes: [UInt8] = [(final ? 0x80 : 0) | opcode]
     let maskBit: UInt8 = mask == nil ? 0 : 0x80
@@ -27,7 +27,8 @@ struct FrameTrackerTests {
       + frame(0, payload(4), mask: mask) + frame(2, [], mask: mask) + frame(8, [0x0F, 0xA1] + payload(3), mask: mask)
   }
 
-  /// What `tracker` lets through of `bytes`, given in pieces; what it holds back comes again with the next piece.
+  /// Returns the bytes that `tracker` passes of `bytes`, fed in pieces. Bytes that are held back come again with the
+  /// next piece.
   static func run(
     _ bytes: [UInt8], pieces: Int, maxMessage: UInt64 = .max, pong token: UInt64? = nil
   ) -> (passed: [UInt8], stops: [FrameTracker.Stop], tracker: FrameTracker) {
@@ -61,7 +62,7 @@ struct FrameTrackerTests {
   }
 
   @Test(
-    "everything is let through unchanged, however it is cut", arguments: [1, 2, 3, 7, 13, 14, 15, 125, 4096, 1 << 20])
+    "All frames pass unchanged, however the bytes are cut", arguments: [1, 2, 3, 7, 13, 14, 15, 125, 4096, 1 << 20])
   func transparent(pieces: Int) {
     for mask in [nil, Self.mask] {
       let bytes = Self.conversation(mask: mask)
@@ -73,7 +74,7 @@ struct FrameTrackerTests {
   }
 
   @Test(
-    "our own Pong is recognised, masked or not, however it is cut, and others go through",
+    "The gate's own Pong is recognized, masked or not, however the bytes are cut; other Pongs pass",
     arguments: [1, 2, 5, 9, 64])
   func pong(pieces: Int) {
     for mask in [nil, Self.mask] {
@@ -86,7 +87,7 @@ struct FrameTrackerTests {
     }
   }
 
-  @Test("many Pongs of somebody else are one piece", arguments: [0, 8, 125])
+  @Test("Many other Pongs pass as one piece", arguments: [0, 8, 125])
   func foreignPongs(length: Int) {
     let frame = Self.frame(10, Array(repeating: 3, count: length), mask: Self.mask)
     let pongs = Array(repeatElement(frame, count: 500).joined())
@@ -95,13 +96,13 @@ struct FrameTrackerTests {
     #expect(outcome == (pongs.count, .windowEnd))
   }
 
-  @Test("Pongs go through while nobody waits for one")
+  @Test("Pongs pass while none is expected")
   func pongsUnwatched() {
     let bytes = Self.frame(10, [1, 2, 3, 4, 5, 6, 7, 8])
     #expect(Self.run(bytes, pieces: 3).passed == bytes)
   }
 
-  @Test("a message may be as long as the limit, summed over its fragments, and not a byte longer")
+  @Test("A message may have the limit's length, summed over its fragments, and not a byte more")
   func limit() {
     let fragments = { (last: Int) in
       Self.frame(2, Array(repeating: 0, count: 60), final: false) + Self.frame(9, Array(repeating: 1, count: 50))
@@ -114,7 +115,7 @@ struct FrameTrackerTests {
     #expect(passed.count == 62 + 52 && tracker.isAtBoundary)
   }
 
-  @Test("a length of 2^64 - 1 is too big and overflows nothing")
+  @Test("A length of 2^64 - 1 is too big and does not overflow")
   func hugeLength() {
     let header: [UInt8] = [0x82, 127] + Array(repeating: 0xFF, count: 8)
     #expect(Self.run(header, pieces: 1, maxMessage: 32 << 20).stops == [.tooBig])
@@ -122,7 +123,7 @@ struct FrameTrackerTests {
     #expect(Self.run(fragment, pieces: 100, maxMessage: .max - 1).stops == [.tooBig])
   }
 
-  @Test("what only the ends may judge goes through: reserved bits and opcodes, long control frames")
+  @Test("Frames that only the endpoints check pass: reserved bits and opcodes, long control frames")
   func liberal() {
     let odd =
       Self.frame(0x73, [1]) + Self.frame(0x0B, [2]) + Self.frame(9, Array(repeating: 0, count: 200))
@@ -131,20 +132,20 @@ struct FrameTrackerTests {
     #expect(passed == odd && stops == [])
   }
 
-  @Test("a Close without a code says so; one with half a code too")
+  @Test("A Close with no code or half a code is reported without a code")
   func closeWithoutCode() {
     #expect(Self.run(Self.frame(8, []), pieces: 9).stops == [.close(nil)])
     #expect(Self.run(Self.frame(8, [3]), pieces: 9).stops == [.close(nil)])
   }
 
-  @Test("a further Close is let through with what is around it, and told of no more")
+  @Test("A second Close passes and is not reported")
   func closeAgain() {
     let bytes = Self.frame(8, []) + Array((0..<100).map { _ in Self.frame(8, [3, 0xE8]) }.joined())
     let (passed, stops, tracker) = Self.run(bytes, pieces: bytes.count)
     #expect(passed == bytes && stops == [.close(nil)] && tracker.hasClosed && tracker.isAtBoundary)
   }
 
-  @Test("it stops at the end of the current frame when asked")
+  @Test("The tracker stops at the end of the current frame if requested")
   func boundary() {
     var tracker = FrameTracker()
     let bytes = Self.frame(2, [1, 2, 3]) + Self.frame(2, [4])
@@ -154,7 +155,7 @@ struct FrameTrackerTests {
     #expect(second == (2, .boundary) && tracker.isAtBoundary)
   }
 
-  @Test("the gate's own frames are read back as what they are")
+  @Test("The tracker parses the gate's own frames")
   func ownFrames() {
     for mask in [nil, UInt32(0xDEAD_BEEF)] {
       #expect(Self.run(GateFrame.close(3003, reason: "revoked", mask: mask), pieces: 2).stops == [.close(3003)])

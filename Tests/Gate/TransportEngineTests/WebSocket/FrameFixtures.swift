@@ -2,11 +2,11 @@ import Transport
 
 @testable import TransportEngine
 
-/// The key of RFC 6455's own examples, as it lies in memory.
+/// The masking key of the examples in RFC 6455, in memory order.
 let exampleKey = MaskingKey(UInt32(littleEndian: 0x3D21_FA37))
 
-/// The bytes of a frame, written out by hand so that the encoder is not its own judge: masked with `exampleKey`'s
-/// bytes, unless the frame is a server's.
+/// Returns the bytes of a frame, written without the encoder so that they can test it. Masked with the bytes of
+/// `exampleKey`, unless the frame is a server's.
 func frame(_ first: UInt8, _ payload: [UInt8] = [], masked: Bool = true) -> [UInt8] {
   let key: [UInt8] = [0x37, 0xFA, 0x21, 0x3D]
   let maskBit: UInt8 = masked ? 0x80 : 0
@@ -23,7 +23,7 @@ func frame(_ first: UInt8, _ text: String, masked: Bool = true) -> [UInt8] {
   frame(first, Array(text.utf8), masked: masked)
 }
 
-/// A Close frame's payload, by hand.
+/// Returns the payload of a Close frame, written without the encoder.
 func closePayload(_ code: UInt16, _ reason: String = "") -> [UInt8] {
   [UInt8(code >> 8), UInt8(code & 0xFF)] + Array(reason.utf8)
 }

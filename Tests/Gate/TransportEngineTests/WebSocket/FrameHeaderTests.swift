@@ -25,7 +25,7 @@ import Testing
     (FrameHeader(.text, payloadLength: 1, reserved: .all), [0xF1, 0x01]),
   ]
 
-  @Test("A header has the bytes of RFC 6455, there and back, and is incomplete until its last one", arguments: headers)
+  @Test("A header is encoded and decoded as in RFC 6455, and incomplete until its last byte", arguments: headers)
   func coding(header: FrameHeader, bytes: [UInt8]) {
     #expect(header.encoded == bytes)
     #expect(header.length == bytes.count)
@@ -53,18 +53,19 @@ import Testing
       (.hugeLength, [0x82, 0x7F, 0x80, 0, 0, 0, 0, 0, 0, 0], 3), (.hugeLength, [0x82, 0x7F, 0xFF, 0xFF], 3),
     ]
 
-  @Test("A header that breaks a rule is refused by its name, as early as can be", arguments: FrameHeaderTests.broken)
+  @Test(
+    "A header that breaks a rule is refused with that rule, as early as possible", arguments: FrameHeaderTests.broken)
   func refused(rule: FrameFault, bytes: [UInt8], at length: Int) {
     #expect(splitLaw(bytes, incomplete: .incomplete) { FrameHeader.decode($0) } == (length, nil))
     #expect(FrameHeader.decode(bytes) == .fault(rule))
   }
 
-  @Test("Each rule is broken by some test")
+  @Test("Each rule is broken by a test")
   func complete() {
     #expect(Set(Self.broken.map(\.0)) == Set(FrameFault.allCases))
   }
 
-  @Test("A reserved bit that an extension has claimed is taken on data frames alone")
+  @Test("A reserved bit of an extension is accepted only on data frames")
   func reservedBits() {
     #expect(FrameHeader.decode([0xC1, 0x00], allowing: .rsv1) != .fault(.reservedBits))
     #expect(FrameHeader.decode([0x40, 0x00], allowing: .rsv1) != .fault(.reservedBits))
@@ -76,14 +77,15 @@ import Testing
 }
 
 @Suite struct MaskingKeyTests {
-  @Test("The example of RFC 6455 section 5.7 is masked as it says")
+  @Test("The example of RFC 6455 section 5.7 is masked correctly")
   func example() {
     var bytes = Array("Hello".utf8)
     bytes.withUnsafeMutableBytes { exampleKey.apply(to: $0) }
     #expect(bytes == [0x7F, 0x9F, 0x4D, 0x51, 0x58])
   }
 
-  @Test("Masking in pieces of any size is masking at once", arguments: [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 64, 100])
+  @Test(
+    "Masking in pieces of any size equals masking at once", arguments: [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 64, 100])
   func pieces(count: Int) {
     let plain = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37) }
     let key = [0x37, 0xFA, 0x21, 0x3D] as [UInt8]
@@ -98,7 +100,7 @@ import Testing
     }
   }
 
-  @Test("A payload beyond four gigabytes keeps its place in the key")
+  @Test("The mask is correct after more than four gigabytes of payload")
   func farOffset() {
     var bytes: [UInt8] = [0, 0, 0, 0, 0]
     bytes.withUnsafeMutableBytes { exampleKey.apply(to: $0, offset: (5 << 32) + 3) }

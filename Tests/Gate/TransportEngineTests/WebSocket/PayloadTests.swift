@@ -4,7 +4,7 @@ import Transport
 @testable import TransportEngine
 
 @Suite struct ClosePayloadTests {
-  @Test("The codes that may be sent are those of the RFC, the registry and the open ranges")
+  @Test("The valid codes are those of the RFC, the registry and the open ranges")
   func codes() throws {
     let allowed = Set(UInt16(1000)...1003).union(1007...1014).union(3000...4999)
     for code in UInt16.min...UInt16.max {
@@ -13,7 +13,7 @@ import Transport
     }
   }
 
-  @Test("A payload is read and written as RFC 6455 has it")
+  @Test("A payload is read and written as in RFC 6455")
   func coding() throws {
     #expect(try ClosePayload(decoding: []) == ClosePayload(nil))
     #expect(try ClosePayload(decoding: closePayload(1000)) == ClosePayload(.normal))
@@ -23,7 +23,7 @@ import Transport
     #expect(ClosePayload(.goingAway, reason: "bye").encoded == closePayload(1001, "bye"))
   }
 
-  @Test("A broken payload is refused, with the code to answer")
+  @Test("A malformed payload is refused with the close code to send")
   func refused() {
     #expect(throws: ClosePayloadFault.length) { try ClosePayload(decoding: [3]) }
     #expect(throws: ClosePayloadFault.code) { try ClosePayload(decoding: closePayload(1005)) }
@@ -50,7 +50,7 @@ import Transport
     return first && second && validator.isComplete
   }
 
-  @Test("Every first and second byte, with up to two continuations behind, is judged as the standard library does")
+  @Test("Every first and second byte is judged like in the standard library, with up to two continuation bytes")
   func sequences() {
     for first in UInt8.min...UInt8.max {
       for second in UInt8.min...UInt8.max {
@@ -63,7 +63,7 @@ import Transport
     }
   }
 
-  @Test("Where the bytes are cut does not matter")
+  @Test("The result does not depend on where the bytes are cut")
   func cuts() {
     let text = Array("plain ASCII, long enough for words: \u{e9}\u{20AC}\u{1F600}\u{10FFFF} and on and on and on".utf8)
     for cut in 0...text.count { #expect(isValid(text, cut: cut)) }
@@ -75,7 +75,7 @@ import Transport
   }
 
   @Test(
-    "Bytes are refused as soon as they cannot be right",
+    "Bytes are refused as soon as they are invalid",
     arguments: [
       [0x80], [0xC0], [0xC1], [0xF5], [0xFF], [0xE0, 0x9F], [0xED, 0xA0], [0xF0, 0x8F], [0xF4, 0x90], [0xC3, 0x28],
       [0xE2, 0x82, 0x28],
@@ -88,7 +88,7 @@ import Transport
     #expect([0x41].withUnsafeBufferPointer { !validator.consume($0) } && !validator.isComplete)
   }
 
-  @Test("An unfinished character is not complete")
+  @Test("An unfinished character is incomplete")
   func unfinished() {
     var validator = UTF8Validator()
     #expect([0xE2, 0x82].withUnsafeBufferPointer { validator.consume($0) } && !validator.isComplete)

@@ -14,7 +14,7 @@ private func client() -> WebSocketEndpoint {
   WebSocketEndpoint(.client(maskingKey: { exampleKey.rawValue }), maxMessage: 1000)
 }
 
-/// All that `bytes` lead to, sent in pieces of `size`.
+/// Returns all actions for `bytes`, fed in pieces of `size`.
 private func actions(_ bytes: [UInt8], size: Int, at endpoint: WebSocketEndpoint) -> [Action] {
   var endpoint = endpoint
   return stride(from: 0, to: bytes.count, by: size).flatMap {
@@ -22,7 +22,7 @@ private func actions(_ bytes: [UInt8], size: Int, at endpoint: WebSocketEndpoint
   }
 }
 
-/// What `endpoint` does about a fault: it says so to the peer and ends.
+/// Returns the actions of an endpoint after a fault: a Close frame and the end.
 private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] {
   let payload = closePayload(fault.closeCode.rawValue, fault.rule)
   return [.write(frame(0x88, payload, masked: masked)), .end(.fault(fault))]
@@ -56,7 +56,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     ),
   ]
 
-  @Test("What arrives leads to the same actions, however it is cut", arguments: conversations.indices)
+  @Test("The actions do not depend on how the bytes are cut", arguments: conversations.indices)
   func conversation(index: Int) {
     let (bytes, expected) = Self.conversations[index]
     for size in [1, 2, 3, 5, 7, 13, 14, 15, 64, bytes.count] {
@@ -84,7 +84,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
       (.close(.reason), frame(0x88, closePayload(1000) + [0xFF])),
     ] + FrameHeaderTests.broken.map { (.header($0.0), $0.1) }
 
-  @Test("A broken rule is told to the peer with its code, and ends the socket", arguments: faults)
+  @Test("A broken rule is reported to the peer with its code and closes the WebSocket", arguments: faults)
   func fault(fault: WebSocketFault, bytes: [UInt8]) {
     for size in [1, 3, bytes.count + 100] {
       let log = actions(bytes + frame(0x81, "unheard"), size: size, at: server())
@@ -95,21 +95,21 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     }
   }
 
-  @Test("A message that is too big is refused by its header, before any of it is collected")
+  @Test("A message that is too big is refused by its header, before any of it is buffered")
   func tooBigEarly() {
     var endpoint = server()
     let header = Array(frame(0x82, [UInt8](repeating: 0, count: 1001)).prefix(8))
     #expect(endpoint.receive(header) == refusal(.tooBig(limit: 1000)))
   }
 
-  @Test("The bound is for one message, not for the connection")
+  @Test("The limit applies to one message, not to the connection")
   func boundPerMessage() {
     let message = [UInt8](repeating: 1, count: 1000)
     let log = actions(frame(0x82, message) + frame(0x82, message), size: 100, at: server())
     #expect(log == [.message(.binary(message)), .message(.binary(message))])
   }
 
-  @Test("A server's frame that is masked is refused by the client")
+  @Test("The client refuses a masked frame of a server")
   func maskedByServer() {
     var endpoint = client()
     #expect(endpoint.receive(frame(0x81, "Hello")) == refusal(.masked, masked: true))
@@ -117,7 +117,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     #expect(other.receive(frame(0x81, "Hello", masked: false)) == [.message(.text("Hello"))])
   }
 
-  @Test("A connection that ends without a Close frame is lost, once")
+  @Test("A connection that is closed without a Close frame is lost, once")
   func lost() {
     var endpoint = server()
     _ = endpoint.receive(Array(frame(0x81, "Hello").dropLast()))
@@ -129,7 +129,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
 }
 
 @Suite struct WebSocketStreamTests {
-  @Test("A stream delivers the bytes of all messages in order, and keeps nothing back")
+  @Test("A stream delivers the bytes of all messages in order and without delay")
   func stream() {
     let bytes =
       frame(0x02, "ab") + frame(0x89) + frame(0x80, "cd") + frame(0x81, "\u{e9}") + frame(0x82) + frame(0x82, "e")
@@ -146,7 +146,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     #expect(endpoint.receive(Array(frame(0x82, "abc").dropLast())) == [.bytes(Array("ab".utf8))])
   }
 
-  @Test("Text in a stream must be UTF-8 all the same, and messages are bounded")
+  @Test("Text in a stream must be UTF-8, and messages are limited")
   func faults() {
     var endpoint = server(.stream)
     #expect(endpoint.receive(frame(0x81, [0xFF])) == refusal(.notUTF8))
@@ -177,14 +177,14 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     #expect(endpoint.receive([0x89, 0x01, 0x41]) == [.write(frame(0x8A, "A"))])
   }
 
-  @Test("Each frame of a client has a key of its own")
+  @Test("Each frame of a client has its own key")
   func freshKeys() {
     let keys = KeySequence()
     var endpoint = WebSocketEndpoint(.client(maskingKey: { keys.next() }), maxMessage: 10)
     #expect(endpoint.ping() != endpoint.ping())
   }
 
-  @Test("What one end sends the other receives", arguments: [0, 1, 125, 126, 65535, 65536, 200_000])
+  @Test("Each end receives what the other end sends", arguments: [0, 1, 125, 126, 65535, 65536, 200_000])
   func thereAndBack(count: Int) {
     let payload = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ 7) }
     var near = WebSocketEndpoint(.client(maskingKey: { 0xDEAD_BEEF }), maxMessage: 1 << 20)
@@ -195,7 +195,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
 }
 
 @Suite struct WebSocketClosingTests {
-  @Test("The side that begins to close sends nothing more, hears what is under way, and ends with the answer")
+  @Test("The side that closes sends nothing more, receives pending messages, and ends with the answer")
   func closing() {
     var endpoint = server()
     #expect(endpoint.close(.goingAway, reason: "drain") == frame(0x88, closePayload(1001, "drain"), masked: false))
@@ -207,21 +207,23 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
     #expect(endpoint.connectionEnded() == [])
   }
 
-  @Test("A broken rule ends a closing socket without a second Close frame")
+  @Test("A broken rule ends a closing WebSocket without a second Close frame")
   func faultWhileClosing() {
     var endpoint = server()
     _ = endpoint.close(.normal)
     #expect(endpoint.receive(frame(0x80)) == [.end(.fault(.strayContinuation))])
   }
 
-  @Test("A closing socket whose peer goes away is lost")
+  @Test("A closing WebSocket whose peer disappears is lost")
   func lostWhileClosing() {
     var endpoint = server()
     _ = endpoint.close(.normal)
     #expect(endpoint.connectionEnded() == [.end(.lost)])
   }
 
-  @Test("A code that may not be sent is not sent", arguments: [0, 999, 1004, 1005, 1006, 1015, 2999, 5000] as [UInt16])
+  @Test(
+    "A code that must not be sent is replaced by 1011",
+    arguments: [0, 999, 1004, 1005, 1006, 1015, 2999, 5000] as [UInt16])
   func unsendable(code: UInt16) {
     var endpoint = server()
     #expect(endpoint.close(CloseCode(code)) == [0x88, 0x02, 0x03, 0xF3])
@@ -241,7 +243,7 @@ private func refusal(_ fault: WebSocketFault, masked: Bool = false) -> [Action] 
   }
 }
 
-/// Counts up.
+/// Counts up from 1.
 private final class KeySequence: Sendable {
   private let state = LockedValue(UInt32(0))
 
