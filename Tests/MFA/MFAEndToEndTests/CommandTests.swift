@@ -374,7 +374,7 @@ struct CommandTests {
     let text = try await curl("GET", "http://127.0.0.1:\(port)/metrics").text
     #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="done"} 1"#), "\(text)")
     #expect(text.contains(#"mfa_operations_total{operation="mfa.enroll",outcome="device_exists"} 1"#))
-    #expect(text.contains(#"mfa_operation_seconds_count{operation="mfa.enroll"} 2"#))
+    #expect(text.contains(#"mfa_operation_duration_seconds_count{operation="mfa.enroll"} 2"#))
     let main = try #require(backend.port)
     #expect(try await curl("GET", "http://127.0.0.1:\(main)/metrics").status == 401)
   }

@@ -96,7 +96,7 @@ public struct OperationRegistry: Sendable {
   private static func count(_ operation: Operation, _ outcome: String, since start: ContinuousClock.Instant) {
     Counter(label: "mfa_operations_total", dimensions: [("operation", operation.name), ("outcome", outcome)])
       .increment()
-    Metrics.Timer(label: "mfa_operation_seconds", dimensions: [("operation", operation.name)])
+    Metrics.Timer(label: "mfa_operation_duration_seconds", dimensions: [("operation", operation.name)])
       .record(duration: ContinuousClock.now - start)
   }
 
