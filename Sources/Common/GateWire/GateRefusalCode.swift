@@ -4,48 +4,85 @@
 /// from `definition`.
 public enum GateRefusalCode: String, Sendable, Hashable, CaseIterable {
   // The request itself.
+  /// The request line or a header field breaks HTTP/1.1.
   case malformedHead = "malformed_head"
+  /// The framing of the body cannot be read: chunks, lengths or trailers.
   case malformedBody = "malformed_body"
+  /// The opening handshake breaks RFC 6455.
   case malformedUpgrade = "malformed_upgrade"
+  /// The body of a registration is not a JSON object with the required members.
   case malformedJSON = "malformed_json"
+  /// An assertion header is missing, repeated or malformed.
   case malformedHeader = "malformed_header"
+  /// A value of a registration is not base64 or has the wrong length.
   case malformedValue = "malformed_value"
+  /// The attestation is not what `attestKey` returns.
   case malformedAttestation = "malformed_attestation"
+  /// The assertion is not what `generateAssertion` returns.
   case malformedAssertion = "malformed_assertion"
+  /// A web page of another host opens a socket.
   case originRefused = "origin_refused"
+  /// No route has this path.
   case notFound = "not_found"
+  /// The path has another method, which the field `Allow` names.
   case methodNotAllowed = "method_not_allowed"
+  /// The request did not arrive in time.
   case requestTimeout = "request_timeout"
+  /// The body exceeds the limit.
   case bodyTooLarge = "body_too_large"
+  /// The header exceeds the limit, in bytes or in fields.
   case headTooLarge = "head_too_large"
+  /// An ordinary request on a route for WebSockets only.
   case upgradeRequired = "upgrade_required"
+  /// A WebSocket version other than 13.
   case webSocketVersion = "websocket_version"
   // Nonces.
+  /// The nonce is malformed, or this gate did not issue it.
   case nonceInvalid = "nonce_invalid"
+  /// The nonce is too old.
   case nonceExpired = "nonce_expired"
+  /// The nonce was already spent.
   case nonceUsed = "nonce_used"
   // Registration.
+  /// The attestation's certificates do not chain to a trusted root.
   case chainUntrusted = "chain_untrusted"
+  /// A certificate of the attestation is not valid now.
   case certExpired = "cert_expired"
+  /// The attestation is for another challenge.
   case nonceMismatch = "nonce_mismatch"
+  /// The attestation is for a different key than `keyId`.
   case keyIDMismatch = "key_id_mismatch"
+  /// The attestation's receipt is not valid, or too old.
   case receiptRefused = "receipt_refused"
+  /// The key belongs to an app that the gate does not serve.
   case rpIDMismatch = "rp_id_mismatch"
+  /// The gate does not accept keys of this App Attest environment for the app.
   case environmentMismatch = "environment_mismatch"
+  /// The app was installed from a source that the gate does not accept.
   case categoryRefused = "category_refused"
+  /// Another request registered the key before.
   case keyExists = "key_exists"
   // Admission.
+  /// The client sent neither an assertion nor a client certificate.
   case noCredentials = "no_credentials"
   /// The key is not registered, or the signature is wrong. The client cannot tell which.
   case keyRefused = "key_refused"
+  /// The counter of the assertion is not greater than the last one.
   case counterReplayed = "counter_replayed"
+  /// The subject of the client certificate is not accepted.
   case certificateRefused = "certificate_refused"
+  /// An operator revoked the key.
   case keyRevoked = "key_revoked"
   // The state of the gate and its upstream.
+  /// The client sent too many requests. `Retry-After` has the seconds to wait.
   case rateLimited = "rate_limited"
+  /// The server behind the gate is unavailable.
   case upstreamUnavailable = "upstream_unavailable"
+  /// No app is configured.
   case notConfigured = "not_configured"
+  /// The gate cannot read or write keys durably.
   case storeUnavailable = "store_unavailable"
+  /// Too many sessions, registrations or store calls.
   case overloaded
 }
 
@@ -68,6 +105,7 @@ extension GateRefusalCode {
   public struct Definition: Sendable, Hashable {
     /// The HTTP status.
     public let status: Int
+    /// What the client can do next.
     public let advice: Advice
     /// The text for people. Some refusals replace it by one that names the value at fault.
     public let text: String

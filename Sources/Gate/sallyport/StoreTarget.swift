@@ -37,17 +37,7 @@ struct StoreTarget: ParsableArguments {
 
   /// Prints the result: as text, or with `--json` as one line of JSON.
   func say(_ text: @autoclosure () -> String, _ object: @autoclosure () -> [String: JSONValue]) {
-    Console.print(json ? JSONValue.object(object()).line : text())
-  }
-}
-
-extension JSONValue {
-  /// The value as one line of JSON.
-  var line: String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // Strings, numbers and booleans can always be encoded.
-    return (try? encoder.encode(self)).map { TerminalText.escaped(json: String(decoding: $0, as: UTF8.self)) } ?? "{}"
+    Console.print(json ? JSONText.encoding(JSONValue.object(object())) : text())
   }
 }
 

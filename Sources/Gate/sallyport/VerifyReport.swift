@@ -28,12 +28,7 @@ struct VerifyReport {
       "fields": JSONValue(explanation.fields),
     ]
     report["at"] = instant.map { .text($0.description) }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    // Strings, numbers and booleans can always be encoded.
-    return (try? encoder.encode(JSONValue.object(report))).map {
-      TerminalText.escaped(json: String(decoding: $0, as: UTF8.self))
-    } ?? "{}"
+    return JSONText.encoding(JSONValue.object(report), isPretty: true)
   }
 
   private static func mark(_ outcome: Explanation.Outcome) -> String {

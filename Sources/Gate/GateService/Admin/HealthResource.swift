@@ -73,7 +73,7 @@ public struct HealthResource: AdminResource {
     let status = isReady ? 200 : 503
     if inJSON {
       let report = Report(ready: isReady, checks: isVerbose ? checks : nil)
-      return .text(AdminJSON.text(of: report) + "\n", status: status, type: "application/json")
+      return .text(JSONText.encoding(report) + "\n", status: status, type: "application/json")
     }
     let lines = isVerbose ? checks.map { "\($0.ready ? "[+]" : "[-]") \($0.name): \($0.detail)\n" } : []
     return .text(lines.joined() + (isReady ? "ready\n" : "not ready\n"), status: status)

@@ -16,6 +16,25 @@ public enum UpgradeOutcome: Sendable, Hashable {
   case refused(String)
 }
 
+/// The admin server's answer to a reload.
+public struct ReloadReply: Codable, Sendable, Hashable {
+  public let reloaded: Bool
+  /// The sections whose changes take effect only after a restart.
+  public let needsRestart: [String]
+}
+
+/// The admin server's answer to a graceful upgrade.
+public struct UpgradeReply: Codable, Sendable, Hashable {
+  public let upgraded: Bool
+  /// The id of the new process.
+  public let process: Int32
+}
+
+/// The admin server's answer to a shutdown that began.
+public struct DrainReply: Codable, Sendable, Hashable {
+  public let draining: Bool
+}
+
 /// `/v1/reload`, `/v1/upgrade` and `/v1/drain`: the operations on the gate's process.
 public struct LifeResource: AdminResource {
   private let reload: @Sendable () async -> ReloadOutcome
@@ -35,16 +54,6 @@ public struct LifeResource: AdminResource {
     self.drain = drain
   }
 
-  private struct Reloaded: Encodable {
-    let reloaded: Bool
-    let needsRestart: [String]
-  }
-
-  private struct Upgraded: Encodable {
-    let upgraded: Bool
-    let process: Int32
-  }
-
   public var operations: [AdminOperation] {
     [
       AdminOperation(
@@ -53,7 +62,7 @@ public struct LifeResource: AdminResource {
       ) {
         _ throws(AdminFault) in
         switch await reload() {
-        case .done(let sections): return .json(Reloaded(reloaded: true, needsRestart: sections))
+        case .done(let sections): return .json(ReloadReply(reloaded: true, needsRestart: sections))
         case .refused(let reason): throw .configurationRefused(reason: reason)
         }
       },
@@ -63,7 +72,7 @@ public struct LifeResource: AdminResource {
       ) {
         _ throws(AdminFault) in
         switch await upgrade() {
-        case .done(let process): return .json(Upgraded(upgraded: true, process: process))
+        case .done(let process): return .json(UpgradeReply(upgraded: true, process: process))
         case .refused(let reason): throw .upgradeRefused(reason: reason)
         }
       },
@@ -73,7 +82,7 @@ public struct LifeResource: AdminResource {
       ) {
         _ throws(AdminFault) in
         drain()
-        return .json(["draining": true], status: 202)
+        return .json(DrainReply(draining: true), status: 202)
       },
     ]
   }

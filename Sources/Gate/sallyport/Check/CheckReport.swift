@@ -56,12 +56,7 @@ struct CheckReport {
     if withEffective, let settings = examination.settings {
       report["effective"] = .array(settings.effective.map(Self.value))
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    // Strings, numbers and booleans can always be encoded.
-    return (try? encoder.encode(JSONValue.object(report))).map {
-      TerminalText.escaped(json: String(decoding: $0, as: UTF8.self))
-    } ?? "{}"
+    return JSONText.encoding(JSONValue.object(report), isPretty: true)
   }
 
   private static func value(_ fault: Fault) -> JSONValue {

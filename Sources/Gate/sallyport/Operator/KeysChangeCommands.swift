@@ -100,6 +100,6 @@ struct KeysRemoveCommand: AsyncParsableCommand {
       throw SallyportError(.problemsFound, error: "the key \(key.key) was not removed", hint: "answer y to remove it")
     }
     let removal = try await client.send("DELETE", "/v1/keys/\(key.key)", KeyRemoval.self)
-    Console.print(keys.json ? AdminJSON.text(of: removal) : "\(removal.key)\tremoved")
+    Console.print(keys.json ? JSONText.encoding(removal) : "\(removal.key)\tremoved")
   }
 }

@@ -77,7 +77,7 @@ struct KeysListCommand: AsyncParsableCommand {
         ("prefix", prefix))
       let page = try await client.send("GET", "/v1/keys" + query.text, KeyListing.self)
       if json {
-        for key in page.keys { Console.print(AdminJSON.text(of: key)) }
+        for key in page.keys { Console.print(JSONText.encoding(key)) }
       } else {
         table.print(page.keys.map(Self.row))
       }
@@ -130,7 +130,7 @@ struct KeyArguments: ParsableArguments {
 
   func print(_ key: KeyDescription) {
     guard !json else {
-      Console.print(AdminJSON.text(of: key))
+      Console.print(JSONText.encoding(key))
       return
     }
     let fields: [(String, String?)] = [

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AttestGate
+internal import ByteCoding
 internal import GateRuntime
 internal import GateService
 internal import Glibc
@@ -38,7 +39,7 @@ struct KeysExportCommand: AsyncParsableCommand {
       let count = try await OpenStore.with(place) { store throws(SallyportError) in try await export(store, to: output)
       }
       try output.finish()
-      Console.error(json ? AdminJSON.text(of: ["exported": count]) : "\(count) keys exported")
+      Console.error(json ? JSONText.encoding(["exported": count]) : "\(count) keys exported")
     } catch {
       throw error.told()
     }
@@ -197,7 +198,7 @@ struct KeysImportCommand: AsyncParsableCommand {
       Console.error(text(of: summary))
       throw failure(error, of: store)
     }
-    Console.print(json ? AdminJSON.text(of: summary) : text(of: summary))
+    Console.print(json ? JSONText.encoding(summary) : text(of: summary))
   }
 
   private func text(of summary: KeyImport.Summary) -> String {

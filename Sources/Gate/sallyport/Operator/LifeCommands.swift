@@ -1,13 +1,8 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import GateRuntime
 internal import GateService
 internal import Settings
-
-/// The answer to a reload request.
-private struct Reloaded: Codable {
-  let reloaded: Bool
-  let needsRestart: [String]
-}
 
 struct ReloadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -29,9 +24,9 @@ struct ReloadCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(SallyportError) {
-      let answer = try await configuration.client().send("POST", "/v1/reload", Reloaded.self)
+      let answer = try await configuration.client().send("POST", "/v1/reload", ReloadReply.self)
       if json {
-        Console.print(AdminJSON.text(of: answer))
+        Console.print(JSONText.encoding(answer))
       } else {
         Console.print("reloaded")
         if !answer.needsRestart.isEmpty {
@@ -45,8 +40,6 @@ struct ReloadCommand: AsyncParsableCommand {
 }
 
 /// The answer to a drain request.
-private struct Draining: Codable { let draining: Bool }
-
 struct DrainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "drain",
@@ -66,8 +59,8 @@ struct DrainCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(SallyportError) {
-      let answer = try await configuration.client().send("POST", "/v1/drain", Draining.self)
-      Console.print(json ? AdminJSON.text(of: answer) : "draining")
+      let answer = try await configuration.client().send("POST", "/v1/drain", DrainReply.self)
+      Console.print(json ? JSONText.encoding(answer) : "draining")
     } catch {
       throw error.told()
     }

@@ -71,7 +71,7 @@ struct SessionsListCommand: AsyncParsableCommand {
         let query = Query(("limit", "500"), ("after", cursor), ("key", key?.text))
         let page = try await client.send("GET", "/v1/sessions" + query.text, SessionListing.self)
         if json {
-          for session in page.sessions { Console.print(AdminJSON.text(of: session)) }
+          for session in page.sessions { Console.print(JSONText.encoding(session)) }
         } else {
           table.print(page.sessions.map(Self.row))
         }
@@ -124,7 +124,7 @@ struct SessionsCloseCommand: AsyncParsableCommand {
       let client = try await configuration.client()
       for id in id {
         let closing = try await client.send("DELETE", "/v1/sessions/\(id)", SessionClosing.self)
-        Console.print(json ? AdminJSON.text(of: closing) : "\(closing.id)\tclosed")
+        Console.print(json ? JSONText.encoding(closing) : "\(closing.id)\tclosed")
       }
     } catch {
       throw error.told()

@@ -30,7 +30,7 @@ struct StatusCommand: AsyncParsableCommand {
     } catch {
       throw error.told()
     }
-    Console.print(json ? AdminJSON.text(of: status) : StatusText(status: status).text)
+    Console.print(json ? JSONText.encoding(status) : StatusText(status: status).text)
     if !status.ready { throw ExitCode(SallyportError.Status.problemsFound.rawValue) }
   }
 }

@@ -1,13 +1,8 @@
 internal import ArgumentParser
+internal import ByteCoding
 internal import GateRuntime
 internal import GateService
 internal import Settings
-
-/// The answer to an upgrade request.
-private struct Upgraded: Codable {
-  let upgraded: Bool
-  let process: Int32
-}
 
 struct UpgradeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -32,8 +27,8 @@ struct UpgradeCommand: AsyncParsableCommand {
 
   func run() async throws {
     do throws(SallyportError) {
-      let answer = try await configuration.client().send("POST", "/v1/upgrade", Upgraded.self)
-      Console.print(json ? AdminJSON.text(of: answer) : "upgraded: process \(answer.process) serves")
+      let answer = try await configuration.client().send("POST", "/v1/upgrade", UpgradeReply.self)
+      Console.print(json ? JSONText.encoding(answer) : "upgraded: process \(answer.process) serves")
     } catch {
       throw error.told()
     }
