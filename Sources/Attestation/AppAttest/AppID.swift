@@ -2,7 +2,9 @@ internal import Cryptography
 
 /// The name of an app as Apple's platforms know it: team identifier, a dot, bundle identifier.
 public struct AppID: Sendable, Hashable {
+  /// The Apple Developer team ID: ten characters of A-Z and 0-9.
   public let teamID: String
+  /// The bundle identifier of the app.
   public let bundleID: String
 
   /// `nil` unless `teamID` is ten of `A-Z 0-9` and `bundleID` is one or more of `A-Z a-z 0-9 - . _`, with at most
@@ -19,6 +21,7 @@ public struct AppID: Sendable, Hashable {
     self.init(teamID: String(text[..<dot]), bundleID: String(text[text.index(after: dot)...]))
   }
 
+  /// The team ID and the bundle identifier, joined by a dot, as the RP ID hash covers them.
   public var text: String { "\(teamID).\(bundleID)" }
 
   /// What authenticator data calls the RP ID hash: SHA-256 of `text`, 32 bytes.
@@ -29,6 +32,7 @@ public struct AppID: Sendable, Hashable {
     text.utf8.count == 10 && text.utf8.allSatisfy { isCapital($0) || isDigit($0) }
   }
 
+  /// Whether `text` is a bundle identifier: letters, digits, `-`, `.` and `_`.
   public static func isBundleID(_ text: String) -> Bool {
     (1...255).contains(text.utf8.count)
       && text.utf8.allSatisfy {

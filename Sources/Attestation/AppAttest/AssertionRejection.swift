@@ -16,13 +16,17 @@ public enum AssertionStep: String, Sendable, Hashable, CaseIterable {
 
 /// Why an assertion is not accepted: the rule that it breaks, and the values that show it.
 public enum AssertionRejection: Error, Sendable, Hashable {
+  /// The assertion is not the CBOR that the decoder accepts.
   case notCBOR(CBORError)
   /// The object does not have exactly the members `signature` and `authenticatorData`, both byte strings.
   case unexpectedMembers
+  /// The authenticator data cannot be parsed.
   case malformedAuthenticatorData(AuthenticatorDataFault)
   /// Not a signature by this key, or not one of this message.
   case invalidSignature
+  /// The assertion is for another app; `found` is its RP ID hash, 32 bytes.
   case rpIDMismatch(expected: AppID, found: [UInt8])
+  /// The counter is not greater than the last one of the key.
   case counterNotGreater(found: SignCount, last: SignCount)
 
   /// The rule that is broken.

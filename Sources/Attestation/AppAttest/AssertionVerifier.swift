@@ -3,6 +3,7 @@ public import Cryptography
 /// Decides whether an attested key made an assertion. Pure: which counter was the last is an argument, and to advance
 /// it is the caller's to do, in one step with the comparison (see `AttestGate`).
 public struct AssertionVerifier: Sendable {
+  /// Creates a verifier. It has no state.
   public init() {}
 
   /// Returns the counter of `assertion`, if `key` signed it over `clientDataHash` with a counter beyond `last`.

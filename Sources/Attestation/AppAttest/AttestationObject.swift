@@ -9,10 +9,13 @@ public struct AttestationObject: Sendable, Hashable {
 
   /// The object, untouched.
   public let bytes: [UInt8]
+  /// The certificate of the attested key.
   public let leaf: Certificate
+  /// The certificate that issued the leaf.
   public let intermediate: Certificate
   /// What the leaf's nonce covers, untouched.
   public let authenticatorData: [UInt8]
+  /// Apple's receipt for the key, parsed but not verified.
   public let receipt: Receipt
   /// What iOS 27 and later say about the app; `nil` before.
   public let extensions: AuthenticatorExtensions?

@@ -31,34 +31,47 @@ public enum AttestationStep: String, Sendable, Hashable, CaseIterable {
 
 /// Why an attestation is not accepted: the rule that it breaks, and the values that show it.
 public enum AttestationRejection: Error, Sendable, Hashable {
+  /// The attestation is not the CBOR that the decoder accepts.
   case notCBOR(CBORError)
   /// The object or its `attStmt` does not have exactly the members that it should have, or one of another type.
   case unexpectedMembers(of: String)
+  /// The member `fmt` is not `apple-appattest`. The value comes from the client.
   case unexpectedFormat(String)
   /// `x5c` holds a leaf and an intermediate.
   case unexpectedCertificateCount(Int)
+  /// A certificate of `x5c` cannot be parsed.
   case malformedCertificate(CryptographyError)
+  /// The authenticator data cannot be parsed.
   case malformedAuthenticatorData(AuthenticatorDataFault)
 
+  /// The certificates do not chain to a pinned root, or are not valid at the instant.
   case untrustedChain(ChainRejection)
   /// The leaf's key is not on P-256.
   case unexpectedLeafKey
 
+  /// The leaf has no extension 1.2.840.113635.100.8.2.
   case nonceMissing
   /// The leaf's extension 1.2.840.113635.100.8.2 has another form than one octet string of 32 bytes.
   case malformedNonce
+  /// The leaf was issued for other authenticator data or another client data hash. Both values have 32 bytes.
   case nonceMismatch(expected: [UInt8], found: [UInt8])
 
+  /// The key identifier is not the SHA-256 hash of the leaf's key.
   case keyIDMismatch(expected: KeyID)
   /// No configured app has this RP ID hash.
   case rpIDMismatch(found: [UInt8])
+  /// The key has signed before.
   case counterNotZero(SignCount)
   /// The aaguid stands for neither environment.
   case unknownEnvironment(aaguid: [UInt8])
+  /// The configuration of the app does not allow the key's environment.
   case environmentNotAllowed(AttestEnvironment, app: AppID)
+  /// The credential id in the authenticator data is not the key identifier.
   case credentialIDMismatch(expected: KeyID, found: [UInt8])
+  /// The key in the authenticator data is not the leaf's key. Both values are in X9.62 form.
   case credentialKeyMismatch(expected: [UInt8], found: [UInt8])
 
+  /// The receipt breaks one of its rules.
   case receipt(ReceiptRejection)
 }
 

@@ -67,7 +67,9 @@ public struct AttestationVerifier: Sendable {
 
 /// A key that was proven, and the receipt that Apple issued for it. Only `AttestationVerifier` can make one.
 public struct VerifiedAttestation: Sendable, Hashable {
+  /// The attested key.
   public let key: AttestedKey
+  /// The verified receipt.
   public let receipt: Receipt
 
   init(key: AttestedKey, receipt: Receipt) {

@@ -2,11 +2,13 @@ public import Cryptography
 
 /// A key of which an attestation has proven that it belongs to a genuine instance of an app.
 public struct AttestedKey: Sendable, Hashable {
+  /// The identifier of the key: the SHA-256 hash of the public key.
   public let keyID: KeyID
   /// X9.62, uncompressed, 65 bytes.
   public let publicKey: [UInt8]
   /// The one app that the key is bound to.
   public let appID: AppID
+  /// The App Attest environment in which the key was made.
   public let environment: AttestEnvironment
   /// `nil` for devices before iOS 27.
   public let validationCategory: ValidationCategory?

@@ -48,7 +48,9 @@ struct AttestedCredential: Sendable, Hashable {
 
 /// What devices from iOS 27 on say about their app, behind the fixed part of authenticator data.
 public struct AuthenticatorExtensions: Sendable, Hashable {
+  /// The source from which the app was installed; `nil` if the device did not report it.
   public let validationCategory: ValidationCategory?
+  /// The version of the app; `nil` if the device did not report it.
   public let bundleVersion: String?
   /// All of them, those that are not known here too.
   public let all: CBORMap
@@ -104,6 +106,7 @@ public enum AuthenticatorDataFault: Error, Sendable, Hashable {
   case malformedCredentialKey
   /// Its offsets count from the extensions' first byte.
   case extensionsNotCBOR(CBORError)
+  /// The bytes after the key are not a CBOR map.
   case extensionsNotMap
   /// A known extension with a value of another type.
   case malformedExtension(String)

@@ -9,14 +9,19 @@ public struct Receipt: Sendable, Hashable {
   /// The longest that is taken; real ones have about 4 KB.
   public static let maximumSize = 16384
 
+  /// The kind of a receipt.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
+    /// The receipt that comes with an attestation.
     case attest = "ATTEST"
+    /// A receipt that Apple's server issued in exchange for another one.
     case receipt = "RECEIPT"
   }
 
   /// The receipt, untouched: what is stored, and sent to Apple for a newer one.
   public let bytes: [UInt8]
+  /// The kind of this receipt.
   public let kind: Kind
+  /// The app that the receipt is for, as `TEAMID.bundle.identifier`.
   public let appID: String
   /// The leaf of the attestation.
   public let attestedCertificate: Certificate
@@ -24,8 +29,11 @@ public struct Receipt: Sendable, Hashable {
   public let publicKey: [UInt8]
   /// What the key was attested for; in a receipt of kind `receipt` mangled by a text conversion, of no use.
   public let clientDataHash: [UInt8]?
+  /// The App Attest environment of the key.
   public let environment: AttestEnvironment
+  /// The time at which Apple made the receipt.
   public let creationTime: Timestamp
+  /// The time from which the receipt is not valid.
   public let expirationTime: Timestamp
   /// Approximately how many keys the device attested in the last days; `nil` where Apple has not said.
   public let riskMetric: String?
@@ -71,15 +79,25 @@ public struct Receipt: Sendable, Hashable {
 
 /// The fields that are read, by the number that marks them.
 public enum ReceiptField: Int, Sendable, Hashable, CaseIterable {
+  /// The app, as `TEAMID.bundle.identifier`.
   case appID = 2
+  /// The leaf certificate of the attestation.
   case attestedKey = 3
+  /// The client data hash of the attestation.
   case clientDataHash = 4
+  /// A token of Apple's server. It is not checked.
   case token = 5
+  /// The kind: `ATTEST` or `RECEIPT`.
   case type = 6
+  /// The environment: `sandbox` or `production`.
   case environment = 7
+  /// The time of creation (RFC 3339).
   case creationTime = 12
+  /// The approximate number of keys that the device attested in the last days.
   case riskMetric = 17
+  /// The time from which Apple exchanges the receipt for a newer one.
   case renewableFrom = 19
+  /// The time of expiry (RFC 3339).
   case expirationTime = 21
 }
 

@@ -23,26 +23,37 @@ public enum ReceiptStep: String, Sendable, Hashable, CaseIterable {
 
 /// Why a receipt is not accepted: the rule that it breaks, and the values that show it.
 public enum ReceiptRejection: Error, Sendable, Hashable {
+  /// The receipt has more bytes than `limit`.
   case tooLong(Int, limit: Int)
+  /// The receipt is not signed data (RFC 5652).
   case notSignedData(CMSRejection)
   /// The signed content is not a set of fields.
   case malformedFields(ASN1Error)
+  /// A required field is missing.
   case missingField(ReceiptField)
+  /// A field occurs twice.
   case repeatedField(ReceiptField)
   /// A field's value is not what its type asks for.
   case malformedField(ReceiptField)
 
+  /// The signer's certificate does not chain to a pinned root, or is not valid at the instant.
   case untrustedChain(ChainRejection)
   /// The signer's certificate lacks the marker 1.2.840.113635.100.12.15: it is for something else.
   case markerMissing(subject: String)
+  /// The signer did not sign this content.
   case invalidSignature
 
+  /// The receipt is for another app. The found value comes from the receipt.
   case appIDMismatch(expected: AppID, found: String)
+  /// The receipt is for another key. Both values are in X9.62 form.
   case publicKeyMismatch(expected: [UInt8], found: [UInt8])
   /// A newer receipt where the first one should be, with no hash that could be compared.
   case unexpectedKind(Receipt.Kind)
+  /// The receipt was made for another attestation.
   case clientDataHashMismatch
+  /// The receipt is from another environment than the key.
   case environmentMismatch(expected: AttestEnvironment, found: AttestEnvironment)
+  /// The receipt expired before the instant of verification.
   case expired(Timestamp, at: Timestamp)
 
   /// The rule that is broken.

@@ -102,6 +102,7 @@ public struct ReceiptExpectation: Sendable, Hashable {
   /// The required kind; `nil` accepts either. A newer receipt holds no hash to compare, so a client that sent one as
   /// its first would evade the comparison.
   public let kind: Receipt.Kind?
+  /// The app that the receipt must be for.
   public let appID: AppID
   /// X9.62, uncompressed, 65 bytes.
   public let publicKey: [UInt8]
@@ -110,6 +111,7 @@ public struct ReceiptExpectation: Sendable, Hashable {
   /// `nil` if not known.
   public let environment: AttestEnvironment?
 
+  /// Creates the expectations for a receipt.
   public init(
     kind: Receipt.Kind? = nil, appID: AppID, publicKey: [UInt8], clientDataHash: ClientDataHash? = nil,
     environment: AttestEnvironment? = nil

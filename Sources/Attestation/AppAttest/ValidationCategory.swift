@@ -3,16 +3,22 @@
 /// A number that Apple has not named yet is kept: a policy that lists what it allows refuses it.
 public struct ValidationCategory: RawRepresentable, Sendable, Hashable {
   public let rawValue: UInt32
+  /// Creates the category with Apple's number. Unknown numbers are valid.
   public init(rawValue: UInt32) { self.rawValue = rawValue }
 
   /// Part of the operating system.
   public static let operatingSystem = ValidationCategory(rawValue: 1)
+  /// The app was installed with TestFlight.
   public static let testFlight = ValidationCategory(rawValue: 2)
+  /// The app was installed from Xcode with a development profile.
   public static let development = ValidationCategory(rawValue: 3)
+  /// The app was installed from the App Store.
   public static let appStore = ValidationCategory(rawValue: 4)
   /// Enterprise or ad hoc distribution.
   public static let enterprise = ValidationCategory(rawValue: 5)
+  /// The app was signed with a Developer ID.
   public static let developerID = ValidationCategory(rawValue: 6)
+  /// The app was installed in a way that has no other category.
   public static let other = ValidationCategory(rawValue: 10)
 
   /// The named categories and the words that stand for them in configuration, logs and reports.

@@ -2,7 +2,9 @@ internal import ByteCoding
 
 /// The name that Apple gives an attested key: SHA-256 of its public key in X9.62 form, 32 bytes.
 public struct KeyID: Sendable, Hashable {
+  /// The size of a key identifier in bytes.
   public static let size = 32
+  /// The identifier, 32 bytes.
   public let bytes: [UInt8]
 
   /// `nil` unless there are exactly 32 bytes.
@@ -17,6 +19,7 @@ public struct KeyID: Sendable, Hashable {
     self.init(bytes: bytes)
   }
 
+  /// The identifier in base64, as `generateKey()` returns it.
   public var base64: String { Base64.encode(bytes) }
 }
 
@@ -24,20 +27,28 @@ public struct KeyID: Sendable, Hashable {
 ///
 /// The length is not enforced here, since Apple's own sample attests a raw challenge of 24 bytes.
 public struct ClientDataHash: Sendable, Hashable {
+  /// The hash. Apple's API requires 32 bytes; a different size never verifies.
   public let bytes: [UInt8]
+  /// Creates a hash from its bytes, which are not checked.
   public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// How often a key has signed, as its device counts (big-endian in authenticator data).
 public struct SignCount: Sendable, Hashable, Comparable {
+  /// The counter.
   public let value: UInt32
+  /// Creates a counter.
   public init(_ value: UInt32) { self.value = value }
+
+  /// The counter of a key that has not signed an assertion.
   public static let zero = SignCount(0)
   public static func < (first: SignCount, second: SignCount) -> Bool { first.value < second.value }
 }
 
 /// Which of Apple's two App Attest environments made a key.
 public enum AttestEnvironment: String, Sendable, Hashable, CaseIterable {
+  /// Apple's sandbox, for apps that are run from Xcode.
   case development
+  /// Production, for TestFlight, the App Store and other distributions.
   case production
 }

@@ -2,6 +2,7 @@
 public struct WallClock: Sendable {
   private let read: @Sendable () -> Timestamp
 
+  /// Creates a clock that reads the time by calling `read`, on any thread.
   public init(_ read: @escaping @Sendable () -> Timestamp) { self.read = read }
 
   /// The current instant; each call reads it again.

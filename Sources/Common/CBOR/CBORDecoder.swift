@@ -1,11 +1,13 @@
 /// How much a decoder takes.
 public struct CBORLimits: Sendable, Hashable {
+  /// The maximum size of the input in bytes.
   public var bytes: Int
   /// How deep arrays, maps and tags may be inside of each other; a string or number alone has depth 0.
   public var depth: Int
   /// Data items in all, keys included.
   public var items: Int
 
+  /// Creates limits.
   public init(bytes: Int = 16384, depth: Int = 8, items: Int = 1024) {
     self.bytes = bytes
     self.depth = depth

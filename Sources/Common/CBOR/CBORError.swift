@@ -15,6 +15,7 @@ public enum CBORError: Error, Sendable, Hashable {
   case indefiniteLength(offset: Int)
   /// A number or length in more bytes than it needs, or a float in more than keep its value.
   case notShortest(offset: Int)
+  /// A map has the same key twice; `offset` is that of the second one.
   case duplicateKey(offset: Int)
   /// A text string that is not UTF-8.
   case invalidText(offset: Int)

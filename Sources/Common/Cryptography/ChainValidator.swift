@@ -9,6 +9,7 @@ public struct ChainValidator: Sendable {
   /// Which certificates of a good chain are remembered, by all of their bytes, so that their signatures are verified
   /// once. Nothing else of a verdict is: the path, the instant and what an issuer may do are asked each time.
   public enum Memory: Sendable, Hashable {
+    /// Remembers issuers that verified.
     case issuers
     /// The first certificate too, where it is one that comes again and again.
     case everyCertificate

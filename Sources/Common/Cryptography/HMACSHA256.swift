@@ -1,5 +1,6 @@
 /// HMAC with SHA-256 (RFC 2104): authentication codes of 32 bytes.
 public enum HMACSHA256 {
+  /// The size of a code in bytes.
   public static let codeSize = 32
   /// Bytes that SHA-256 takes at a time.
   private static let blockSize = 64

@@ -3,6 +3,7 @@ internal import Locking
 
 /// A private key on P-256.
 public final class P256PrivateKey: Sendable {
+  /// The public key of the pair.
   public let publicKey: P256PublicKey
   let key: PKey
   /// A context that is not in use: making one costs more than half of a signature.

@@ -8,6 +8,7 @@ public final class P256PublicKey: Sendable {
   public let x963: [UInt8]
   let key: PKey
 
+  /// The size of a key in X9.62 form, in bytes.
   public static let x963Size = 65
 
   /// The key in X9.62 form, uncompressed, which is the only form taken.

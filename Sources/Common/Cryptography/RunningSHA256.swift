@@ -4,6 +4,7 @@ internal import COpenSSL
 public final class RunningSHA256 {
   private let context: OpaquePointer
 
+  /// Creates a digest of no bytes.
   public init() {
     // Fails for want of memory only, without which Swift does not go on either.
     guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, DigestAlgorithm.sha256.method, nil) == 1 else {
@@ -14,6 +15,7 @@ public final class RunningSHA256 {
 
   deinit { EVP_MD_CTX_free(context) }
 
+  /// Adds bytes to the digest.
   public func update(_ bytes: [UInt8]) {
     // Hashing bytes in memory needs nothing that could be missing.
     guard withExtendedLifetime(self, { EVP_DigestUpdate(context, bytes, bytes.count) }) == 1 else {

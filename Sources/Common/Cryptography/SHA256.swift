@@ -2,6 +2,7 @@ internal import COpenSSL
 
 /// SHA-256 (FIPS 180-4): digests of 32 bytes.
 public enum SHA256 {
+  /// The size of a digest in bytes.
   public static let digestSize = 32
 
   /// The digest of `parts`, one behind the other.

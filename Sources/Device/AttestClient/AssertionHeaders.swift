@@ -2,8 +2,11 @@ internal import ByteCoding
 
 /// The three header fields that open one authenticated connection, once.
 public struct AssertionHeaders: Sendable, Hashable {
+  /// The header field with the key identifier.
   public static let keyIDName = "X-App-Assert-KeyId"
+  /// The header field with the assertion.
   public static let dataName = "X-App-Assert-Data"
+  /// The header field with the nonce.
   public static let nonceName = "X-App-Assert-Nonce"
 
   /// The identifier that the key service gave the key.

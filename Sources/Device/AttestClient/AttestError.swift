@@ -21,8 +21,11 @@ public enum AttestError: Error, Sendable, Hashable {
   case renewedTooRecently(until: Timestamp)
   /// The address is not an `https` or `wss` URL without user, query and fragment.
   case unusableAddress(String)
+  /// App Attest failed on the device.
   case keyService(KeyServiceError)
+  /// There was no complete answer from the gate.
   case transport(TransportError)
+  /// The key identifier cannot be read or written.
   case store(KeyStoreError)
   /// The calling task was cancelled.
   case cancelled

@@ -9,6 +9,7 @@
     /// The store at `path`, whose folder exists.
     public init(path: String) { self.path = path }
 
+    /// Reads the record. A file that does not exist is an empty record.
     public func load() throws(KeyStoreError) -> KeyRecord {
       let bytes: [UInt8]
       do throws(PrivateFile.Fault) {
@@ -24,6 +25,7 @@
       return try content.record(path: path)
     }
 
+    /// Replaces the file at once: a reader finds the old record or the new one.
     public func save(_ record: KeyRecord) throws(KeyStoreError) {
       do {
         let encoder = JSONEncoder()

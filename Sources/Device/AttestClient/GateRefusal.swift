@@ -6,6 +6,7 @@ public struct GateRefusal: Error, Sendable, Hashable {
   /// The name of the header field that carries the code; the body is a text for people.
   public static let codeHeader = "X-Attest-Error"
 
+  /// The HTTP status.
   public let status: Int
   /// The gate's code; `nil` if the sender is not a gate, or a gate with a code that this library does not know.
   public let code: GateRefusalCode?
@@ -17,6 +18,7 @@ public struct GateRefusal: Error, Sendable, Hashable {
   /// The gate's name for the request, to be found in its log.
   public let requestID: String?
 
+  /// Creates a refusal, for tests of an app.
   public init(status: Int, code: GateRefusalCode?, text: String = "", requestID: String? = nil) {
     self.status = status
     self.code = code

@@ -11,16 +11,24 @@ public protocol HTTPTransport: Sendable {
 
 /// A request of the registration protocol.
 public struct HTTPRequest: Sendable, Hashable {
+  /// The methods that the gate's routes need.
   public enum Method: String, Sendable, Hashable {
+    /// GET.
     case get = "GET"
+    /// POST.
     case post = "POST"
   }
 
+  /// The method.
   public var method: Method
+  /// The absolute URL.
   public var url: URL
+  /// The header fields.
   public var headers: [HTTPField]
+  /// The body; empty for none.
   public var body: [UInt8]
 
+  /// Creates a request.
   public init(method: Method = .get, url: URL, headers: [HTTPField] = [], body: [UInt8] = []) {
     self.method = method
     self.url = url
@@ -31,10 +39,14 @@ public struct HTTPRequest: Sendable, Hashable {
 
 /// A final answer with its whole body.
 public struct HTTPResponse: Sendable, Hashable {
+  /// The HTTP status.
   public var status: Int
+  /// The header fields in the order of the answer.
   public var headers: [HTTPField]
+  /// The whole body.
   public var body: [UInt8]
 
+  /// Creates a response, for transports and tests.
   public init(status: Int, headers: [HTTPField] = [], body: [UInt8] = []) {
     self.status = status
     self.headers = headers
@@ -49,9 +61,12 @@ public struct HTTPResponse: Sendable, Hashable {
 
 /// A header field.
 public struct HTTPField: Sendable, Hashable {
+  /// The name, in any case.
   public let name: String
+  /// The value.
   public let value: String
 
+  /// Creates a field.
   public init(_ name: String, _ value: String) {
     self.name = name
     self.value = value

@@ -7,6 +7,7 @@ public struct KeyRecord: Sendable, Hashable {
   /// When a refused key was last given up for a new one; `nil` if never.
   public var renewedAt: Timestamp?
 
+  /// Creates a record; without values it says that no key is registered.
   public init(keyID: String? = nil, renewedAt: Timestamp? = nil) {
     self.keyID = keyID
     self.renewedAt = renewedAt
@@ -25,7 +26,9 @@ public protocol KeyIDStore: Sendable {
 
 /// Why a record could not be read or written.
 public enum KeyStoreError: Error, Sendable, Hashable {
+  /// The record cannot be read. The value is the reason.
   case unreadable(String)
+  /// The record cannot be written. The value is the reason.
   case unwritable(String)
   /// What is stored is not a record.
   case malformed(String)

@@ -12,14 +12,17 @@
     private let account: String
     private var renewalAccount: String { account + ".renewedAt" }
 
+    /// Creates a store that uses the keychain item `account`.
     public init(account: String = "com.example.app.attestKeyId") { self.account = account }
 
+    /// Reads the keychain item. A missing item is an empty record.
     public func load() throws(KeyStoreError) -> KeyRecord {
       KeyRecord(
         keyID: try text(of: account),
         renewedAt: try text(of: renewalAccount).flatMap { Timestamp(rfc3339: $0) })
     }
 
+    /// Deletes the keychain item and adds it again.
     public func save(_ record: KeyRecord) throws(KeyStoreError) {
       // The time first: were the second write lost, a new key would be made late rather than too often.
       try replace(renewalAccount, by: record.renewedAt?.description)

@@ -22,6 +22,7 @@ public struct URLSessionTransport: HTTPTransport {
     private static let standard = URLSession.shared
   #endif
 
+  /// Sends the request and returns the whole answer.
   public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse {
     var message = URLRequest(url: request.url)
     message.httpMethod = request.method.rawValue

@@ -5,6 +5,7 @@ extension ObjectIdentifier {
   public static let appAttestNonce = ObjectIdentifier(apple: "8.2")
   /// Extensions of the leaf that name the app and the system.
   public static let appAttestApp = ObjectIdentifier(apple: "8.5")
+  /// The identifier of the extension with the system's data.
   public static let appAttestSystem = ObjectIdentifier(apple: "8.7")
   /// The extended key usage of leaves since 2026.
   public static let appAttestPurpose = ObjectIdentifier(apple: "4.24")

@@ -3,10 +3,12 @@ public import Cryptography
 
 /// Makes assertions as an iPhone makes them.
 public struct AssertionMint: Sendable {
+  /// The app that the assertions are for.
   public let app: SimulatedApp
   /// What is to be wrong with the assertions; nothing, unless a test says otherwise.
   public var alterations = AssertionAlterations()
 
+  /// Creates a mint without alterations.
   public init(app: SimulatedApp) { self.app = app }
 
   /// The assertion of `key` over `clientDataHash`, the `signCount`th in its life.
@@ -25,9 +27,13 @@ public struct AssertionMint: Sendable {
 
 /// Where an assertion departs from what an honest device makes, as in `AttestationAlterations`.
 public struct AssertionAlterations: Sendable {
+  /// Changes the authenticator data before it is signed.
   public var authenticatorData: @Sendable (inout SimulatedAuthenticatorData) -> Void = { _ in }
+
+  /// Changes the signed statement before it is encoded.
   public var statement: @Sendable (inout AssertionStatement) -> Void = { _ in }
 
+  /// Creates alterations that change nothing.
   public init() {}
 }
 
@@ -35,12 +41,14 @@ public struct AssertionAlterations: Sendable {
 public struct AssertionStatement: Sendable {
   /// `nil` leaves the key out.
   public var signature: [UInt8]?
+  /// The encoded authenticator data.
   public var authenticatorData: [UInt8]
   /// Pairs behind the two that belong there; a key that is there already makes a duplicate.
   public var additions: [(key: String, value: [UInt8])] = []
   /// Bytes behind the assertion.
   public var trailer: [UInt8] = []
 
+  /// The CBOR of the assertion.
   public var encoded: [UInt8] {
     var pairs: [CBORMap.Pair] = []
     if let signature { pairs.append(.init("signature", .bytes(signature))) }

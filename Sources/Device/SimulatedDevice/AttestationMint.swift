@@ -4,11 +4,14 @@ public import Cryptography
 
 /// Makes attestation objects as an iPhone and Apple's servers make them, under a simulated root.
 public struct AttestationMint: Sendable {
+  /// The authority that issues the certificates.
   public let authority: TestAuthority
+  /// The app that the attestations are for.
   public let app: SimulatedApp
   /// What is to be wrong with the objects; nothing, unless a test says otherwise.
   public var alterations = AttestationAlterations()
 
+  /// Creates a mint without alterations.
   public init(authority: TestAuthority, app: SimulatedApp) {
     self.authority = authority
     self.app = app
@@ -72,36 +75,45 @@ public struct AttestationMint: Sendable {
 /// Each step sees the honest value and may change it before anything that depends on it is made, so that one rule is
 /// broken and all others hold.
 public struct AttestationAlterations: Sendable {
+  /// Changes the authenticator data before the leaf is issued for it.
   public var authenticatorData: @Sendable (inout SimulatedAuthenticatorData) -> Void = { _ in }
+
   /// The leaf before it is signed.
   public var leaf: @Sendable (inout CertificateTemplate) -> Void = { _ in }
+
   /// Who signs the leaf instead of the authority's intermediate.
   public var leafIssuer: SigningIdentity?
   /// The receipt before it is signed.
   public var receipt: @Sendable (inout ReceiptContent) -> Void = { _ in }
+
   /// Encoding and certificates of the receipt.
   public var receiptMessage: @Sendable (inout SignedDataTemplate) -> Void = { _ in }
+
   /// Who signs the receipt instead of the authority's signer.
   public var receiptSigner: SigningIdentity?
   /// The finished parts, before they are put together.
   public var statement: @Sendable (inout AttestationStatement) -> Void = { _ in }
 
+  /// Creates alterations that change nothing.
   public init() {}
 }
 
 /// The parts of an attestation object (WebAuthn section 6.5).
 public struct AttestationStatement: Sendable {
+  /// The member `fmt`.
   public var format = "apple-appattest"
   /// `x5c`: leaf and intermediate, DER.
   public var chain: [[UInt8]]
   /// `nil` leaves the key out.
   public var receipt: [UInt8]?
+  /// The encoded authenticator data.
   public var authenticatorData: [UInt8]
   /// Pairs behind the three that belong there; a key that is there already makes a duplicate.
   public var additions: [(key: String, value: [UInt8])] = []
   /// Bytes behind the object.
   public var trailer: [UInt8] = []
 
+  /// The CBOR of the attestation.
   public var encoded: [UInt8] {
     var statement = [CBORMap.Pair("x5c", .array(chain.map { .bytes($0) }))]
     if let receipt { statement.append(.init("receipt", .bytes(receipt))) }

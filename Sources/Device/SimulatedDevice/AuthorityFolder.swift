@@ -6,16 +6,25 @@ internal import Foundation
 /// A test authority on disk: certificates that anyone may read, private keys that only their owner may (0600), and
 /// `authority.json`, which is written last and says that the folder is complete.
 public struct AuthorityFolder: Sendable, Hashable {
+  /// The path of the folder.
   public let path: String
 
+  /// Creates a reference to a folder, which need not exist yet.
   public init(path: String) { self.path = path }
 
   /// What a TLS client of the gate trusts.
   public var tlsAuthorityPath: String { file("tls-ca.pem") }
+
+  /// The path of the development gate's certificate.
   public var serverCertificatePath: String { file("server.pem") }
+
+  /// The path of the development gate's private key.
   public var serverKeyPath: String { file("server.key") }
+
   /// What the gate trusts in place of Apple's roots.
   public var attestationRootPath: String { file("attestation-root.pem") }
+
+  /// The path of the root of receipts.
   public var receiptRootPath: String { file("receipt-root.pem") }
 
   /// The authority in the folder, made first if the folder is absent or empty, or if its making was interrupted.
@@ -108,8 +117,11 @@ public enum AuthorityFolderError: Error, Sendable, Hashable {
   case incomplete(String, missing: String)
   /// A process ended while it was changing the folder, or is changing it now; `loadOrMake` completes that.
   case halfDone(String)
+  /// A file cannot be read. The value is the reason.
   case unreadable(String)
+  /// A file or the folder cannot be written. The value is the reason.
   case unwritable(String)
+  /// A file does not contain what it should. The value is the reason.
   case malformed(String)
 }
 

@@ -3,10 +3,14 @@ internal import Cryptography
 
 /// What a receipt says: numbered fields, which Apple documents in part.
 public struct ReceiptContent: Sendable, Hashable {
+  /// One numbered field of a receipt.
   public struct Field: Sendable, Hashable {
+    /// The number of the field.
     public var type: UInt64
+    /// The value.
     public var value: [UInt8]
 
+    /// Creates a field.
     public init(_ type: UInt64, _ value: [UInt8]) {
       self.type = type
       self.value = value

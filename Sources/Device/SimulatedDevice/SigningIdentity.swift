@@ -2,9 +2,12 @@ public import Cryptography
 
 /// A certificate together with its private key.
 public struct SigningIdentity: Sendable {
+  /// The certificate of the key.
   public let certificate: Certificate
+  /// The private key.
   public let key: ECPrivateKey
 
+  /// Creates an identity. It does not check that certificate and key belong together.
   public init(certificate: Certificate, key: ECPrivateKey) {
     self.certificate = certificate
     self.key = key

@@ -1,6 +1,8 @@
 /// Which of Apple's two App Attest environments is simulated.
 public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
+  /// Apple's sandbox.
   case development
+  /// Production.
   case production
 
   /// The AAGUID of authenticator data, 16 bytes.
@@ -24,10 +26,12 @@ public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
 public struct SimulatedApp: Sendable, Hashable {
   /// `TEAM.bundle`.
   public var appID: String
+  /// The environment in which the app makes keys.
   public var environment: SimulatedEnvironment
   /// What devices tell of the app since iOS 27; `nil` for the devices before.
   public var claims: AppClaims?
 
+  /// Creates an app.
   public init(appID: String, environment: SimulatedEnvironment = .development, claims: AppClaims? = nil) {
     self.appID = appID
     self.environment = environment
@@ -42,6 +46,7 @@ public struct AppClaims: Sendable, Hashable {
   /// `CFBundleVersion`, `apple_bundle_version_01`.
   public var bundleVersion: String
 
+  /// Creates claims.
   public init(validationCategory: UInt32 = 3, bundleVersion: String = "1") {
     self.validationCategory = validationCategory
     self.bundleVersion = bundleVersion

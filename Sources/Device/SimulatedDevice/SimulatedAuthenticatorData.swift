@@ -5,7 +5,9 @@ internal import Cryptography
 public struct SimulatedAuthenticatorData: Sendable, Hashable {
   /// What an attestation adds: the key and its name.
   public struct Credential: Sendable, Hashable {
+    /// The identifier of the environment, 16 bytes.
     public var aaguid: [UInt8]
+    /// The key identifier, 32 bytes.
     public var credentialID: [UInt8]
     /// The COSE key, encoded; 77 bytes for a key on P-256.
     public var publicKey: [UInt8]
@@ -15,7 +17,9 @@ public struct SimulatedAuthenticatorData: Sendable, Hashable {
   public var rpIDHash: [UInt8]
   /// 0x40: credential data is included (devices set it in assertions, too, which have none). 0x80: extensions are.
   public var flags: UInt8
+  /// The counter of the key.
   public var signCount: UInt32
+  /// The attested key; absent in assertions.
   public var credential: Credential?
   /// The extension map, encoded; empty for none.
   public var extensions: [UInt8]
@@ -29,6 +33,7 @@ public struct SimulatedAuthenticatorData: Sendable, Hashable {
     extensions = app.claims?.encoded ?? []
   }
 
+  /// The bytes of the authenticator data.
   public var encoded: [UInt8] {
     var bytes = rpIDHash + [flags] + Self.bigEndian(signCount, count: 4)
     if let credential {

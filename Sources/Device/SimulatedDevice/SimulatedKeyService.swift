@@ -4,6 +4,7 @@ internal import Cryptography
 
 /// The keys of a simulated device: acts as `DCAppAttestService` does, one attestation a key included.
 public actor SimulatedKeyService: AppAttestKeyService {
+  /// Always `true`: a simulated device supports App Attest.
   public nonisolated let isSupported = true
   private let attestations: AttestationMint
   private let assertions: AssertionMint
@@ -21,6 +22,7 @@ public actor SimulatedKeyService: AppAttestKeyService {
     self.now = now
   }
 
+  /// Makes a key and returns its identifier in base64.
   public func generateKey() throws(KeyServiceError) -> String {
     let key = try attempt { () throws(CryptographyError) in try P256PrivateKey() }
     let keyID = Base64.encode(SHA256.hash(key.publicKey.x963))
@@ -29,6 +31,7 @@ public actor SimulatedKeyService: AppAttestKeyService {
     return keyID
   }
 
+  /// Returns an attestation of the key. Each key can be attested once.
   public func attestKey(_ keyID: String, clientDataHash: [UInt8]) throws(KeyServiceError) -> [UInt8] {
     var key = try load(keyID)
     guard !key.isAttested else { throw .invalidKey }

@@ -14,6 +14,7 @@ public struct SimulatedKey: Sendable, Hashable, Codable {
   /// The counter of its last assertion.
   public var signCount: UInt32 = 0
 
+  /// Creates a key that has not been attested.
   public init(keyID: String, privateKeyPEM: String) {
     self.keyID = keyID
     self.privateKeyPEM = privateKeyPEM
@@ -32,10 +33,15 @@ public protocol SimulatedKeyStore: Sendable {
 public final class MemoryKeyStore: SimulatedKeyStore {
   private let keys = LockedValue<[String: SimulatedKey]>([:])
 
+  /// Creates an empty store.
   public init() {}
 
+  /// Returns the key, or `nil` if the store does not have it.
   public func key(_ keyID: String) -> SimulatedKey? { keys.withLock { $0[keyID] } }
+
+  /// Stores the key, in place of an older version.
   public func save(_ key: SimulatedKey) { keys.withLock { $0[key.keyID] = key } }
+
   /// Loses every key, as a device does when its app is installed again.
   public func removeAll() { keys.withLock { $0.removeAll() } }
 }
@@ -44,8 +50,10 @@ public final class MemoryKeyStore: SimulatedKeyStore {
 public struct FolderKeyStore: SimulatedKeyStore {
   private let folder: String
 
+  /// Creates a store in a folder, which must exist.
   public init(folder: String) { self.folder = folder }
 
+  /// Returns the key, or `nil` if the folder does not have it.
   public func key(_ keyID: String) throws(KeyStoreError) -> SimulatedKey? {
     guard let path = path(of: keyID) else { return nil }
     let bytes: [UInt8]
@@ -62,6 +70,7 @@ public struct FolderKeyStore: SimulatedKeyStore {
     return key
   }
 
+  /// Writes the key to its file, in place of an older version.
   public func save(_ key: SimulatedKey) throws(KeyStoreError) {
     guard let path = path(of: key.keyID) else { throw .malformed("not a key identifier") }
     do {

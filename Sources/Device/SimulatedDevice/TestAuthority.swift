@@ -16,6 +16,7 @@ public struct TestAuthority: Sendable {
   public let attestationIntermediate: SigningIdentity
   /// Stands for "Apple Root CA - G3". P-384.
   public let receiptRoot: SigningIdentity
+  /// The authority that issues the signer of receipts.
   public let receiptIntermediate: SigningIdentity
   /// Signs receipts; its certificate has the marker. P-256.
   public let receiptSigner: SigningIdentity

@@ -12,7 +12,7 @@ import Transport
 extension RefusalCase {
   static let registrations = [
     RefusalCase(
-      "a key id that is no base64", 400, "malformed_value", "a key id that is not base64",
+      "a key id that is not base64", 400, "malformed_value", "keyId must be the base64 of 32 bytes",
       step: "registration_value_malformed",
       asking(.plain("POST", "/attest/register", body: #"{"keyId":"x","attestation":"AAAA","nonce":""}"#))),
     RefusalCase(

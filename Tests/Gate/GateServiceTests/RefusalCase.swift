@@ -76,7 +76,7 @@ extension [(String, String)] {
 extension RefusalCase {
   static let requests = [
     RefusalCase(
-      "a path that nothing serves", 404, "not_found", "a path without a resource", step: "path",
+      "a path without a resource", 404, "not_found", "There is nothing at this path", step: "path",
       asking(.plain("GET", "/attest/other"))),
     RefusalCase(
       "a POST for a challenge", 405, "method_not_allowed", "Use GET here", step: "method",
@@ -88,13 +88,13 @@ extension RefusalCase {
       "an ordinary request on a route for WebSockets", 426, "upgrade_required",
       "Only WebSockets are served here: send an opening handshake", step: "upgrade", asking(.plain("GET", "/"))),
     RefusalCase(
-      "a page of another host", 403, "origin_refused", "a page of another host",
+      "a page of another host", 403, "origin_refused", "Pages of another host may not open a WebSocket here",
       step: "origin", asking(.upgrade([("Origin", "https://evil.example")]))),
     RefusalCase(
-      "a body that is no JSON", 400, "malformed_json", "a body that is not JSON",
+      "a body that is not JSON", 400, "malformed_json", "The body must be JSON in UTF-8, with each member once",
       step: "json_syntax", asking(.plain("POST", "/attest/register", body: "{"))),
     RefusalCase(
-      "a body that is no object", 400, "malformed_json", "a body that is not an object", step: "json_type",
+      "a body that is not an object", 400, "malformed_json", "The body must be a JSON object", step: "json_type",
       asking(.plain("POST", "/attest/register", body: "[]"))),
     RefusalCase(
       "a body without a nonce", 400, "malformed_json", "nonce is missing", step: "json_member",
@@ -150,7 +150,7 @@ extension RefusalCase {
       return (try ServiceBench(bench), try .registration(claim))
     },
     RefusalCase(
-      "an upgrade while too many wait", 503, "overloaded", "an upgrade while the queue of the store is full",
+      "an upgrade while the queue of the store is full", 503, "overloaded", "The gate is overloaded: try again later",
       step: "store_overloaded"
     ) {
       let folder = try TemporaryFolder()

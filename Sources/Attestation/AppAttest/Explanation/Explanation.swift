@@ -5,16 +5,21 @@ public import ByteCoding
 /// The rules are the verifier's own, in its order. Where a verifier stops at the first that is broken, all are tried
 /// here, as far as they can be.
 public struct Explanation: Sendable, Hashable {
+  /// The result of one step.
   public enum Outcome: String, Sendable, Hashable {
+    /// The input keeps the rule.
     case holds
+    /// The input breaks the rule. Later steps were not checked.
     case broken
     /// What the rule is about could not be read, or there was nothing to compare it with.
     case notChecked = "not_checked"
   }
 
+  /// One rule and its result.
   public struct Step: Sendable, Hashable {
     /// The word for the rule in logs: a rejection's `step`.
     public let name: String
+    /// The result of the step.
     public let outcome: Outcome
     /// What the rule says; if it is broken, how.
     public let detail: String
@@ -22,7 +27,9 @@ public struct Explanation: Sendable, Hashable {
 
   /// Something that was read, whether it is true or not.
   public struct Field: Sendable, Hashable {
+    /// The name of the field in reports.
     public let name: String
+    /// The decoded value.
     public let value: Value
 
     init(_ name: String, _ value: Value) {
@@ -31,14 +38,21 @@ public struct Explanation: Sendable, Hashable {
     }
   }
 
+  /// A decoded value, as reports show it.
   public indirect enum Value: Sendable, Hashable {
+    /// A text. It may come from the client.
     case text(String)
+    /// A whole number.
     case number(Int)
+    /// A point in time.
     case instant(Timestamp)
+    /// A group of fields.
     case fields([Field])
   }
 
+  /// The steps in the order in which they were checked.
   public internal(set) var steps: [Step] = []
+  /// The decoded fields, as far as the input could be parsed.
   public internal(set) var fields: [Field] = []
 
   /// Whether no rule is broken: whether the verifier would have accepted. What cannot be read breaks a rule.

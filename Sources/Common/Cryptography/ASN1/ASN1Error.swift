@@ -12,6 +12,7 @@ public enum ASN1Error: Error, Sendable, Hashable {
   case longTag
   /// Nested deeper than `ASN1Reader.maximumDepth`.
   case tooDeep
+  /// An element has another tag than the one that the structure requires here.
   case unexpectedTag(expected: ASN1Tag, found: ASN1Tag)
   /// The element lacks or has content that its type does not allow.
   case malformed(String)
@@ -19,26 +20,42 @@ public enum ASN1Error: Error, Sendable, Hashable {
 
 /// The identifier octet of an element: class, constructed bit and number.
 public struct ASN1Tag: Sendable, Hashable {
+  /// The identifier octet: class, form and number in one byte.
   public let octet: UInt8
+  /// Creates a tag from its identifier octet.
   public init(octet: UInt8) { self.octet = octet }
 
+  /// The end of contents of an indefinite length (X.690 section 8.1.5).
   public static let endOfContents = ASN1Tag(octet: 0x00)
+  /// BOOLEAN.
   public static let boolean = ASN1Tag(octet: 0x01)
+  /// INTEGER.
   public static let integer = ASN1Tag(octet: 0x02)
+  /// BIT STRING, primitive.
   public static let bitString = ASN1Tag(octet: 0x03)
+  /// OCTET STRING, primitive.
   public static let octetString = ASN1Tag(octet: 0x04)
+  /// NULL.
   public static let null = ASN1Tag(octet: 0x05)
+  /// OBJECT IDENTIFIER.
   public static let objectIdentifier = ASN1Tag(octet: 0x06)
+  /// UTF8String.
   public static let utf8String = ASN1Tag(octet: 0x0C)
+  /// UTCTime.
   public static let utcTime = ASN1Tag(octet: 0x17)
+  /// GeneralizedTime.
   public static let generalizedTime = ASN1Tag(octet: 0x18)
+  /// OCTET STRING in several parts (BER only).
   public static let constructedOctetString = ASN1Tag(octet: 0x24)
+  /// SEQUENCE and SEQUENCE OF.
   public static let sequence = ASN1Tag(octet: 0x30)
+  /// SET and SET OF.
   public static let set = ASN1Tag(octet: 0x31)
 
   /// `[number]`, constructed: an explicit tag, or an implicit one over a constructed type. `number` is at most 30.
   public static func context(_ number: UInt8) -> ASN1Tag { ASN1Tag(octet: 0xA0 | number & 0x1F) }
 
+  /// Whether the content consists of elements.
   public var isConstructed: Bool { octet & 0x20 != 0 }
   var hasLongForm: Bool { octet & 0x1F == 0x1F }
 }

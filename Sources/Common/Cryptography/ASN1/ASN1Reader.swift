@@ -5,7 +5,9 @@
 public struct ASN1Reader: Sendable {
   /// Which encoding rules (X.690) hold.
   public enum Rules: Sendable, Hashable {
+    /// The Distinguished Encoding Rules.
     case der
+    /// The Basic Encoding Rules.
     case ber
   }
 
@@ -14,6 +16,7 @@ public struct ASN1Reader: Sendable {
 
   /// One element.
   public struct Element: Sendable, Hashable {
+    /// The tag of the element.
     public let tag: ASN1Tag
     /// What is between the length and the end of the element.
     public let content: ArraySlice<UInt8>
@@ -26,6 +29,7 @@ public struct ASN1Reader: Sendable {
   private let limit: Int
   private let rules: Rules
 
+  /// Creates a reader at the first byte.
   public init(_ bytes: some Collection<UInt8>, rules: Rules = .der) {
     self.bytes = Array(bytes)
     position = 0
@@ -41,6 +45,7 @@ public struct ASN1Reader: Sendable {
     self.rules = rules
   }
 
+  /// Whether all elements have been read.
   public var isAtEnd: Bool { position == limit }
 
   /// The tag of the next element, if there is one.

@@ -24,6 +24,7 @@ extension ASN1Reader {
     return content.dropFirst()
   }
 
+  /// Reads an OBJECT IDENTIFIER.
   public mutating func objectIdentifier() throws(ASN1Error) -> ObjectIdentifier {
     ObjectIdentifier(encoded: Array(try next(.objectIdentifier).content))
   }

@@ -1,10 +1,13 @@
 /// An extension of a certificate that is to be issued (RFC 5280 section 4.2).
 public struct CertificateExtension: Sendable, Hashable {
+  /// The object identifier of the extension.
   public var identifier: ObjectIdentifier
+  /// Whether a verifier that does not know the extension must refuse the certificate.
   public var isCritical: Bool
   /// What is inside the OCTET STRING.
   public var value: [UInt8]
 
+  /// Creates an extension from the DER of its value.
   public init(_ identifier: ObjectIdentifier, isCritical: Bool = false, value: [UInt8]) {
     self.identifier = identifier
     self.isCritical = isCritical
@@ -25,6 +28,7 @@ public struct CertificateExtension: Sendable, Hashable {
     return CertificateExtension(.keyUsage, isCritical: true, value: DER.bitString([usage.rawValue], unused: unused))
   }
 
+  /// Creates the extension for the purposes of the key (RFC 5280 section 4.2.1.12).
   public static func extendedKeyUsage(_ purposes: [ObjectIdentifier]) -> CertificateExtension {
     CertificateExtension(.extendedKeyUsage, value: DER.sequence(of: purposes.map(DER.objectIdentifier)))
   }
@@ -36,10 +40,12 @@ public struct CertificateExtension: Sendable, Hashable {
     return CertificateExtension(.subjectAlternativeName, value: DER.sequence(of: names + numbers))
   }
 
+  /// Creates the extension with the identifier of the certificate's key (RFC 5280 section 4.2.1.2).
   public static func subjectKeyIdentifier(_ identifier: [UInt8]) -> CertificateExtension {
     CertificateExtension(.subjectKeyIdentifier, value: DER.octetString(identifier))
   }
 
+  /// Creates the extension with the identifier of the issuer's key (RFC 5280 section 4.2.1.1).
   public static func authorityKeyIdentifier(_ identifier: [UInt8]) -> CertificateExtension {
     let content = DER.element(ASN1Tag(octet: 0x80), identifier)
     return CertificateExtension(.authorityKeyIdentifier, value: DER.sequence(content))
@@ -55,12 +61,19 @@ public struct CertificateExtension: Sendable, Hashable {
 /// The purposes of a key (RFC 5280 section 4.2.1.3), except for the ninth bit, which is not in use.
 public struct KeyUsage: OptionSet, Sendable, Hashable {
   public let rawValue: UInt8
+  /// Creates a set of usages from the first byte of the BIT STRING.
   public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+  /// Signatures other than those of certificates and revocation lists.
   public static let digitalSignature = KeyUsage(rawValue: 0x80)
+  /// Signatures that the signer cannot deny later.
   public static let nonRepudiation = KeyUsage(rawValue: 0x40)
+  /// Encryption of keys.
   public static let keyEncipherment = KeyUsage(rawValue: 0x20)
+  /// Encryption of data.
   public static let dataEncipherment = KeyUsage(rawValue: 0x10)
+  /// Signatures of certificates.
   public static let keyCertSign = KeyUsage(rawValue: 0x04)
+  /// Signatures of revocation lists.
   public static let crlSign = KeyUsage(rawValue: 0x02)
 }

@@ -2,24 +2,30 @@ public import ByteCoding
 
 /// What a certificate is to say. Signing it makes a `Certificate`.
 public struct CertificateTemplate: Sendable {
+  /// The version of a certificate.
   public enum Version: Sendable, Hashable {
     /// Without extensions, as `openssl x509 -req` issues by default.
     case v1
+    /// Version 3, with extensions.
     case v3
   }
 
+  /// The version of the certificate.
   public var version = Version.v3
   /// Big-endian, positive; 16 random bytes unless set.
   public var serialNumber: [UInt8]
+  /// The name of the certificate's owner.
   public var subject: DistinguishedName
   /// The subject's key as `SubjectPublicKeyInfo`.
   public var subjectPublicKeyInfo: [UInt8]
   /// Both ends are included; fractions of a second are cut off.
   public var notBefore: Timestamp
+  /// The last instant of validity.
   public var notAfter: Timestamp
   /// In the order of the certificate; left out in version 1.
   public var extensions: [CertificateExtension] = []
 
+  /// Creates a template without extensions.
   public init(subject: DistinguishedName, subjectPublicKeyInfo: [UInt8], notBefore: Timestamp, notAfter: Timestamp) {
     self.subject = subject
     self.subjectPublicKeyInfo = subjectPublicKeyInfo

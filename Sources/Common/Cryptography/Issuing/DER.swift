@@ -12,6 +12,7 @@ public enum DER {
     [tag.octet, 0x80] + parts.joined() + [0, 0]
   }
 
+  /// Encodes a SEQUENCE of encoded elements.
   public static func sequence(_ parts: [UInt8]...) -> [UInt8] { element(.sequence, Array(parts.joined())) }
 
   /// A SEQUENCE OF, in the given order.
@@ -25,8 +26,10 @@ public enum DER {
     element(.context(number), Array(parts.joined()))
   }
 
+  /// Encodes a BOOLEAN.
   public static func boolean(_ value: Bool) -> [UInt8] { element(.boolean, [value ? 0xFF : 0]) }
 
+  /// Encodes a non-negative INTEGER.
   public static func integer(_ value: UInt64) -> [UInt8] {
     integer(magnitude: (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * UInt64($0))) })
   }
@@ -38,6 +41,7 @@ public enum DER {
     return element(.integer, (needsZero ? [0] : []) + digits)
   }
 
+  /// Encodes an OCTET STRING.
   public static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(.octetString, bytes) }
 
   /// A BIT STRING whose bits fill `bytes`, except for the last `unused` ones.
@@ -45,14 +49,18 @@ public enum DER {
     element(.bitString, [unused] + bytes)
   }
 
+  /// An encoded NULL.
   public static let null = element(.null, [])
 
+  /// Encodes an OBJECT IDENTIFIER.
   public static func objectIdentifier(_ identifier: ObjectIdentifier) -> [UInt8] {
     element(.objectIdentifier, identifier.encoded)
   }
 
+  /// Encodes a UTF8String.
   public static func utf8String(_ text: String) -> [UInt8] { element(.utf8String, Array(text.utf8)) }
 
+  /// Encodes a PrintableString. The characters are not checked.
   public static func printableString(_ text: String) -> [UInt8] { element(ASN1Tag(octet: 0x13), Array(text.utf8)) }
 
   /// A time of a certificate, in whole seconds: UTCTime up to 2049, GeneralizedTime from 2050 on (RFC 5280 section

@@ -1,16 +1,23 @@
 /// The name of a certificate's subject or issuer (X.501): attributes in order, one to each relative name.
 public struct DistinguishedName: Sendable, Hashable {
+  /// One attribute of a name.
   public enum Attribute: Sendable, Hashable {
+    /// CN.
     case commonName(String)
+    /// O.
     case organization(String)
+    /// OU.
     case organizationalUnit(String)
+    /// ST.
     case state(String)
     /// Two letters.
     case country(String)
   }
 
+  /// The attributes in the order of the encoding.
   public var attributes: [Attribute]
 
+  /// Creates a name.
   public init(_ attributes: Attribute...) { self.attributes = attributes }
 
   /// The `Name`, DER.

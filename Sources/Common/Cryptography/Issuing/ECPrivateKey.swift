@@ -2,11 +2,15 @@ internal import COpenSSL
 
 /// A private key that signs certificates and messages: elliptic curves P-256 and P-384.
 public final class ECPrivateKey: Sendable {
+  /// The curve of a key.
   public enum Curve: Sendable, Hashable, CaseIterable {
+    /// NIST P-256 (secp256r1).
     case p256
+    /// NIST P-384 (secp384r1).
     case p384
   }
 
+  /// The curve of this key.
   public let curve: Curve
   /// The public key as `SubjectPublicKeyInfo` (RFC 5480).
   public let spki: [UInt8]
@@ -68,7 +72,9 @@ public final class ECPrivateKey: Sendable {
 
 /// The hash under an ECDSA signature.
 public enum SignatureDigest: Sendable, Hashable, CaseIterable {
+  /// SHA-256.
   case sha256
+  /// SHA-384.
   case sha384
 
   var algorithm: DigestAlgorithm {

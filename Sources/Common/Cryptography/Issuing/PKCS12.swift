@@ -2,6 +2,7 @@ internal import COpenSSL
 
 /// A private key, its certificate and the certificates above it in one file under a password (RFC 7292).
 public struct PKCS12: Sendable {
+  /// The algorithms that protect the file.
   public enum Encryption: Sendable, Hashable, CaseIterable {
     /// AES-256 and SHA-256 (RFC 8018): what OpenSSL 3 writes, and iOS and macOS read since 2022.
     case modern
@@ -9,13 +10,16 @@ public struct PKCS12: Sendable {
     case legacy
   }
 
+  /// The certificate of the key.
   public var certificate: Certificate
+  /// The private key.
   public var key: ECPrivateKey
   /// In any order, without `certificate`.
   public var authorities: [Certificate]
   /// What a key chain calls it.
   public var friendlyName: String
 
+  /// Creates the content of a file.
   public init(certificate: Certificate, key: ECPrivateKey, authorities: [Certificate], friendlyName: String) {
     self.certificate = certificate
     self.key = key

@@ -1,17 +1,22 @@
 /// What a CMS `SignedData` message (RFC 5652 section 5) is to hold: content of type `data`, one signer, SHA-256, and no
 /// signed attributes, as Apple signs receipts.
 public struct SignedDataTemplate: Sendable {
+  /// The encoding of the structure.
   public enum Encoding: Sendable, Hashable {
+    /// The Distinguished Encoding Rules.
     case der
     /// Indefinite lengths, and the content in pieces of 1000 bytes.
     case ber
   }
 
+  /// The signed content.
   public var content: [UInt8]
   /// In the order of the message.
   public var certificates: [Certificate]
+  /// The encoding of the structure.
   public var encoding = Encoding.ber
 
+  /// Creates a template.
   public init(content: [UInt8], certificates: [Certificate]) {
     self.content = content
     self.certificates = certificates
