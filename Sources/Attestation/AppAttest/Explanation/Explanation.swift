@@ -9,7 +9,7 @@ public struct Explanation: Sendable, Hashable {
   public enum Outcome: String, Sendable, Hashable {
     /// The input keeps the rule.
     case holds
-    /// The input breaks the rule. Later steps were not checked.
+    /// The input breaks the rule.
     case broken
     /// What the rule is about could not be read, or there was nothing to compare it with.
     case notChecked = "not_checked"
