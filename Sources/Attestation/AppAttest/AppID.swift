@@ -15,7 +15,7 @@ public struct AppID: Sendable, Hashable {
     self.bundleID = bundleID
   }
 
-  /// `TEAM.bundle`: the team identifier ends at the first dot.
+  /// Parses `TEAM.bundle`. The team identifier ends at the first dot.
   public init?(_ text: String) {
     guard let dot = text.firstIndex(of: ".") else { return nil }
     self.init(teamID: String(text[..<dot]), bundleID: String(text[text.index(after: dot)...]))
@@ -24,7 +24,7 @@ public struct AppID: Sendable, Hashable {
   /// The team ID and the bundle identifier, joined by a dot, as the RP ID hash covers them.
   public var text: String { "\(teamID).\(bundleID)" }
 
-  /// What authenticator data calls the RP ID hash: SHA-256 of `text`, 32 bytes.
+  /// The RP ID hash that authenticator data contains for this app: SHA-256 of `text`, 32 bytes.
   public var hash: [UInt8] { SHA256.hash(Array(text.utf8)) }
 
   /// Ten of `A-Z 0-9`.

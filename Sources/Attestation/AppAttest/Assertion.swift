@@ -1,15 +1,15 @@
 internal import CBOR
 
-/// What `DCAppAttestService.generateAssertion` returns, read but not verified.
+/// The result of `DCAppAttestService.generateAssertion`, parsed but not verified.
 public struct Assertion: Sendable, Hashable {
-  /// The longest that is taken; real ones have 140 to 210 bytes.
+  /// The maximum accepted size in bytes. Real assertions have 140 to 210.
   public static let maximumSize = 4096
 
   /// ECDSA, DER.
   public let signature: [UInt8]
-  /// What is signed, together with the client data hash; untouched.
+  /// The signed bytes, unchanged. The client data hash is signed with them.
   public let authenticatorData: [UInt8]
-  /// What iOS 27 and later say about the app; `nil` before.
+  /// The extensions that iOS 27 and later send about the app; `nil` before.
   public let extensions: AuthenticatorExtensions?
 
   let head: AuthenticatorDataHead
@@ -17,7 +17,8 @@ public struct Assertion: Sendable, Hashable {
   /// How often the key has signed, this signature included.
   public var counter: SignCount { head.counter }
 
-  /// Reads an assertion: a CBOR map of exactly `signature` and `authenticatorData`, and nothing behind it.
+  /// Parses an assertion: a CBOR map with exactly the members `signature` and `authenticatorData`, and no further
+  /// bytes.
   public init(_ bytes: [UInt8]) throws(AssertionRejection) {
     let members = try Self.members(of: bytes)
     guard members.count == 2, case .bytes(let signature) = members["signature"],

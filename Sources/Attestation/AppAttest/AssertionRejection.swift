@@ -2,9 +2,9 @@ public import CBOR
 
 /// The rules of an assertion, in the order in which they are checked. The raw values are stable.
 public enum AssertionStep: String, Sendable, Hashable, CaseIterable {
-  /// The object is what Apple describes, and nothing else.
+  /// The object has exactly the structure that Apple describes.
   case format
-  /// Behind the fixed part of the authenticator data there is nothing, or one map of extensions.
+  /// The bytes after the fixed part of the authenticator data are empty or one map of extensions.
   case extensions
   /// The key signed this authenticator data for this client data hash.
   case signature

@@ -20,7 +20,7 @@ public struct AssertionVerifier: Sendable {
     return assertion.counter
   }
 
-  /// Whether one rule holds. Each can be asked by itself.
+  /// Checks one rule, independently of the others.
   func check(_ step: AssertionStep, of claim: AssertionClaim) throws(AssertionRejection) {
     switch step {
     case .format, .extensions: break  // there would be no assertion otherwise
@@ -30,7 +30,7 @@ public struct AssertionVerifier: Sendable {
     }
   }
 
-  // The message is itself a digest, and ECDSA hashes it once more: Apple signs so, and in no other way.
+  // The message is itself a digest, and ECDSA hashes it again. Apple signs only in this way.
   private func checkSignature(of claim: AssertionClaim) throws(AssertionRejection) {
     let message = SHA256.hash(claim.assertion.authenticatorData, claim.clientDataHash.bytes)
     guard claim.publicKey.isValidSignature(claim.assertion.signature, for: message) else { throw .invalidSignature }
@@ -46,7 +46,9 @@ public struct AssertionVerifier: Sendable {
     guard found > claim.last else { throw .counterNotGreater(found: found, last: claim.last) }
   }
 
-  /// A key that belongs to another registration, or one that is no key, signs nothing.
+  /// Returns `publicKey`, or a key made from `key`.
+  ///
+  /// - Throws: `.invalidSignature` if `publicKey` belongs to another registration, or if `key` has no valid public key.
   private func ready(
     _ publicKey: P256PublicKey?, for key: AttestedKey
   ) throws(AssertionRejection) -> P256PublicKey {
@@ -57,7 +59,7 @@ public struct AssertionVerifier: Sendable {
   }
 }
 
-/// An assertion and what it is to prove.
+/// An assertion and the expected values.
 struct AssertionClaim {
   let assertion: Assertion
   let appID: AppID

@@ -1,9 +1,9 @@
 internal import CBOR
 public import Cryptography
 
-/// What `DCAppAttestService.attestKey` returns, read but not verified.
+/// The result of `DCAppAttestService.attestKey`, parsed but not verified.
 public struct AttestationObject: Sendable, Hashable {
-  /// The longest that is taken; real ones have about 5 KB.
+  /// The maximum accepted size in bytes. Real attestations have about 5 KB.
   public static let maximumSize = 16384
   static let format = "apple-appattest"
 
@@ -13,18 +13,18 @@ public struct AttestationObject: Sendable, Hashable {
   public let leaf: Certificate
   /// The certificate that issued the leaf.
   public let intermediate: Certificate
-  /// What the leaf's nonce covers, untouched.
+  /// The bytes that the leaf's nonce covers, unchanged.
   public let authenticatorData: [UInt8]
   /// Apple's receipt for the key, parsed but not verified.
   public let receipt: Receipt
-  /// What iOS 27 and later say about the app; `nil` before.
+  /// The extensions that iOS 27 and later send about the app; `nil` before.
   public let extensions: AuthenticatorExtensions?
 
   let head: AuthenticatorDataHead
   let credential: AttestedCredential
 
-  /// Reads an attestation object: a CBOR map of exactly `fmt`, `attStmt` (exactly `x5c`, with a leaf and an
-  /// intermediate, and `receipt`) and `authData`, and nothing behind it.
+  /// Parses an attestation object: a CBOR map with exactly the members `fmt`, `attStmt` (exactly `x5c`, with a leaf
+  /// and an intermediate, and `receipt`) and `authData`, and no further bytes.
   public init(_ bytes: [UInt8]) throws(AttestationRejection) {
     let (statement, authenticatorData) = try Self.members(of: bytes)
     guard statement.count == 2, case .array(let chain) = statement["x5c"],

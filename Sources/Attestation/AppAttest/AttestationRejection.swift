@@ -5,7 +5,7 @@ public import Cryptography
 ///
 /// The raw values are stable: logs and reports name the rule by them.
 public enum AttestationStep: String, Sendable, Hashable, CaseIterable {
-  /// The object is what Apple describes, and nothing else.
+  /// The object has exactly the structure that Apple describes.
   case format
   /// Leaf, intermediate and a pinned root make a chain that is valid at the instant of verification.
   case certificateChain = "certificate_chain"
@@ -23,7 +23,7 @@ public enum AttestationStep: String, Sendable, Hashable, CaseIterable {
   case credentialID = "credential_id"
   /// The key in the authenticator data is the leaf's.
   case credentialKey = "credential_key"
-  /// Behind the key there is nothing, or one map of extensions.
+  /// The bytes after the key are empty or one map of extensions.
   case extensions
   /// Apple signed the receipt, and it is for this app, this key and this attestation.
   case receipt
@@ -37,7 +37,7 @@ public enum AttestationRejection: Error, Sendable, Hashable {
   case unexpectedMembers(of: String)
   /// The member `fmt` is not `apple-appattest`. The value comes from the client.
   case unexpectedFormat(String)
-  /// `x5c` holds a leaf and an intermediate.
+  /// `x5c` does not contain exactly a leaf and an intermediate.
   case unexpectedCertificateCount(Int)
   /// A certificate of `x5c` cannot be parsed.
   case malformedCertificate(CryptographyError)
@@ -62,7 +62,7 @@ public enum AttestationRejection: Error, Sendable, Hashable {
   case rpIDMismatch(found: [UInt8])
   /// The key has signed before.
   case counterNotZero(SignCount)
-  /// The aaguid stands for neither environment.
+  /// The aaguid is that of neither environment.
   case unknownEnvironment(aaguid: [UInt8])
   /// The configuration of the app does not allow the key's environment.
   case environmentNotAllowed(AttestEnvironment, app: AppID)
@@ -93,7 +93,8 @@ extension AttestationRejection {
     }
   }
 
-  /// The word for the broken rule in logs; for receipts it says which of theirs: `receipt_signature`.
+  /// The stable word for the broken rule in logs. For receipts it includes the rule of the receipt:
+  /// `receipt_signature`.
   public var step: String {
     switch self {
     case .receipt(let rejection): AttestationVerifier.receiptPrefix + rejection.step

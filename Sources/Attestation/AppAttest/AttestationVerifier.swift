@@ -5,7 +5,7 @@ public import Cryptography
 ///
 /// Pure: time, roots and apps are arguments. It neither knows nonces nor stores anything.
 public struct AttestationVerifier: Sendable {
-  /// The leaf's extension that holds the nonce.
+  /// The leaf's extension with the nonce.
   static let nonceExtension = "1.2.840.113635.100.8.2"
 
   private let apps: [[UInt8]: AllowedApp]
@@ -47,7 +47,7 @@ public struct AttestationVerifier: Sendable {
     return VerifiedAttestation(key: try attestedKey(of: claim), receipt: attestation.receipt)
   }
 
-  /// Whether one rule holds. Each can be asked by itself.
+  /// Checks one rule, independently of the others.
   func check(_ step: AttestationStep, of claim: AttestationClaim) throws(AttestationRejection) {
     switch step {
     case .format: break  // there would be no attestation object otherwise
@@ -78,7 +78,7 @@ public struct VerifiedAttestation: Sendable, Hashable {
   }
 }
 
-/// An attestation and what it is to prove.
+/// An attestation and the expected values.
 struct AttestationClaim {
   let attestation: AttestationObject
   let keyID: KeyID
@@ -140,7 +140,7 @@ extension AttestationVerifier {
     guard found == claim.keyID.bytes else { throw .credentialIDMismatch(expected: claim.keyID, found: found) }
   }
 
-  // Nothing but this ties the key that signs assertions to the one that authenticator data shows.
+  // Only this check ties the key that signs assertions to the key in the authenticator data.
   private func checkCredentialKey(of claim: AttestationClaim) throws(AttestationRejection) {
     let expected = try leafKey(of: claim)
     let found = claim.attestation.credential.publicKey
@@ -177,8 +177,7 @@ extension AttestationVerifier {
 }
 
 extension AttestEnvironment {
-  /// The environment that an authenticator's identifier of 16 bytes stands for: `appattestdevelop`, or `appattest` and
-  /// seven zero bytes.
+  /// Parses the identifier of an environment, 16 bytes: `appattestdevelop`, or `appattest` and seven zero bytes.
   init?(aaguid: [UInt8]) {
     switch aaguid {
     case Array("appattestdevelop".utf8): self = .development

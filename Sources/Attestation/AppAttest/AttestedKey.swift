@@ -15,7 +15,7 @@ public struct AttestedKey: Sendable, Hashable {
   /// The app's `CFBundleVersion`; `nil` for devices before iOS 27.
   public let bundleVersion: String?
 
-  /// For stores, which give back what `AttestationVerifier` let in.
+  /// Creates a key from stored values. Only stores call this, for keys that `AttestationVerifier` returned.
   public init(
     keyID: KeyID, publicKey: [UInt8], appID: AppID, environment: AttestEnvironment,
     validationCategory: ValidationCategory? = nil, bundleVersion: String? = nil

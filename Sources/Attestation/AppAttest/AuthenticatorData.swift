@@ -6,7 +6,7 @@ struct AuthenticatorDataHead: Sendable, Hashable {
 
   /// SHA-256 of the app ID, 32 bytes.
   let rpIDHash: [UInt8]
-  /// Kept for reports. Apple sets and clears these bits without regard to what follows: they decide nothing.
+  /// The flags, for reports. No decision depends on them: Apple sets these bits independently of the content.
   let flags: UInt8
   let counter: SignCount
 
@@ -21,7 +21,7 @@ struct AuthenticatorDataHead: Sendable, Hashable {
   }
 }
 
-/// The credential in the authenticator data of an attestation: 127 bytes behind the head.
+/// The credential in the authenticator data of an attestation: 127 bytes after the head.
 struct AttestedCredential: Sendable, Hashable {
   static let size = 16 + 2 + KeyID.size + COSEKey.size
 
@@ -30,7 +30,7 @@ struct AttestedCredential: Sendable, Hashable {
   /// X9.62, uncompressed, 65 bytes.
   let publicKey: [UInt8]
 
-  /// Reads what is behind the head.
+  /// Parses the bytes after the head.
   init(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) {
     let tooShort = AuthenticatorDataFault.tooShort(
       AuthenticatorDataHead.size + bytes.count, minimum: AuthenticatorDataHead.size + Self.size)
@@ -46,22 +46,23 @@ struct AttestedCredential: Sendable, Hashable {
   }
 }
 
-/// What devices from iOS 27 on say about their app, behind the fixed part of authenticator data.
+/// The extensions that devices with iOS 27 and later send about their app, after the fixed part of authenticator
+/// data.
 public struct AuthenticatorExtensions: Sendable, Hashable {
   /// The source from which the app was installed; `nil` if the device did not report it.
   public let validationCategory: ValidationCategory?
   /// The version of the app; `nil` if the device did not report it.
   public let bundleVersion: String?
-  /// All of them, those that are not known here too.
+  /// All extensions, including unknown ones.
   public let all: CBORMap
 
   static let categoryKey = "apple_validation_category_01"
   static let bundleVersionKey = "apple_bundle_version_01"
 
-  /// Reads what is behind the fixed part: nothing (`nil`, as before iOS 27), or exactly one map.
+  /// Parses the bytes after the fixed part: no bytes (`nil`, as before iOS 27), or exactly one map.
   ///
-  /// The length decides and not the flag: shipping devices set the bit for extensions, Apple's own sample does not,
-  /// and assertions carry the bit for a credential that they do not have.
+  /// The length decides, not the flag. Shipping devices set the bit for extensions, Apple's own sample does not, and
+  /// assertions have the bit for a credential that they do not contain.
   static func read(_ bytes: ArraySlice<UInt8>) throws(AuthenticatorDataFault) -> AuthenticatorExtensions? {
     bytes.isEmpty ? nil : try AuthenticatorExtensions(bytes)
   }
@@ -96,7 +97,7 @@ public struct AuthenticatorExtensions: Sendable, Hashable {
   }
 }
 
-/// Why authenticator data is not what WebAuthn section 6.1 and Apple make of it.
+/// Why authenticator data does not have the structure of WebAuthn section 6.1 and Apple's documentation.
 public enum AuthenticatorDataFault: Error, Sendable, Hashable {
   /// Bytes in all, where at least so many should be.
   case tooShort(Int, minimum: Int)

@@ -1,12 +1,12 @@
 public import ByteCoding
 public import Cryptography
 
-/// Apple's receipt for an attested key, read but not verified: signed data with a set of numbered fields.
+/// Apple's receipt for an attested key, parsed but not verified: signed data with a set of numbered fields.
 ///
-/// One comes with each attestation (`ATTEST`); Apple's server exchanges it for newer ones (`RECEIPT`) that say how many
-/// keys a device has made.
+/// Each attestation contains one (`ATTEST`). Apple's server exchanges it for newer ones (`RECEIPT`), which contain
+/// the number of keys that a device has made.
 public struct Receipt: Sendable, Hashable {
-  /// The longest that is taken; real ones have about 4 KB.
+  /// The maximum accepted size in bytes. Real receipts have about 4 KB.
   public static let maximumSize = 16384
 
   /// The kind of a receipt.
@@ -17,7 +17,7 @@ public struct Receipt: Sendable, Hashable {
     case receipt = "RECEIPT"
   }
 
-  /// The receipt, untouched: what is stored, and sent to Apple for a newer one.
+  /// The unchanged receipt, for storage and for the exchange with Apple's server.
   public let bytes: [UInt8]
   /// The kind of this receipt.
   public let kind: Kind
@@ -27,7 +27,8 @@ public struct Receipt: Sendable, Hashable {
   public let attestedCertificate: Certificate
   /// The attested key in X9.62 form, 65 bytes.
   public let publicKey: [UInt8]
-  /// What the key was attested for; in a receipt of kind `receipt` mangled by a text conversion, of no use.
+  /// The client data hash of the attestation. In a receipt of kind `receipt` it is damaged by a text conversion and
+  /// useless.
   public let clientDataHash: [UInt8]?
   /// The App Attest environment of the key.
   public let environment: AttestEnvironment
@@ -35,14 +36,14 @@ public struct Receipt: Sendable, Hashable {
   public let creationTime: Timestamp
   /// The time from which the receipt is not valid.
   public let expirationTime: Timestamp
-  /// Approximately how many keys the device attested in the last days; `nil` where Apple has not said.
+  /// The approximate number of keys that the device attested in the last days; `nil` if Apple did not report it.
   public let riskMetric: String?
   /// From when on Apple exchanges this receipt for a newer one. Not a start of validity.
   public let renewableFrom: Timestamp?
 
   let signedData: SignedData
 
-  /// Reads a receipt. Its fields may come in any order, and unknown ones are ignored.
+  /// Parses a receipt. Fields may have any order, and unknown fields are ignored.
   public init(_ bytes: [UInt8]) throws(ReceiptRejection) {
     guard bytes.count <= Self.maximumSize else { throw .tooLong(bytes.count, limit: Self.maximumSize) }
     do throws(CMSRejection) {
@@ -125,7 +126,7 @@ struct ReceiptFields {
     return value
   }
 
-  /// UTF-8, or nothing.
+  /// Decodes UTF-8; returns `nil` for malformed bytes.
   static func text(_ value: [UInt8]) -> String? {
     let text = String(decoding: value, as: UTF8.self)
     return text.utf8.elementsEqual(value) ? text : nil

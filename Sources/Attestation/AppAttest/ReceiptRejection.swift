@@ -5,7 +5,7 @@ public import Cryptography
 public enum ReceiptStep: String, Sendable, Hashable, CaseIterable {
   /// Signed data (RFC 5652) with a receipt's fields in it.
   case format
-  /// The signer's certificate, marked as one for receipts, leads to a pinned root, valid at the instant.
+  /// The signer's certificate has the marker for receipts and chains to a pinned root, valid at the instant.
   case certificateChain = "certificate_chain"
   /// The signer signed these fields.
   case signature
@@ -33,7 +33,7 @@ public enum ReceiptRejection: Error, Sendable, Hashable {
   case missingField(ReceiptField)
   /// A field occurs twice.
   case repeatedField(ReceiptField)
-  /// A field's value is not what its type asks for.
+  /// The value of a field does not have the field's type.
   case malformedField(ReceiptField)
 
   /// The signer's certificate does not chain to a pinned root, or is not valid at the instant.

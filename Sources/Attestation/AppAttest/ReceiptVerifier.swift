@@ -5,7 +5,7 @@ public import Cryptography
 ///
 /// How fresh a receipt must be is not decided here: it is new at registration and old ever after.
 public struct ReceiptVerifier: Sendable {
-  /// What Apple puts into certificates whose keys sign receipts.
+  /// The marker in Apple's certificates for keys that sign receipts.
   static let marker = "1.2.840.113635.100.12.15"
 
   private let chains: ChainValidator
@@ -23,7 +23,7 @@ public struct ReceiptVerifier: Sendable {
     for step in ReceiptStep.allCases { try check(step, of: receipt, for: expectation, at: instant) }
   }
 
-  /// Whether one rule holds. Each can be asked by itself.
+  /// Checks one rule, independently of the others.
   func check(
     _ step: ReceiptStep, of receipt: Receipt, for expectation: ReceiptExpectation, at instant: Timestamp
   ) throws(ReceiptRejection) {
@@ -97,16 +97,16 @@ public struct ReceiptVerifier: Sendable {
   }
 }
 
-/// For what a receipt should be.
+/// The expected values of a receipt.
 public struct ReceiptExpectation: Sendable, Hashable {
-  /// The required kind; `nil` accepts either. A newer receipt holds no hash to compare, so a client that sent one as
-  /// its first would evade the comparison.
+  /// The required kind; `nil` accepts both. A newer receipt contains no usable hash, so a client that sent one as its
+  /// first would evade the comparison.
   public let kind: Receipt.Kind?
   /// The app that the receipt must be for.
   public let appID: AppID
   /// X9.62, uncompressed, 65 bytes.
   public let publicKey: [UInt8]
-  /// What the key was attested for; `nil` if that is not known any more.
+  /// The client data hash of the attestation; `nil` if it is no longer known.
   public let clientDataHash: ClientDataHash?
   /// `nil` if not known.
   public let environment: AttestEnvironment?

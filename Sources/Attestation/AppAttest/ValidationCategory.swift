@@ -1,6 +1,6 @@
-/// How an app came onto its device, as iOS 27 and later attest it.
+/// The source from which an app was installed, as iOS 27 and later attest it.
 ///
-/// A number that Apple has not named yet is kept: a policy that lists what it allows refuses it.
+/// Numbers without a name are kept. A policy that lists allowed sources refuses them.
 public struct ValidationCategory: RawRepresentable, Sendable, Hashable {
   public let rawValue: UInt32
   /// Creates the category with Apple's number. Unknown numbers are valid.
@@ -21,13 +21,13 @@ public struct ValidationCategory: RawRepresentable, Sendable, Hashable {
   /// The app was installed in a way that has no other category.
   public static let other = ValidationCategory(rawValue: 10)
 
-  /// The named categories and the words that stand for them in configuration, logs and reports.
+  /// The named categories with their words in configuration, logs and reports.
   public static let names: [(category: ValidationCategory, name: String)] = [
     (.operatingSystem, "os"), (.testFlight, "testflight"), (.development, "development"), (.appStore, "app_store"),
     (.enterprise, "enterprise"), (.developerID, "developer_id"), (.other, "other"),
   ]
 
-  /// The category that `name` stands for.
+  /// Creates the category with this name; `nil` for an unknown name.
   public init?(name: String) {
     guard let entry = Self.names.first(where: { $0.name == name }) else { return nil }
     self = entry.category

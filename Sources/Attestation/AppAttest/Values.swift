@@ -23,7 +23,7 @@ public struct KeyID: Sendable, Hashable {
   public var base64: String { Base64.encode(bytes) }
 }
 
-/// The hash that a device was asked to sign for: opaque bytes, 32 of them on the gate's own path.
+/// The hash that a device signs: opaque bytes, 32 of them from the gate.
 ///
 /// The length is not enforced here, since Apple's own sample attests a raw challenge of 24 bytes.
 public struct ClientDataHash: Sendable, Hashable {
@@ -45,7 +45,7 @@ public struct SignCount: Sendable, Hashable, Comparable {
   public static func < (first: SignCount, second: SignCount) -> Bool { first.value < second.value }
 }
 
-/// Which of Apple's two App Attest environments made a key.
+/// The App Attest environment in which a key was made.
 public enum AttestEnvironment: String, Sendable, Hashable, CaseIterable {
   /// Apple's sandbox, for apps that are run from Xcode.
   case development

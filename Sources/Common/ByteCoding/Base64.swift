@@ -5,10 +5,10 @@ public enum Base64 {
     Sextets.encode(bytes, alphabet: Sextets.standard, pads: true)
   }
 
-  /// The bytes that `text` stands for.
+  /// Decodes `text`; `nil` if it is not base64.
   ///
-  /// There is one accepted spelling of each value: padding is required, white space and other alphabets are refused,
-  /// and the bits behind the last byte must be zero. So no two texts decode to the same bytes.
+  /// Each value has exactly one accepted encoding: padding is required, white space and other alphabets are refused,
+  /// and unused bits of the last digit must be zero. So no two texts decode to the same bytes.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? {
     Sextets.decode(text, alphabet: Sextets.standard, pads: true)
   }
@@ -21,7 +21,7 @@ public enum Base64URL {
     Sextets.encode(bytes, alphabet: Sextets.urlSafe, pads: false)
   }
 
-  /// The bytes that `text` stands for, as strict as `Base64.decode`; padding is refused.
+  /// Decodes `text` as strictly as `Base64.decode`. Padding is refused.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? {
     Sextets.decode(text, alphabet: Sextets.urlSafe, pads: false)
   }
@@ -84,7 +84,7 @@ enum Sextets {
         bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
       }
     }
-    // The leftover bits carry nothing: were they free, one value would have several spellings.
+    // Unused bits must be zero. Otherwise one value would have several encodings.
     return bits & (1 << UInt32(count) - 1) == 0 ? bytes : nil
   }
 

@@ -1,4 +1,4 @@
-/// Whether two byte strings are equal, in a time that depends on their lengths alone.
+/// Whether two byte strings are equal. The time depends only on their lengths.
 ///
 /// For secrets and authentication codes; lengths are not secret.
 public func constantTimeEqual(_ first: some Collection<UInt8>, _ second: some Collection<UInt8>) -> Bool {

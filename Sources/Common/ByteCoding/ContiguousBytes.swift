@@ -1,8 +1,8 @@
 extension Collection<UInt8> {
-  /// What `body` makes of these bytes in one piece.
+  /// Returns the result of `body` for these bytes in one piece.
   ///
-  /// What is done byte by byte is done in there: over a collection of an unknown kind each step would be a call, and as
-  /// much again as the verification of a signature in all.
+  /// Loops over bytes run inside `body`. Over a generic collection each step would be a call, and all of them
+  /// together would cost as much as the verification of a signature.
   func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
     withContiguousStorageIfAvailable(body) ?? Array(self).withUnsafeBufferPointer(body)
   }

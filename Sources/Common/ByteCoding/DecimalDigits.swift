@@ -6,7 +6,7 @@ enum DecimalDigits {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
       var rest = number
       var start = 20
-      // A 64-bit number has at most 20 digits: `start` ends at 0 at the least.
+      // A 64-bit number has at most 20 digits, so `start` stays at least 0.
       while start > 0, rest > 0 || 20 - start < width {
         start -= 1
         digits[start] = UInt8(ascii: "0") + UInt8(rest % 10)

@@ -13,7 +13,7 @@ public enum Hex {
     }
   }
 
-  /// The bytes that `text` stands for, or `nil` if it has an odd length or anything but `0-9 a-f A-F`.
+  /// Decodes `text`; `nil` if it has an odd length or a character other than `0-9 a-f A-F`.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? { text.utf8.withBytes(decode) }
 
   private static func decode(_ digits: UnsafeBufferPointer<UInt8>) -> [UInt8]? {

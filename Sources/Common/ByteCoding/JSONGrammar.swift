@@ -1,7 +1,7 @@
-/// Checks JSON texts against RFC 8259, as strictly as a text that people and programs must read alike can be checked.
+/// Checks JSON texts strictly against RFC 8259.
 ///
 /// General decoders accept more: other encodings than UTF-8, a trailing comma, and two members of one name, of which
-/// each reader takes another one. A check in front of such a decoder makes what it reads unambiguous.
+/// decoders choose different ones. A check before such a decoder makes the result unambiguous.
 public enum JSONGrammar {
   /// Arrays and objects within each other; a text with more is refused.
   public static let deepest = 64
@@ -10,15 +10,16 @@ public enum JSONGrammar {
   ///
   /// Names are compared after their escapes are decoded, as Swift compares strings: by canonical equivalence.
   public static func accepts(_ bytes: [UInt8]) -> Bool {
-    // What is no UTF-8 is repaired, and so another text. `String(validating:as:)` is newer than the platforms served
-    // here.
+    // Decoding replaces malformed UTF-8 and so changes the text. `String(validating:as:)` is newer than the supported
+    // platforms.
     guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return false }
     var reader = Reader(bytes: bytes)
     return reader.readText()
   }
 }
 
-/// Reads one text from its first byte to its last. Each function leaves `index` behind what it has read.
+/// Reads one text from its first byte to its last. Each function moves `index` to the byte after the part that it has
+/// read.
 private struct Reader {
   let bytes: [UInt8]
   private var index = 0
@@ -47,7 +48,7 @@ private struct Reader {
   mutating func readText() -> Bool {
     skipSpace()
     guard readValue() else { return false }
-    // Without recursion: how deep a text goes costs no stack.
+    // There is no recursion, so deep nesting needs no stack.
     while !open.isEmpty {
       let isObject = open[open.count - 1] != nil
       skipSpace()
@@ -63,7 +64,7 @@ private struct Reader {
     return index == bytes.count
   }
 
-  /// Reads a value. Of an array or object that is not empty, what stands before its first value, and that value.
+  /// Reads a value. Of an array or object with elements, reads only up to and including its first value.
   private mutating func readValue() -> Bool {
     while true {
       let opens = next == UInt8(ascii: "[") || next == UInt8(ascii: "{")
@@ -118,7 +119,7 @@ private struct Reader {
     return index > start
   }
 
-  /// Reads a string from its quotation mark on, and returns what it stands for; `nil` if it is malformed.
+  /// Reads a string from its quotation mark on and returns its content; `nil` if it is malformed.
   private mutating func readString() -> String? {
     index += 1
     var text = ""
@@ -142,7 +143,7 @@ private struct Reader {
     return nil
   }
 
-  /// Reads what follows a backslash. Half of a surrogate pair is malformed.
+  /// Reads an escape sequence after its backslash. Half of a surrogate pair is malformed.
   private mutating func readEscape() -> Unicode.Scalar? {
     guard let byte = next else { return nil }
     index += 1

@@ -1,14 +1,14 @@
 /// JSON strings and numbers (RFC 8259 sections 6 and 7).
 public enum JSONText {
-  /// `text` in quotation marks, on one line: quotation marks, backslashes and control characters are escaped, and so
-  /// are U+2028 and U+2029, which some readers take for ends of lines.
+  /// Returns `text` in quotation marks, on one line. Quotation marks, backslashes and control characters are escaped,
+  /// and so are U+2028 and U+2029, which some readers treat as ends of lines.
   public static func quote(_ text: String) -> String {
     var bytes: [UInt8] = []
     append(text, to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Appends what `quote` returns to `bytes`, as UTF-8.
+  /// Appends the result of `quote` to `bytes`, as UTF-8.
   public static func append(_ text: String, to bytes: inout [UInt8]) {
     var text = text
     bytes.append(UInt8(ascii: "\""))
@@ -22,12 +22,12 @@ public enum JSONText {
     DecimalDigits.append(number.magnitude, width: 1, to: &bytes)
   }
 
-  /// An object with string values alone, its members in the given order.
+  /// Returns an object whose values are strings, with its members in the given order.
   public static func object(_ members: KeyValuePairs<String, String>) -> String {
     "{" + members.map { quote($0.key) + ":" + quote($0.value) }.joined(separator: ",") + "}"
   }
 
-  /// Copies run by run: almost all text has nothing to escape.
+  /// Copies whole runs, since most text contains no character to escape.
   private static func appendEscaped(_ utf8: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8]) {
     var runStart = 0
     var index = 0
@@ -44,8 +44,7 @@ public enum JSONText {
     bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[runStart...]))
   }
 
-  /// The character that begins at `index`, and its bytes, if it is one of those that are escaped. `utf8` is
-  /// well-formed.
+  /// Returns the character at `index` and its length if it must be escaped. `utf8` is well-formed.
   private static func escaped(at index: Int, in utf8: UnsafeBufferPointer<UInt8>) -> (scalar: UInt32, length: Int)? {
     switch utf8[index] {
     case 0x20, 0x21, 0x23...0x5B, 0x5D...0x7E: nil

@@ -7,7 +7,7 @@ extension Timestamp: CustomStringConvertible {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Appends what `description` returns: to be had for each line of a log, without a text in between.
+  /// Appends the same text as `description`, without an intermediate string, for log lines.
   public func append(to bytes: inout [UInt8]) {
     let (year, month, day) = CivilDate.date(ofDay: seconds >= 0 ? seconds / 86400 : (seconds - 86399) / 86400)
     let second = seconds - CivilDate.day(year: year, month: month, day: day) * 86400
@@ -29,10 +29,10 @@ extension Timestamp: CustomStringConvertible {
     DecimalDigits.append(UInt64(nanoseconds.magnitude / unit), width: width, after: ".", to: &bytes)
   }
 
-  /// The instant that `text` names, or `nil` unless it is an RFC 3339 date-time.
+  /// Parses an RFC 3339 date-time; `nil` for other text.
   ///
-  /// `T` and `Z` in either case, a fraction of 1 to 9 digits or none, `Z` or an offset of hours and minutes. A leap
-  /// second (`:60`) counts as the second after `:59`. In UTC, too, it is in the years 0000 to 9999.
+  /// `T` and `Z` may have either case. A fraction has 1 to 9 digits or is missing. The offset is `Z`, or hours and
+  /// minutes. A leap second (`:60`) counts as the second after `:59`. In UTC, too, the year is between 0000 and 9999.
   public init?(rfc3339 text: some StringProtocol) {
     var scanner = DigitScanner(text)
     guard let year = scanner.number(4), scanner.take("-"), let month = scanner.number(2), scanner.take("-"),

@@ -1,4 +1,4 @@
-/// Finds what was probably meant.
+/// Finds the word that was probably meant.
 public enum Suggestions {
   /// The candidate with the fewest typing errors from `word`, if that is at most one in three letters.
   public static func nearest(to word: some StringProtocol, in candidates: some Sequence<String>) -> String? {

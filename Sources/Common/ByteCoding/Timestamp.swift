@@ -8,10 +8,10 @@
 public struct Timestamp: Sendable, Hashable, Comparable {
   /// Whole seconds since the epoch, rounded down.
   public let seconds: Int64
-  /// What is left of the second, 0 to 999,999,999.
+  /// The nanoseconds of the second, 0 to 999,999,999.
   public let nanoseconds: Int32
 
-  /// The instant `nanoseconds` after `seconds`; what exceeds a second is carried.
+  /// Creates the instant `nanoseconds` after `seconds`. Nanoseconds beyond a second are carried.
   public init(seconds: Int64, nanoseconds: Int64 = 0) {
     let (quotient, remainder) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
     let borrows = remainder < 0
@@ -28,10 +28,10 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   /// Milliseconds since the epoch, rounded down.
   public var milliseconds: Int64 { seconds * 1000 + Int64(nanoseconds) / 1_000_000 }
 
-  /// This instant without what is left of its second, as people are told it.
+  /// This instant without its fraction of a second, for display.
   public var wholeSecond: Timestamp { Timestamp(seconds: seconds) }
 
-  /// What the system's wall clock shows. Read it at the edge and hand it on: rules take the instant as an argument.
+  /// The time of the system's wall clock. Read it at the edge and pass it on: rules get the instant as an argument.
   public static func now() -> Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

@@ -1,8 +1,8 @@
-/// How much a decoder takes.
+/// The limits of a decoder.
 public struct CBORLimits: Sendable, Hashable {
   /// The maximum size of the input in bytes.
   public var bytes: Int
-  /// How deep arrays, maps and tags may be inside of each other; a string or number alone has depth 0.
+  /// The maximum nesting of arrays, maps and tags. A single string or number has depth 0.
   public var depth: Int
   /// Data items in all, keys included.
   public var items: Int
@@ -15,25 +15,23 @@ public struct CBORLimits: Sendable, Hashable {
   }
 }
 
-/// The widths in which a decoder takes floats.
+/// The widths of floats that a decoder accepts.
 public enum CBORFloatWidths: Sendable, Hashable {
-  /// The shortest that keeps the value, with one form for what is not a number (RFC 8949 section 4.2.1).
+  /// Only the shortest width that keeps the value, with one form for NaN (RFC 8949 section 4.2.1).
   case shortest
-  /// Each of the three, and what is not a number with whatever bits. CTAP2's canonical form, in which authenticators
-  /// write, leaves floats as they are: "the representations of any floating-point values are not changed". Keys of a
-  /// map that are floats then may stand for the same value in two widths.
+  /// All three widths, and NaN with any bits. CTAP2's canonical form, which authenticators use, leaves floats
+  /// unchanged: "the representations of any floating-point values are not changed".
   case any
 }
 
 extension CBORValue {
-  /// The one data item that `bytes` is.
+  /// Decodes bytes that are exactly one data item.
   ///
-  /// Strict, so that no two encodings that are taken stand for the same value, but for the order of a map's keys (and
-  /// for floats, where `floats` says so):
-  /// definite lengths, shortest forms, no key twice, nothing behind the item (RFC 8949 section 4.2.1, of which the
-  /// order is not asked). Nothing is allocated for a length before as many bytes are there.
+  /// Strict: definite lengths, shortest forms, no repeated key, and no byte after the item (RFC 8949 section 4.2.1,
+  /// except for the order of keys). So two accepted encodings of one value differ at most in the order of a map's
+  /// keys, and in floats if `floats` allows it. Memory for a length is allocated only when as many bytes are present.
   ///
-  /// Refused besides, since libcbor knows nothing of them: simple values that are not assigned, and the tags 6 to 20.
+  /// Also refused, because libcbor does not support them: unassigned simple values, and the tags 6 to 20.
   public init(
     decoding bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits(), floats: CBORFloatWidths = .shortest
   ) throws(CBORError) {
@@ -43,9 +41,9 @@ extension CBORValue {
     guard parser.isAtEnd else { throw .trailingBytes(offset: parser.offset) }
   }
 
-  /// The data item that `bytes` begins with, as strictly read, and how many bytes it takes: for structures that put
-  /// something behind it, as WebAuthn's authenticator data does. The bytes behind count against `limits.bytes` too, and
-  /// are not looked at.
+  /// Decodes the data item at the beginning of `bytes` as strictly, and returns its length: for structures with
+  /// further bytes after it, such as WebAuthn's authenticator data. The further bytes count against `limits.bytes`
+  /// and are not read.
   public static func first(
     in bytes: some Collection<UInt8>, limits: CBORLimits = CBORLimits(), floats: CBORFloatWidths = .shortest
   ) throws(CBORError) -> (value: CBORValue, count: Int) {
@@ -145,7 +143,7 @@ private struct CBORParser {
     return CBORMap(pairs)
   }
 
-  /// A count of elements that the remaining bytes could hold.
+  /// Returns the number of elements, which the remaining bytes must be able to contain.
   private func bounded(_ count: UInt64, bytesEach: UInt64, at start: Int) throws(CBORError) -> Int {
     guard count <= UInt64(bytes.count - offset) / bytesEach else { throw .truncated(offset: start) }
     return Int(count)
@@ -153,7 +151,7 @@ private struct CBORParser {
 
   private func text(_ bytes: [UInt8], at start: Int) throws(CBORError) -> String {
     let text = String(decoding: bytes, as: UTF8.self)
-    // Decoding repairs what is not UTF-8, and thereby changes it.
+    // Decoding replaces malformed UTF-8 and so changes the text.
     guard text.utf8.elementsEqual(bytes) else { throw .invalidText(offset: start) }
     return text
   }

@@ -42,7 +42,7 @@ extension CBORMap {
 
 /// The first bytes of a data item: major type and argument (RFC 8949 section 3).
 enum CBORHead {
-  /// The five low bits of the first byte of a head that holds `argument` in the fewest bytes.
+  /// The five low bits of the first byte of the shortest head for `argument`.
   static func shortestInformation(for argument: UInt64) -> UInt8 {
     switch argument {
     case 0..<24: UInt8(argument)
@@ -74,7 +74,8 @@ enum CBORFloat {
     return [0xFB] + CBORHead.bigEndian(number.bitPattern, bytes: 8)
   }
 
-  /// The bits of binary16 (IEEE 754), which Swift does not have on every platform; `nil` if it cannot hold `number`.
+  /// The bits of binary16 (IEEE 754), which Swift does not have on every platform; `nil` if it cannot represent
+  /// `number`.
   private static func half(_ number: Double) -> UInt16? {
     if number.isNaN { return 0x7E00 }
     let sign: UInt16 = number.sign == .minus ? 0x8000 : 0

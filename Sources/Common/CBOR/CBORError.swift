@@ -1,6 +1,6 @@
 /// The rule that bytes break. Offsets count from the first byte.
 public enum CBORError: Error, Sendable, Hashable {
-  /// More bytes than `CBORLimits.bytes`. Nothing was read.
+  /// The input has more bytes than `CBORLimits.bytes`. No byte was read.
   case tooLong(Int, limit: Int)
   /// More data items than `CBORLimits.items`.
   case tooManyItems(limit: Int)
@@ -8,8 +8,8 @@ public enum CBORError: Error, Sendable, Hashable {
   case tooDeep(offset: Int)
   /// The bytes end inside of a data item.
   case truncated(offset: Int)
-  /// No well-formed data item begins here, or one that libcbor does not know: the tags 6 to 20, unassigned simple
-  /// values.
+  /// There is no well-formed data item here, or one that libcbor does not support: the tags 6 to 20 and unassigned
+  /// simple values.
   case malformed(offset: Int)
   /// A string, array or map of indefinite length.
   case indefiniteLength(offset: Int)
@@ -19,7 +19,7 @@ public enum CBORError: Error, Sendable, Hashable {
   case duplicateKey(offset: Int)
   /// A text string that is not UTF-8.
   case invalidText(offset: Int)
-  /// Bytes behind the one data item.
+  /// There are bytes after the data item.
   case trailingBytes(offset: Int)
 }
 

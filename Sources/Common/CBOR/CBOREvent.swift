@@ -1,6 +1,6 @@
 internal import CLibCBOR
 
-/// What libcbor's streaming decoder found: one item's head, and a string's bytes.
+/// An event of libcbor's streaming decoder: the head of an item, or the bytes of a string.
 enum CBOREvent {
   case unsigned(UInt64)
   case negative(UInt64)
@@ -83,7 +83,8 @@ enum CBOREvent {
   }
 }
 
-/// `slot` is what `CBOREvent.first(in:)` handed to the decoder: its `event`, initialised and of this type.
+/// `slot` is the pointer that `CBOREvent.first(in:)` passed to the decoder: to its `event`, which is initialized and
+/// of this type.
 private func store(_ event: CBOREvent, _ slot: UnsafeMutableRawPointer?) {
   slot?.assumingMemoryBound(to: CBOREvent?.self).pointee = event
 }

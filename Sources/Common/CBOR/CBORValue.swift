@@ -24,7 +24,7 @@ public indirect enum CBORValue: Sendable, Hashable {
   case undefined
 }
 
-/// A map: its pairs in the order in which they came.
+/// A map with its pairs in the order of the encoding.
 public struct CBORMap: Sendable, Hashable {
   /// A key and its value.
   public struct Pair: Sendable, Hashable {

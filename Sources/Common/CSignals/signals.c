@@ -1,7 +1,7 @@
-// What a signal does here: it leaves its number in a pipe.
+// The signal handler: it writes the number of the signal to a pipe.
 //
-// In C, since a handler may call nothing but async-signal-safe functions (signal-safety(7)), and no Swift code promises
-// that of itself.
+// It is in C because a handler may call only async-signal-safe functions (signal-safety(7)), and Swift code gives no
+// such guarantee.
 
 #define _GNU_SOURCE
 #include "CSignals.h"

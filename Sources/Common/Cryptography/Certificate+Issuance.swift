@@ -10,8 +10,8 @@ extension Certificate {
     }
   }
 
-  /// Whether the certificate may issue others: by its basic constraints, or as a self-signed one of version 1, which
-  /// has none.
+  /// Whether the certificate may issue others: by its basic constraints, or because it is a self-signed certificate
+  /// of version 1, which has none.
   public var isAuthority: Bool {
     guard let handle = try? X509Handle(self) else { return false }
     return handle.withPointer { X509_check_ca($0) } != 0

@@ -1,5 +1,5 @@
 extension Certificate {
-  /// The DNS names of the subject (RFC 5280 section 4.2.1.6), as they stand there; none if the extension is malformed.
+  /// The DNS names of the subject (RFC 5280 section 4.2.1.6), unchanged; empty if the extension is malformed.
   public var dnsNames: [String] {
     guard let value = extensionValue(oid: "2.5.29.17") else { return [] }
     // GeneralName, dNSName [2] IMPLICIT IA5String.

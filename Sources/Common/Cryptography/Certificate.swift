@@ -1,20 +1,20 @@
 public import ByteCoding
 internal import COpenSSL
 
-/// An X.509 certificate (RFC 5280), of version 1 or 3, exactly as it was received.
+/// An X.509 certificate (RFC 5280) of version 1 or 3, with its bytes unchanged.
 ///
-/// Being one says nothing about trust, nor about the key and the extensions in it: that is `ChainValidator`'s to say.
+/// It is not verified: `ChainValidator` checks trust, the key and the extensions.
 public final class Certificate: Sendable {
   /// The whole certificate, untouched.
   public let der: [UInt8]
-  /// What stands in the certificate, as bytes.
+  /// The parts of the certificate, as bytes.
   let fields: CertificateFields
 
-  /// Reads the frame of one certificate.
+  /// Parses the frame of one certificate.
   ///
-  /// Stricter than OpenSSL where OpenSSL overlooks bytes that no signature covers: lengths are minimal, the algorithm
-  /// outside of the signed part is that inside, byte for byte, and nothing follows. No extension occurs twice,
-  /// and there are 64 at most.
+  /// Stricter than OpenSSL, which ignores some bytes that no signature covers: lengths are minimal, the algorithm
+  /// outside the signed part equals the one inside byte for byte, and no bytes follow. No extension occurs twice, and
+  /// there are at most 64.
   ///
   /// - Throws: `malformedCertificate`.
   public init(der: [UInt8]) throws(CryptographyError) {
@@ -37,15 +37,16 @@ public final class Certificate: Sendable {
   /// The subject's public key in X9.62 form, 65 bytes; `nil` for keys that are not on P-256.
   public var p256PublicKey: [UInt8]? { P256PublicKey.point(inSPKI: fields.subjectPublicKeyInfo) }
 
-  /// What is inside the OCTET STRING of the extension `oid` (dotted arcs); `nil` if the certificate lacks it.
+  /// Returns the content of the OCTET STRING of the extension `oid` (dotted arcs); `nil` if the certificate does not
+  /// have it.
   public func extensionValue(oid: String) -> [UInt8]? {
     guard let identifier = ObjectIdentifier(oid) else { return nil }
     return fields.extensions.first { $0.identifier == identifier }.map { Array($0.value) }
   }
 
-  /// The subject's name as RFC 2253 writes it. Anything may stand in it: text for people and logs.
+  /// The name of the subject in the form of RFC 2253. It may contain any text: only for display and logs.
   public var subject: String {
-    // RFC 2253 section 2.4 has this form for what has no text.
+    // RFC 2253 section 2.4 has this form for values without a text form.
     NameText.rfc2253(fields.subject) ?? "#" + Hex.encode(fields.subject)
   }
 }

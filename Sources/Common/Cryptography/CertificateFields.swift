@@ -1,6 +1,6 @@
 internal import ByteCoding
 
-/// What is where in a certificate (RFC 5280 section 4.1), read as strict DER.
+/// The parts of a certificate (RFC 5280 section 4.1), parsed as strict DER.
 struct CertificateFields: Sendable {
   struct Extension: Sendable {
     let identifier: ObjectIdentifier
@@ -53,7 +53,7 @@ struct CertificateFields: Sendable {
     try validity.end()
     subject = try signed.next(.sequence).encoding
     subjectPublicKeyInfo = try signed.next(.sequence).encoding
-    // Unique identifiers, [1] and [2], are deprecated and mean nothing here.
+    // Unique identifiers, [1] and [2], are deprecated and ignored.
     _ = try signed.nextIfPresent(ASN1Tag(octet: 0x81))
     _ = try signed.nextIfPresent(ASN1Tag(octet: 0x82))
     extensions = try Self.extensions(in: &signed)

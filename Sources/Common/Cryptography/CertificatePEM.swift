@@ -1,15 +1,17 @@
 internal import COpenSSL
 
 extension Certificate {
-  /// Every certificate in `pem` (RFC 7468), in order; text between the blocks and blocks of other kinds are skipped.
+  /// Parses every certificate in `pem` (RFC 7468), in order. Text between blocks and blocks of other kinds are
+  /// skipped.
   ///
-  /// - Throws: `malformedPEM` if there is none or a block is damaged, `malformedCertificate` for what is in one.
+  /// - Throws: `malformedPEM` if there is no certificate or a block is damaged, `malformedCertificate` for the
+  ///   content of a block.
   public static func certificates(pem: String) throws(CryptographyError) -> [Certificate] {
     let source = try MemoryBIO(reading: Array(pem.utf8))
     var certificates: [Certificate] = []
     while let block = try nextBlock(from: source) {
       guard block.label == "CERTIFICATE" else { continue }
-      // What comes as PEM is configuration: OpenSSL should be able to read it, and say so now.
+      // PEM is configuration. OpenSSL must be able to parse it, and an error must be reported now.
       certificates.append(try X509Handle(try Certificate(der: block.content)).certificate)
     }
     guard !certificates.isEmpty else { throw .malformedPEM("no certificate in it") }

@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// A `STACK_OF(X509)`: a list of certificates as OpenSSL takes it. Keeps the certificates that are in it.
+/// A `STACK_OF(X509)`: OpenSSL's list of certificates. Keeps its certificates alive.
 final class CertificateStack {
   private let certificates: [X509Handle]
   private let stack: OpaquePointer
@@ -11,7 +11,7 @@ final class CertificateStack {
     self.certificates = certificates
     self.stack = stack
     for certificate in certificates {
-      // The stack takes no reference of its own: `certificates` keeps what the pointer names.
+      // The stack does not retain certificates; `certificates` keeps them alive.
       guard certificate.withPointer({ OPENSSL_sk_push(stack, UnsafeRawPointer($0)) }) > 0 else { return nil }
     }
   }

@@ -16,9 +16,9 @@ public enum ChainRejection: Error, Sendable, Hashable {
   case leafIsAuthority(subject: String)
   /// The first certificate's key is not for signatures (keyUsage without digitalSignature).
   case leafMustNotSign(subject: String)
-  /// A certificate came along that is no part of the chain: nothing vouches for its bytes.
+  /// There is a certificate outside the chain. No signature covers its bytes.
   case strayCertificate(subject: String)
-  /// The chain has another number of certificates, the root included, than the protocol says.
+  /// The number of certificates, including the root, differs from the protocol's.
   case unexpectedLength(found: Int, expected: Int)
   /// OpenSSL could not do its work.
   case operationFailed(String)

@@ -3,15 +3,15 @@ internal import COpenSSL
 
 /// Decides whether a chain of certificates leads to one of a few pinned roots (RFC 5280 section 6).
 ///
-/// The system's trust store plays no part. Names of hosts, revocation and extended key usages are not looked at: the
-/// protocols that use this know none, or check them themselves.
+/// The system's trust store is not used. Host names, revocation and extended key usages are not checked: the
+/// protocols that use this type have none of them, or check them themselves.
 public struct ChainValidator: Sendable {
-  /// Which certificates of a good chain are remembered, by all of their bytes, so that their signatures are verified
-  /// once. Nothing else of a verdict is: the path, the instant and what an issuer may do are asked each time.
+  /// The certificates of valid chains that are cached, by all of their bytes, so that their signatures are verified
+  /// once. The other conditions (the path, the instant and the rights of an issuer) are checked each time.
   public enum Memory: Sendable, Hashable {
     /// Remembers issuers that verified.
     case issuers
-    /// The first certificate too, where it is one that comes again and again.
+    /// Also the first certificate, if the same one is validated often.
     case everyCertificate
   }
 
@@ -25,11 +25,11 @@ public struct ChainValidator: Sendable {
     self.remembered = remembered
   }
 
-  /// The chain from `leaf` to the root that it leads to, both included.
+  /// Returns the chain from `leaf` to its root, both included.
   ///
-  /// `intermediates` may come in any order and may contain a root itself, but nothing else besides the chain: each
-  /// byte that was received is vouched for, by a signature or because it is pinned. Validity includes both ends, of
-  /// every certificate, the root too. Unknown extensions are ignored, unknown critical ones refuse.
+  /// `intermediates` may have any order and may contain a root, but no certificate outside the chain: each received
+  /// byte is covered by a signature or pinned. The validity of every certificate, including the root, contains both
+  /// of its ends. Unknown extensions are ignored unless they are critical; critical ones are refused.
   public func validate(
     leaf: Certificate, intermediates: [Certificate], at instant: Timestamp
   ) throws(ChainRejection) -> [Certificate] {
@@ -57,8 +57,8 @@ public struct ChainValidator: Sendable {
     }
   }
 
-  /// Each certificate is signed by the next one, and the last is pinned: from there downwards, so that what is blamed
-  /// is the first one that is wrong.
+  /// Each certificate must be signed by the next one, and the last is pinned. The check starts at the root, so that
+  /// it reports the first wrong signature.
   private func signatureFault(in chain: [X509Handle]) -> ChainRejection? {
     for (subject, issuer) in zip(chain, chain.dropFirst()).reversed()
     where !memory.vouches(for: subject, under: issuer) {
@@ -80,9 +80,9 @@ public struct ChainValidator: Sendable {
     }
   }
 
-  /// Issuers are authorities, the first certificate is none, and its key is for signatures.
+  /// Issuers must be authorities. The first certificate must not be one, and its key must be for signatures.
   private static func checkAuthority(of chain: [X509Handle]) throws(ChainRejection) {
-    // OpenSSL also takes issuers without basicConstraints, as they were before version 3.
+    // OpenSSL also accepts issuers without basicConstraints, as before version 3.
     for issuer in chain.dropFirst() where issuer.withPointer({ X509_check_ca($0) }) != 1 {
       throw .issuerIsNoAuthority(subject: issuer.certificate.subject)
     }

@@ -1,14 +1,14 @@
 /// Why bytes are not the object that they should be, or why an operation could not be carried out.
 public enum CryptographyError: Error, Sendable, Hashable {
-  /// Not a point of P-256 in the one accepted encoding; the text says why.
+  /// The bytes are not a point of P-256 in the one accepted encoding; the text is the reason.
   case malformedPublicKey(String)
-  /// Not an unencrypted P-256 key in PKCS #8; the text says why, without quoting the key.
+  /// The bytes are not an unencrypted P-256 key in PKCS #8; the text is the reason and does not quote the key.
   case malformedPrivateKey(String)
-  /// Not one whole X.509 certificate in DER; the text says why.
+  /// The bytes are not exactly one X.509 certificate in DER; the text is the reason.
   case malformedCertificate(String)
-  /// Not PEM (RFC 7468), or no block of the kind that was asked for.
+  /// The text is not PEM (RFC 7468), or has no block of the requested kind.
   case malformedPEM(String)
-  /// OpenSSL refused an operation on sound input: `reason` is what its error queue says.
+  /// OpenSSL failed on valid input; `reason` is from its error queue.
   case operationFailed(String, reason: String)
 }
 

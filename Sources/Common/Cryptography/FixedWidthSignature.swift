@@ -2,7 +2,7 @@
 enum FixedWidthSignature {
   private static let width = 32
 
-  /// The signature whose `ECDSA-Sig-Value` (RFC 3279) is `der`; `nil` unless that holds two integers of at most 32
+  /// Converts a DER `ECDSA-Sig-Value` (RFC 3279) to fixed width; `nil` unless it contains two integers of at most 32
   /// bytes.
   static func bytes(der: [UInt8]) -> [UInt8]? {
     do throws(ASN1Error) {

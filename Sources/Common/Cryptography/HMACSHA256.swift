@@ -2,11 +2,11 @@
 public enum HMACSHA256 {
   /// The size of a code in bytes.
   public static let codeSize = 32
-  /// Bytes that SHA-256 takes at a time.
+  /// The block size of SHA-256 in bytes.
   private static let blockSize = 64
 
   /// The code of `message` under `key`, which may have any length. Compare codes with `constantTimeEqual`.
-  // OpenSSL's own function looks the algorithms up by their names at each call, which takes longer than all the rest.
+  // OpenSSL's own function looks up the algorithms by name at each call, which costs more than the rest.
   public static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
     var block = key.count > blockSize ? SHA256.hash(key) : key
     block += repeatElement(0, count: blockSize - block.count)

@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// A `BIO` over memory: what OpenSSL reads text from and writes text to.
+/// A `BIO` in memory, from which OpenSSL reads text or to which it writes text.
 final class MemoryBIO {
   private let handle: OpaquePointer
 
@@ -13,7 +13,7 @@ final class MemoryBIO {
     self.handle = handle
   }
 
-  /// One that yields `bytes` and then the end.
+  /// Creates a BIO that reads `bytes` and then reports the end.
   convenience init(reading bytes: [UInt8]) throws(CryptographyError) {
     try self.init()
     guard bytes.isEmpty || withPointer({ BIO_write($0, bytes, Int32(clamping: bytes.count)) }) == bytes.count else {
@@ -30,7 +30,7 @@ final class MemoryBIO {
     try withExtendedLifetime(self) { () throws(Failure) in try body(handle) }
   }
 
-  /// All that was written, which is thereby taken out.
+  /// Removes and returns all written bytes.
   func take() -> [UInt8] {
     withPointer { bio in
       let count = BIO_ctrl_pending(bio)

@@ -23,7 +23,7 @@ public final class P256PrivateKey: Sendable {
     try self.init(key: PKey(pkcs8PEM: pkcs8PEM))
   }
 
-  /// The key in `pkcs8DER`: PKCS #8 without encryption, and nothing behind it.
+  /// Parses a key in PKCS #8 without encryption. No bytes may follow it.
   public convenience init(pkcs8DER: [UInt8]) throws(CryptographyError) {
     OpenSSLErrors.clear()
     let parsed = pkcs8DER.withUnsafeBufferPointer { bytes -> (info: OpaquePointer?, rest: Int) in

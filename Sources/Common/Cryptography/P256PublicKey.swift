@@ -11,7 +11,7 @@ public final class P256PublicKey: Sendable {
   /// The size of a key in X9.62 form, in bytes.
   public static let x963Size = 65
 
-  /// The key in X9.62 form, uncompressed, which is the only form taken.
+  /// Parses a key in X9.62 form, uncompressed, the only accepted form.
   ///
   /// - Throws: `malformedPublicKey` if it has another form or is not a point of the curve.
   public init(x963: [UInt8]) throws(CryptographyError) {
@@ -38,13 +38,13 @@ public final class P256PublicKey: Sendable {
 
   /// Whether `der` is an ECDSA signature of `message`, which is hashed here with SHA-256.
   ///
-  /// The signature must be strict DER. Mind that ECDSA is malleable: who has one signature can make another one that is
-  /// valid for the same message, so signatures do not identify anything.
+  /// The signature must be strict DER. ECDSA is malleable: from one signature anyone can make another valid one for
+  /// the same message. So signatures do not identify anything.
   public func isValidSignature(_ der: [UInt8], for message: [UInt8]) -> Bool {
     key.isValid(der, for: message, digest: .sha256)
   }
 
-  /// What stands before the point in the DER of every P-256 key, since all of it has fixed lengths.
+  /// The bytes before the point in the DER of every P-256 key. All parts have fixed lengths.
   private static let spkiPrefix: [UInt8] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01,  // id-ecPublicKey
     0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07,  // prime256v1

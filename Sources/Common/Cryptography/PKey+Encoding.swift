@@ -4,7 +4,7 @@ extension PKey {
   /// The first private key in `pkcs8PEM`: PKCS #8 without encryption (RFC 5208), as `openssl genpkey` writes it.
   convenience init(pkcs8PEM: String) throws(CryptographyError) {
     let source = try MemoryBIO(reading: Array(pkcs8PEM.utf8))
-    // Without a callback OpenSSL would ask the terminal for the passphrase of an encrypted key.
+    // Without a callback OpenSSL would prompt on the terminal for the passphrase of an encrypted key.
     let noPassphrase: @convention(c) (UnsafeMutablePointer<CChar>?, Int32, Int32, UnsafeMutableRawPointer?) -> Int32 = {
       _, _, _, _ in -1
     }

@@ -7,7 +7,7 @@ internal import Locking
 final class PKey: @unchecked Sendable {
   private let handle: OpaquePointer
 
-  /// A context that is not in use: making one takes a third of the time of a verification.
+  /// An unused context. Making one costs a third of the time of a verification.
   private let spare = LockedValue<VerificationContext?>(nil)
 
   /// Takes over `handle`.
@@ -27,7 +27,7 @@ final class PKey: @unchecked Sendable {
   /// The key of `certificate`; `nil` if OpenSSL cannot read it.
   convenience init?(of certificate: Certificate) {
     let spki = certificate.fields.subjectPublicKeyInfo
-    // OpenSSL takes several times as long for the whole structure as for the point alone.
+    // OpenSSL needs several times as long for the whole structure as for the point alone.
     guard let point = P256PublicKey.point(inSPKI: spki) else {
       self.init(spki: spki)
       return

@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// A SHA-256 of what comes piece by piece (FIPS 180-4).
+/// A SHA-256 digest of data that arrives in parts (FIPS 180-4).
 public final class RunningSHA256 {
   private let context: OpaquePointer
 
@@ -17,16 +17,16 @@ public final class RunningSHA256 {
 
   /// Adds bytes to the digest.
   public func update(_ bytes: [UInt8]) {
-    // Hashing bytes in memory needs nothing that could be missing.
+    // Hashing bytes in memory cannot fail.
     guard withExtendedLifetime(self, { EVP_DigestUpdate(context, bytes, bytes.count) }) == 1 else {
       fatalError("no digest: \(OpenSSLErrors.take())")
     }
   }
 
-  /// The digest of all that was given, 32 bytes. Nothing may be given afterwards.
+  /// Returns the digest of all added bytes, 32 bytes. No bytes may be added afterwards.
   public func finish() -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: SHA256.digestSize) { output, count in
-      // As with `update`; what it fills is as long as the digest.
+      // As in `update`. The buffer has the size of the digest.
       guard withExtendedLifetime(self, { EVP_DigestFinal_ex(context, output.baseAddress, nil) }) == 1 else {
         fatalError("no digest: \(OpenSSLErrors.take())")
       }

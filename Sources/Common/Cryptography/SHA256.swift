@@ -5,7 +5,7 @@ public enum SHA256 {
   /// The size of a digest in bytes.
   public static let digestSize = 32
 
-  /// The digest of `parts`, one behind the other.
+  /// Returns the digest of `parts`, joined.
   public static func hash(_ parts: [UInt8]...) -> [UInt8] {
     parts.count == 1 ? DigestAlgorithm.sha256.hash(parts[0]) : DigestAlgorithm.sha256.hash(Array(parts.joined()))
   }
@@ -27,8 +27,8 @@ struct DigestAlgorithm: @unchecked Sendable {  // an EVP_MD is constant and live
       let isDone: Bool? = message.withContiguousStorageIfAvailable { input in
         EVP_Digest(input.baseAddress, input.count, output.baseAddress, nil, method, nil) == 1
       }
-      // Arrays and their slices are contiguous, and hashing bytes in memory needs nothing that could be missing but
-      // memory, without which Swift does not go on either.
+      // Arrays and their slices are contiguous. Hashing can fail only for lack of memory, and then Swift cannot
+      // continue either.
       guard isDone == true else { fatalError("no digest: \(OpenSSLErrors.take())") }
       count = size
     }

@@ -16,7 +16,7 @@ final class SigningContext: @unchecked Sendable {
 
   deinit { EVP_PKEY_CTX_free(handle) }
 
-  /// The DER of an ECDSA signature of `digest`; `nil` if OpenSSL makes none.
+  /// Returns the DER of an ECDSA signature of `digest`; `nil` if OpenSSL fails.
   func signature(of digest: [UInt8]) -> [UInt8]? {
     // The longest DER of two integers below the order of P-256.
     let longest = 72

@@ -22,10 +22,10 @@ final class TrustStore: @unchecked Sendable {
     // In the place of OpenSSL's own step, so that `ChainValidator` need not verify a signature twice.
     X509_STORE_set_verify(pointer) { context in
       guard let context, let step = X509_STORE_CTX_get_ex_data(context, SignatureStep.index) else { return 0 }
-      // `path` holds it for as long as the context.
+      // `path` keeps the step alive as long as the context.
       return Unmanaged<SignatureStep>.fromOpaque(step).takeUnretainedValue().holds(in: context) ? 1 : 0
     }
-    // The store takes a reference of its own.
+    // The store retains the certificate.
     for handle in handles where handle.withPointer({ X509_STORE_add_cert(pointer, $0) }) != 1 {
       throw .operationFailed(OpenSSLErrors.take())
     }
@@ -33,16 +33,16 @@ final class TrustStore: @unchecked Sendable {
 
   deinit { X509_STORE_free(pointer) }
 
-  /// What OpenSSL made of `certificate`, if it is a root.
+  /// Returns OpenSSL's object for `certificate` if it is a root.
   func handle(of certificate: Certificate) -> X509Handle? { handles.first { $0.certificate == certificate } }
 
   /// Returns the path from `leaf` to a root: each certificate names the next one as its issuer, which may issue paths
   /// of this length and these names. If several issuers fit, one that is valid at `instant` is preferred. **The
   /// validity is not verified.**
   ///
-  /// - Parameter signatureFault: returns the fault of a path's signatures. It is called once the path is known and
-  ///   its extensions are sound, and before any statement of a certificate about others, such as permitted names, is
-  ///   evaluated: an unsigned statement costs no work.
+  /// - Parameter signatureFault: Returns the fault of a path's signatures. It is called when the path is known and
+  ///   its extensions are valid, before statements of a certificate about others, such as permitted names, are
+  ///   evaluated: an unsigned statement must cost no work.
   func path(
     from leaf: X509Handle, through intermediates: [X509Handle], at instant: Timestamp,
     signatureFault: @escaping ([X509Handle]) -> ChainRejection?
@@ -53,7 +53,7 @@ final class TrustStore: @unchecked Sendable {
     }
     defer { X509_STORE_CTX_free(context) }
     let step = SignatureStep(candidates: [leaf] + intermediates + handles, fault: signatureFault)
-    // The context takes no references: the store, the certificates and the step have to outlive it.
+    // The context does not retain the store, the certificates or the step; they must outlive it.
     try withExtendedLifetime((self, step)) { () throws(ChainRejection) in
       try leaf.withPointer { leaf throws(ChainRejection) in
         try untrusted.withPointer { untrusted throws(ChainRejection) in
@@ -68,7 +68,7 @@ final class TrustStore: @unchecked Sendable {
   }
 }
 
-/// What stands in the place of the signatures' verification while OpenSSL verifies one path.
+/// Replaces OpenSSL's verification of signatures while it verifies one path.
 private final class SignatureStep {
   /// Where a context has it: the first place is the application's own.
   static let index: CInt = 0
@@ -88,8 +88,9 @@ private final class SignatureStep {
 
   /// Verifies the path of `context`, which was initialized with the candidates.
   func run(in context: OpaquePointer, at instant: Timestamp) throws(ChainRejection) {
-    // Times are checked by `ChainValidator`; OpenSSL, whose own check went with that of the signatures, chooses by it.
-    // Level 2 asks for 112 bits: no SHA-1, no short RSA keys.
+    // `ChainValidator` checks times. OpenSSL's own time check was disabled together with that of the signatures;
+    // OpenSSL still uses the time to choose between issuers. Level 2 requires 112 bits: no SHA-1 and no short RSA
+    // keys.
     let parameters = X509_STORE_CTX_get0_param(context)
     X509_VERIFY_PARAM_set_time(parameters, Int(instant.seconds))
     X509_VERIFY_PARAM_set_auth_level(parameters, 2)

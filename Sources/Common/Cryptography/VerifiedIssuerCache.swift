@@ -21,7 +21,7 @@ final class VerifiedIssuerCache: Sendable {
   /// How many certificates are kept.
   var count: Int { links.withLock { $0.count } }
 
-  /// What OpenSSL made of these very bytes, if they were part of a good chain.
+  /// Returns OpenSSL's object for a certificate with exactly these bytes if it was part of a valid chain.
   func handle(of certificate: Certificate) -> X509Handle? {
     links.withLock { links in links.first { $0.subject.certificate == certificate }?.subject }
   }

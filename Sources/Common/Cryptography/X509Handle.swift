@@ -1,13 +1,13 @@
 internal import COpenSSL
 
-/// An `X509`: a certificate as OpenSSL knows it, which reads more of it than `Certificate` does, the key above all.
+/// An `X509`: a certificate parsed by OpenSSL, which parses more of it than `Certificate`, such as the key.
 ///
-/// The object is never changed after it was made; what OpenSSL caches in it, it caches under a lock of its own.
+/// The object never changes after its creation. OpenSSL protects its internal caches with its own lock.
 final class X509Handle: @unchecked Sendable {
   let certificate: Certificate
   private let pointer: OpaquePointer
 
-  /// - Throws: `malformedCertificate` for what OpenSSL cannot read.
+  /// - Throws: `malformedCertificate` if OpenSSL cannot parse it.
   init(_ certificate: Certificate) throws(CryptographyError) {
     OpenSSLErrors.clear()
     let parsed = certificate.der.withUnsafeBufferPointer { bytes in

@@ -1,10 +1,10 @@
 public import ByteCoding
 public import Logging
 
-/// Writes each log event as one JSON object on a line of its own.
+/// Writes each log event as one JSON object per line.
 ///
-/// `time` (RFC 3339, UTC, milliseconds), `level`, `logger` and `message` come first, then the metadata by name;
-/// metadata cannot take one of those four names and is put under `metadata.NAME` instead.
+/// `time` (RFC 3339, UTC, milliseconds), `level`, `logger` and `message` are first, then the metadata by name.
+/// Metadata with one of these four names is written as `metadata.NAME`.
 public struct JSONLineHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   public var metadataProvider: Logger.MetadataProvider?
@@ -34,11 +34,11 @@ public struct JSONLineHandler: LogHandler {
 }
 
 extension LogEvent {
-  /// What the line says behind its message; what is nearer to the event wins.
+  /// Returns the metadata for the line. For equal names the value closest to the event is used.
   func metadata(
     over handler: Logger.Metadata, _ provider: Logger.MetadataProvider?
   ) -> Logger.Metadata {
-    // As it mostly is: nothing to merge.
+    // The usual case: there is nothing to merge.
     if handler.isEmpty, provider == nil, error == nil { return metadata ?? [:] }
     return
       handler

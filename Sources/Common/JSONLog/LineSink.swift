@@ -2,12 +2,12 @@ internal import Dispatch
 internal import Glibc
 internal import Locking
 
-/// Lines on their way to a file descriptor.
+/// Writes lines to a file descriptor without blocking the caller.
 ///
-/// Writing a line never blocks: it joins a buffer that a queue of the sink's own empties, so a reader that stalls
-/// cannot stop an event loop. A line is written within 10 ms, together with those that came behind it: to wake a
-/// thread for each would cost more than the line. A full buffer drops lines and says afterwards how many. Lines keep
-/// their order and never mix: each `write(2)` is given whole lines.
+/// A line is added to a buffer, which the sink's own queue writes, so a stalled reader cannot stop an event loop. A
+/// line is written within 10 ms, together with later ones: waking a thread for each line would cost more than the
+/// line. A full buffer drops lines and then reports their number. Lines keep their order and never mix, because each
+/// `write(2)` gets whole lines.
 public final class LineSink: Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
@@ -23,11 +23,11 @@ public final class LineSink: Sendable {
   private let pending = LockedValue(Pending())
   private let queue = DispatchQueue(label: "sallyport.log")
 
-  /// A sink that keeps up to `capacity` bytes.
+  /// Creates a sink that buffers up to `capacity` bytes.
   ///
-  /// It neither owns nor closes `descriptor`, which must stay open for as long as lines are written: `flush` first.
+  /// It neither owns nor closes `descriptor`, which must stay open as long as lines are written; call `flush` first.
   ///
-  /// - Parameter notice: the line that says how many lines were dropped.
+  /// - Parameter notice: Returns the line that reports the number of dropped lines.
   public init(
     descriptor: CInt, capacity: Int = 1 << 20,
     notice: @escaping @Sendable (_ dropped: Int) -> String = {
@@ -57,10 +57,10 @@ public final class LineSink: Sendable {
     if starts { queue.asyncAfter(deadline: .now() + Self.gathering) { self.drain() } }
   }
 
-  /// Waits until what was queued before has been written, at most `patience` long: a reader that stalls must not keep a
-  /// process from its end. For that end, not for an event loop.
+  /// Waits until all queued lines are written, at most for `patience`: a stalled reader must not prevent the process
+  /// from exiting. Call it only at the exit, not on an event loop.
   ///
-  /// - Returns: whether all was written.
+  /// - Returns: Whether all lines were written.
   @discardableResult
   public func flush(patience: Duration = .seconds(2)) -> Bool {
     let done = DispatchSemaphore(value: 0)

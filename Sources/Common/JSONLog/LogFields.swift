@@ -1,10 +1,10 @@
 public import Logging
 
-/// What a line says behind its message, in the order in which it stands there.
+/// The fields of a log line after its message, in order.
 ///
-/// The lines of requests and sessions are made of these and not of swift-log's dictionaries, which cost several times
-/// as much to fill, to hash and to sort. A handler that does not know the type sees one metadata value, `fields`,
-/// with `description` for its text.
+/// Lines of requests and sessions use this type instead of swift-log's dictionaries, which cost several times as much
+/// to fill, hash and sort. A handler that does not know the type gets one metadata value, `fields`, with
+/// `description` as its text.
 public struct LogFields: Sendable, CustomStringConvertible {
   enum Value: Sendable {
     case text(String)
@@ -16,12 +16,12 @@ public struct LogFields: Sendable, CustomStringConvertible {
 
   public init() { members.reserveCapacity(14) }
 
-  /// Adds a text; none for `nil`.
+  /// Adds a text; does nothing for `nil`.
   public mutating func append(_ name: String, _ text: String?) {
     if let text { members.append((name, .text(text))) }
   }
 
-  /// Adds a number; none for `nil`.
+  /// Adds a number; does nothing for `nil`.
   public mutating func append(_ name: String, _ number: (some BinaryInteger)?) {
     if let number { members.append((name, .integer(Int64(clamping: number)))) }
   }

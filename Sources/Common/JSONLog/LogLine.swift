@@ -48,7 +48,7 @@ struct LogLine {
     JSONText.append(text, to: &bytes)
   }
 
-  /// The name of what the event itself says: none of the line's own.
+  /// Appends the name of a field of the event, changed if it equals one of the line's own names.
   private func appendName(of name: String, to bytes: inout [UInt8]) {
     switch name {
     case "time", "level", "logger", "message": begin("metadata." + name, to: &bytes)

@@ -3,7 +3,7 @@ public import Logging
 
 /// Writes each log event as a line for a person: time of day (UTC), level, message, then `name=value`.
 ///
-/// Control characters are escaped: what comes from clients must not steer a terminal, nor look like another line.
+/// Control characters are escaped: text from clients must not steer a terminal or look like another line.
 public struct TextLineHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   public var metadataProvider: Logger.MetadataProvider?
@@ -42,7 +42,7 @@ struct TextLine {
 
   /// The line, without a line end and without one inside it.
   func text(isColored: Bool) -> String {
-    // RFC 3339 with milliseconds has the time of day behind the 11th character.
+    // In RFC 3339 with milliseconds the time of day begins after the 11th character.
     var line = "\(Timestamp(milliseconds: time.milliseconds).description.dropFirst(11)) "
     let word = level.rawValue.uppercased()
     line += isColored ? "\u{1B}[\(color)m\(word)\u{1B}[0m" : word

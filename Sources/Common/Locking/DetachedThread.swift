@@ -1,7 +1,7 @@
 #if canImport(Glibc)
   internal import Glibc
 
-  /// Threads for what blocks: neither an event loop nor a thread of Swift's pool may.
+  /// Threads for blocking calls, which must not run on an event loop or on a thread of Swift's pool.
   public enum DetachedThread {
     private final class Task {
       let body: @Sendable () -> Void

@@ -4,10 +4,10 @@
   internal import Glibc
 #endif
 
-/// A value that one thread at a time can reach.
+/// A value that only one thread at a time can access.
 ///
-/// `Synchronization.Mutex` does the same where it exists, but on Linux the thread sanitizer does not see it and takes
-/// each of its uses for a race. It does see the locks of pthreads.
+/// `Synchronization.Mutex` does the same, but on Linux the thread sanitizer does not recognize it and reports each
+/// use as a race. It recognizes the locks of pthreads.
 public final class LockedValue<Value: Sendable>: @unchecked Sendable {
   // LockedValue by `mutex`.
   private var value: Value
@@ -30,8 +30,8 @@ public final class LockedValue<Value: Sendable>: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Returns what `body` makes of the value, while no other thread can reach it. `body` must not wait, nor take the
-  /// same lock.
+  /// Returns the result of `body` for the value, while no other thread can access it. `body` must not wait, and must
+  /// not take the same lock.
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -87,7 +87,7 @@ package struct Parameter: Sendable {
   /// The form in which libpq sends a value.
   enum Format: Int32 { case text = 0, binary = 1 }
 
-  /// 0 lets the server take the type of the place where the parameter stands.
+  /// 0 lets the server choose the type by the position of the parameter.
   let type: Oid
   let format: Format
   /// `nil` for NULL.
@@ -106,6 +106,6 @@ package struct Parameter: Sendable {
     bytes = text.map { Array($0.utf8) + [0] }
   }
 
-  /// A value in text form, to which the server gives the type of the place where it stands. `nil` is NULL.
+  /// Creates a value in text form, whose type the server chooses by its position. `nil` is NULL.
   package static func untyped(_ text: String?) -> Parameter { Parameter(text: text) }
 }

@@ -1,8 +1,9 @@
 internal import CPostgres
 
-/// How to reach a database. Everything in the URL goes to libpq: hosts, TLS and `target_session_attrs` included.
+/// The parameters of a connection. All parts of the URL are passed to libpq, including hosts, TLS and
+/// `target_session_attrs`.
 public struct ConnectionParameters: Sendable, Hashable {
-  /// A URL that libpq does not accept. The text repeats nothing that may be a secret.
+  /// A URL that libpq does not accept. The text contains no part that may be a secret.
   public struct Malformed: Error, Sendable, Hashable {
     public let reason: String
   }
@@ -11,9 +12,8 @@ public struct ConnectionParameters: Sendable, Hashable {
   public let place: String
   let values: [String: String]
 
-  /// What libpq is given unless the URL says otherwise. An attempt to connect ends after 3 seconds for each host,
-  /// only a server that accepts writes will do, and a silent peer is given up long before the kernel would give it
-  /// up.
+  /// Parameters for libpq unless the URL sets them. A connection attempt has 3 seconds for each host, only a server
+  /// that accepts writes is used, and a silent peer is given up long before the kernel's timeout.
   private static let standard = [
     "connect_timeout": "3", "target_session_attrs": "read-write", "keepalives_idle": "10",
     "keepalives_interval": "3", "keepalives_count": "3", "tcp_user_timeout": "10000",
@@ -39,13 +39,14 @@ public struct ConnectionParameters: Sendable, Hashable {
     try Self.requirePlace(values)
     if let password { values["password"] = password }
     place = Self.place(values)
-    // libpq's own variables (PGSSLMODE and the like) stay in force: they stand between the URL and these.
+    // libpq's own variables (PGSSLMODE and others) stay in force: the URL overrides them, and they override these.
     self.values = Self.standard.merging(["application_name": applicationName]) { $1 }
       .merging(values) { _, given in given }.merging(["client_encoding": "UTF8"]) { $1 }
   }
 
-  /// Whether there is one way to read `url`: at most one `@`, and no `/` or `?` before it. With another `@`, libpq
-  /// would take a part of the password for a host, report it, and ask the DNS for it. A keyword string is not a URL.
+  /// Whether `url` has only one interpretation: at most one `@`, and no `/` or `?` before it. With another `@`, libpq
+  /// would treat a part of the password as a host, report it, and look it up in the DNS. A keyword string is not a
+  /// URL.
   private static func isUnambiguous(_ url: String) -> Bool {
     guard let scheme = ["postgres://", "postgresql://"].first(where: url.hasPrefix) else { return false }
     let body = url.dropFirst(scheme.count)
@@ -75,7 +76,7 @@ public struct ConnectionParameters: Sendable, Hashable {
     defer { PQconninfoFree(options) }
     var values: [String: String] = [:]
     var option = options
-    // The array ends with an option without keyword.
+    // The last option of the array has no keyword.
     while let keyword = option.pointee.keyword {
       if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
       option += 1
@@ -83,8 +84,8 @@ public struct ConnectionParameters: Sendable, Hashable {
     return values
   }
 
-  /// A message of libpq's on one line, without what stands between its first and its last quotation mark: libpq quotes
-  /// the place of the fault, which may be a part of a password that itself holds a quotation mark.
+  /// Returns a message of libpq on one line, without the text between its first and its last quotation mark. libpq
+  /// quotes the place of the fault, which may be part of a password that itself contains a quotation mark.
   private static func discreet(_ message: String) -> String {
     let parts = message.split(separator: "\"", omittingEmptySubsequences: false)
     let text = parts.count > 1 ? "\(parts[0])…\(parts[parts.count - 1])" : message

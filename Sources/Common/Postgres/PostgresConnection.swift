@@ -16,7 +16,7 @@ package final class PostgresConnection {
 
   /// Connects. Each host has `connect_timeout` to answer.
   ///
-  /// - Parameter patience: how long the server may take to answer what is sent at once.
+  /// - Parameter patience: How long the server may take to answer one batch of statements.
   package init(_ parameters: ConnectionParameters, patience: Duration) throws(PostgresError) {
     self.patience = patience
     let names = Array(parameters.values.keys)
@@ -57,16 +57,16 @@ package struct PipelineResult {
   package let results: [QueryResult]
   /// Whether the server has processed all of them. It may have executed a statement that it did not answer.
   package let isComplete: Bool
-  /// A warning that arrived meanwhile. After a COMMIT it says that the commit is less durable than requested.
+  /// A warning that arrived with the result. After a COMMIT it means that the commit is less durable than requested.
   package let warning: String?
 }
 
 extension PostgresConnection {
-  /// Sends all `calls` together and collects the answers: one round trip, and one more for statements that are not
-  /// prepared yet. Without a transaction around them they are one implicit transaction.
+  /// Sends all `calls` together and collects the answers: one round trip, and another one for statements that are not
+  /// prepared yet. Without an explicit transaction they are one implicit transaction.
   ///
-  /// - Throws: `.connectionLost` if nothing was sent, and `.refused` if a statement could not be prepared. A
-  ///   connection that is lost later gives a result that is not complete.
+  /// - Throws: `.connectionLost` if nothing was sent, and `.refused` if a statement could not be prepared. If the
+  ///   connection is lost later, the result is incomplete.
   package func exchange(_ calls: [Call]) throws(PostgresError) -> PipelineResult {
     try prepare(calls)
     return try send(calls) { handle, call in
@@ -129,10 +129,10 @@ extension PostgresConnection {
     return PipelineResult(results: results, isComplete: false, warning: notices.takeWarning())
   }
 
-  /// Whether the connection is open, as far as this side can tell without asking the server.
+  /// Whether the connection is open, as far as this side knows without a round trip.
   ///
-  /// A server that closed an idle connection has left a message in the socket. Read before anything is sent, it costs
-  /// nothing but a new connection.
+  /// A server that closed an idle connection has left a message in the socket. If it is read before anything is sent,
+  /// only a new connection is needed.
   package func isUsable() -> Bool {
     guard fault == nil else { return false }
     while isReady(POLLIN, within: .zero) {
@@ -141,7 +141,7 @@ extension PostgresConnection {
         return false
       }
     }
-    // Processes what was received; asks the server nothing.
+    // Processes received data without sending anything.
     _ = withPointer(PQisBusy)
     if let reason = notices.closingReason { fault = reason }
     return fault == nil

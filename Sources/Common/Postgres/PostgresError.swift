@@ -1,6 +1,6 @@
 /// An operation on a PostgreSQL connection that failed.
 package enum PostgresError: Error, Sendable, Hashable {
-  /// The connection could not be opened, or is lost. What was sent before may have been done.
+  /// The connection could not be opened or is lost. Statements sent before may have been executed.
   case connectionLost(reason: String)
   /// The server refused a statement.
   case refused(ServerError)

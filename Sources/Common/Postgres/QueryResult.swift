@@ -1,6 +1,6 @@
 package import CPostgres
 
-/// What the server answered to one statement (a `PGresult`), with values in binary form.
+/// The server's answer to one statement (a `PGresult`), with values in binary form.
 package final class QueryResult {
   private let handle: OpaquePointer
 
@@ -25,14 +25,14 @@ package final class QueryResult {
   }
 
   /// The error of this statement; `nil` if there is none. A statement that the server skipped because of an earlier
-  /// error has none of its own.
+  /// error has no error of its own.
   package var error: ServerError? {
     guard status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE else { return nil }
     let code = field(PG_DIAG_SQLSTATE)
     return ServerError(code: code ?? "", message: field(PG_DIAG_MESSAGE_PRIMARY) ?? "no message")
   }
 
-  /// The word for what was done. After COMMIT it is `ROLLBACK` if the transaction had failed.
+  /// The server's word for the executed command. After COMMIT it is `ROLLBACK` if the transaction had failed.
   package var commandTag: String { withPointer { PQcmdStatus($0).map { String(cString: $0) } } ?? "" }
 
   /// The number of rows that the statement changed.
@@ -81,9 +81,9 @@ package struct ResultRow {
   /// The bytes of the value in the column with that index; `nil` for NULL.
   package func bytes(at column: Int) -> [UInt8]? { result.bytes(row: number, column: Int32(column)) }
 
-  /// Returns what `make` makes of the value in `column`.
+  /// Returns the result of `make` for the value in `column`.
   ///
-  /// - Throws: `MalformedColumn` for NULL, for a value of another type, and where `make` returns `nil`.
+  /// - Throws: `MalformedColumn` for NULL, for a value of another type, and if `make` returns `nil`.
   package func read<Stored: BinaryValue, Value>(
     _ column: String, _ make: (Stored) -> Value?
   ) throws(MalformedColumn) -> Value {

@@ -27,7 +27,7 @@ package struct Call: Sendable {
     self.parameters = parameters
   }
 
-  /// A statement that is not prepared, for one that is sent once.
+  /// Creates a statement that is sent once and not prepared.
   package init(_ sql: String, _ parameters: Parameter...) {
     form = .text(sql)
     self.parameters = parameters

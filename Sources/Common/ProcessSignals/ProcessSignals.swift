@@ -3,30 +3,30 @@ internal import CSignals
 internal import Glibc
 internal import Locking
 
-/// The signals that this process handles itself, instead of their default action.
+/// The signals that this process handles instead of their default action.
 ///
 /// Dispatch's signal sources are not used. They miss a signal that the process does not ignore, and lose one that
-/// arrives after it is ignored and before the source is active: the sender would wait for an exit that never comes.
+/// arrives after the process ignores it and before the source is active: the sender would wait for an exit that never
+/// happens.
 public enum ProcessSignals {
-  /// From the return on `body` is called with each of `numbers` that comes, on a queue, one after the other. Signals
-  /// of one number that come at once may be one, as signal(7) has it.
+  /// Calls `body` for each of the signals `numbers` that arrives after the return of this function, on a queue, one
+  /// after another. Several signals of one number at the same time may be delivered once (signal(7)).
   ///
-  /// None is lost: one that comes earlier does what it did before, which is to end the process unless something else
-  /// was asked for. Who heard one of `numbers` before hears it no more. Without a descriptor to be had (`EMFILE`)
-  /// everything stays as it was.
+  /// No signal is lost: one that arrives earlier has the previous effect, which is termination by default. A previous
+  /// handler for one of `numbers` is replaced. If no descriptor is available (`EMFILE`), nothing changes.
   public static func hear(_ numbers: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
     guard source != nil else { return }
     bodies.withLock { bodies in for number in numbers { bodies[number] = body } }
     for number in numbers { _ = signals_catch(number) }
   }
 
-  /// From now on `numbers` do what they do by default.
+  /// Restores the default action of `numbers`.
   public static func obey(_ numbers: [Int32]) {
     for number in numbers { _ = signal(number, SIG_DFL) }
     bodies.withLock { bodies in for number in numbers { bodies[number] = nil } }
   }
 
-  /// From now on `numbers` do nothing to the process.
+  /// Ignores `numbers` from now on.
   public static func ignore(_ numbers: [Int32]) {
     for number in numbers { _ = signal(number, SIG_IGN) }
     bodies.withLock { bodies in for number in numbers { bodies[number] = nil } }

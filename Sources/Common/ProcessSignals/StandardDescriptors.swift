@@ -10,7 +10,7 @@ public enum StandardDescriptors {
   public static func occupy() {
     for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
     where fcntl(descriptor, F_GETFD) < 0 {
-      // The lowest free number is this one: those below are taken by now.
+      // The lowest free number is this one, because all lower ones are open.
       _ = open("/dev/null", mode)
     }
   }

@@ -1,13 +1,13 @@
 internal import Glibc
 
-/// A file that is written next to its destination, so that it appears there complete or not at all.
+/// A file that is written next to its destination and appears there either complete or not at all.
 ///
-/// Its name is `PLACE.new-PID`, its mode is 0600, and it is locked (flock(2)) while its owner works on it. A file
-/// that a killed process left is removed by the next process that writes to the same place. A signal that ends the
-/// process removes it too, once `TemporaryFileRegistry.endWithSignals()` was called. Within a process only one caller
-/// at a time works on a place. Calls block.
+/// Its name is `PLACE.new-PID`, its mode is 0600, and it is locked (flock(2)) while its owner writes it. If a process
+/// is killed, the next process that writes to the same place removes the file. A signal that terminates the process
+/// removes it too, after `TemporaryFileRegistry.endWithSignals()` was called. Within a process only one caller at a
+/// time writes to a place. Calls block.
 public final class TemporaryFile {
-  /// What a system call came to.
+  /// The error of a system call.
   public struct Fault: Error, Sendable, Hashable {
     /// errno(3).
     public let number: Int32
@@ -16,7 +16,7 @@ public final class TemporaryFile {
     fileprivate static var last: Fault { Fault(number: errno) }
   }
 
-  /// Where it is to stand.
+  /// The path of the destination.
   public let place: String
   /// Where it is written.
   public let path: String
@@ -26,7 +26,7 @@ public final class TemporaryFile {
   public init(for place: String) throws(Fault) {
     self.place = place
     path = "\(place)\(Self.mark)\(getpid())"
-    // Under either name a signal that ends the process removes it.
+    // A signal that terminates the process removes the file under both names.
     let unnamed = path + "~"
     TemporaryFileRegistry.begin(path)
     TemporaryFileRegistry.begin(unnamed)
@@ -45,14 +45,14 @@ public final class TemporaryFile {
     close(descriptor)
   }
 
-  /// Makes the draft durable and has it stand in its place, whatever stood there.
+  /// Makes the file durable and moves it to its destination, in place of an existing file.
   ///
   /// - Parameters:
-  ///   - prepare: is done just before.
-  ///   - finish: is done when the new name is durable. A signal that would end the process waits for that as well: it
-  ///     finds either all of it done or nothing.
+  ///   - prepare: Called just before the move.
+  ///   - finish: Called when the new name is durable. A signal that would terminate the process waits for it, so that
+  ///     both the move and `finish` have happened, or neither.
   public func place(preparing prepare: () throws -> Void = {}, finishing finish: () throws -> Void = {}) throws {
-    // The draft ends with this object, which has to be there until all of it is done.
+    // The file is removed when this object is released, so it must live until all of this is done.
     try withExtendedLifetime(self) {
       guard fsync(descriptor) == 0 else { throw Fault.last }
       try TemporaryFileRegistry.finish(path) {

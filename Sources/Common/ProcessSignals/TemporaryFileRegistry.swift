@@ -13,8 +13,8 @@ public enum TemporaryFileRegistry {
   /// Forgets the file at `path`, which is gone.
   static func forget(_ path: String) { paths.withLock { _ = $0.remove(path) } }
 
-  /// Calls `body`, which gives the file at `path` its place: a signal that comes meanwhile waits for it, and finds
-  /// the file either unfinished or complete.
+  /// Calls `body`, which moves the file at `path` to its destination. A signal during the call waits, so it finds the
+  /// file either unfinished or complete.
   static func finish<Failure: Error>(_ path: String, _ body: () throws(Failure) -> Void) throws(Failure) {
     try paths.withLock { paths throws(Failure) in
       try body()
@@ -22,14 +22,14 @@ public enum TemporaryFileRegistry {
     }
   }
 
-  /// From now on a signal that asks for the end of the process removes unfinished files and then ends it as it would
-  /// have without. Signals that the process ignores, as below nohup(1), stay so.
+  /// From now on a signal that terminates the process first removes unfinished files. Signals that the process
+  /// ignores, as under nohup(1), stay ignored.
   public static func endWithSignals() {
     let numbers = [SIGINT, SIGTERM, SIGHUP].filter { !isIgnored($0) }
     ProcessSignals.hear(numbers) { number in
       paths.withLock { paths in
         for path in paths { unlink(path) }
-        // Nothing is finished from here on: the lock is held until the end.
+        // No file is finished from here on: the lock is held until the exit.
         ProcessSignals.obey([number])
         kill(getpid(), number)
         while true { pause() }

@@ -1,7 +1,7 @@
 internal import Locking
 internal import Synchronization
 
-/// A number that only rises. To add to it takes no lock.
+/// A number that only increases. Adding takes no lock.
 public final class Counter: Sendable {
   private let count = Atomic<UInt64>(0)
 
@@ -19,10 +19,10 @@ public final class CounterFamily: MetricFamily {
 
   init(description: FamilyDescription) { self.description = description }
 
-  /// The counter with these values of the family's labels; it is there from the first call on.
+  /// Returns the counter with these values of the family's labels. It is exported from the first call on.
   ///
-  /// Hold on to it where it is used for each connection. The values must be few: words of this program, never what a
-  /// client sends.
+  /// Keep the counter where it is used for each connection. The values must be few: words of this program, never
+  /// values from a client.
   public func counter(_ labels: String...) -> Counter { counter(labels) }
 
   /// The same, with the values as a list.

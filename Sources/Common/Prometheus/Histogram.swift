@@ -3,7 +3,7 @@ internal import Locking
 /// How often durations fell into which range.
 public final class Histogram: Sendable {
   struct State: Sendable {
-    /// Of each bucket alone; the last one holds what no bound reaches.
+    /// The count of each bucket alone. The last one counts values above all bounds.
     var counts: [UInt64]
     var sum: Duration = .zero
   }

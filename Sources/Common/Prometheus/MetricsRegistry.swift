@@ -1,24 +1,24 @@
 internal import Locking
 
-/// The metrics of a process, to be read in Prometheus' text format.
+/// The metrics of a process, exported in Prometheus' text format.
 ///
-/// Families keep the order in which they were made. Making one twice under the same name is a mistake of the program;
-/// the second is left out of what is read.
+/// Families keep the order of their creation. Two families with one name are a programming error; the second one is
+/// not exported.
 public final class MetricsRegistry: Sendable {
   private let families = LockedValue<[any MetricFamily]>([])
 
   public init() {}
 
-  /// Counters of one name, told apart by the values of `labels`.
+  /// Creates counters of one name, distinguished by the values of `labels`.
   ///
-  /// - Parameter name: by Prometheus' habit in base units, ending in `_total`.
+  /// - Parameter name: A name in base units that ends in `_total`, as is usual in Prometheus.
   public func counters(_ name: String, _ help: String, labels: [String] = []) -> CounterFamily {
     add(CounterFamily(description: FamilyDescription(name: name, help: help, kind: .counter, labels: labels)))
   }
 
-  /// Histograms of one name, in seconds, told apart by the values of `labels`.
+  /// Creates histograms of one name, in seconds, distinguished by the values of `labels`.
   ///
-  /// - Parameter bounds: the upper bounds of the buckets, rising; one for everything is added.
+  /// - Parameter bounds: The upper bounds of the buckets, increasing. A bucket for all larger values is added.
   public func histograms(
     _ name: String, _ help: String, labels: [String] = [], bounds: [Duration] = HistogramFamily.commonBounds
   ) -> HistogramFamily {
@@ -56,7 +56,7 @@ public final class MetricsRegistry: Sendable {
   }
 }
 
-/// What Prometheus is told that a family is.
+/// The type of a family in Prometheus.
 public enum MetricKind: String, Sendable, Hashable { case counter, gauge, histogram }
 
 /// One value of a family.
@@ -71,7 +71,7 @@ public struct Sample: Sendable, Hashable {
   }
 }
 
-/// The name of a family and what else is the same for all of its samples.
+/// The name of a family and the other data that all its samples share.
 struct FamilyDescription: Sendable {
   let name: String
   let help: String

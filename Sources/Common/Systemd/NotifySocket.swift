@@ -3,7 +3,7 @@ internal import Glibc
 /// The socket on which a service reports its state to systemd (sd_notify(3)), without libsystemd: one datagram for
 /// each message, without an answer.
 public struct NotifySocket: Sendable, Hashable {
-  /// What systemd understands of a service of `Type=notify`.
+  /// The states of a service of `Type=notify` in systemd.
   public enum State: Sendable, Hashable {
     /// It serves.
     case ready
@@ -11,11 +11,11 @@ public struct NotifySocket: Sendable, Hashable {
     case reloading(at: UInt64)
     /// It is about to end.
     case stopping
-    /// It is still alive: to be sent more often than `WatchdogSec=` says.
+    /// The service is alive. Must be sent more often than `WatchdogSec=`.
     case watchdog
     /// The process that is the service from now on, which has to be one of the same unit.
     case mainProcess(Int32)
-    /// What `systemctl status` shows, on one line.
+    /// A line for `systemctl status`.
     case status(String)
 
     var line: String {
@@ -35,7 +35,7 @@ public struct NotifySocket: Sendable, Hashable {
 
   /// The socket that `$NOTIFY_SOCKET` names; `nil` if the variable is not set.
   public init?(environment: [String: String]) {
-    // sun_path holds 108 bytes; a path ends with a zero.
+    // sun_path has 108 bytes, and a path ends with a zero byte.
     guard let address = environment["NOTIFY_SOCKET"], address.utf8.count <= 107, address.utf8.count > 1,
       address.hasPrefix("/") || address.hasPrefix("@")
     else { return nil }
@@ -44,7 +44,7 @@ public struct NotifySocket: Sendable, Hashable {
 
   /// Sends `states` as one message.
   ///
-  /// - Returns: `false` if the message was not delivered. The caller need not act: systemd notices by itself.
+  /// - Returns: `false` if the message was not delivered. The caller need not act, because systemd notices it.
   @discardableResult
   public func send(_ states: State...) -> Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

@@ -3,12 +3,12 @@ internal import Glibc
 /// Listening sockets that were opened for this process: by systemd for a socket unit, or by the process that it
 /// succeeds (sd_listen_fds(3)).
 public enum PassedSockets {
-  /// Passed descriptors begin behind the standard streams.
+  /// Passed descriptors begin after the standard streams.
   private static let first: Int32 = 3
-  /// Far beyond what a gate listens at, and a bound on what a damaged environment can ask for.
+  /// Far more than a gate listens at, and a limit for a damaged environment.
   private static let most: Int32 = 1024
 
-  /// A descriptor, and what it is called by who passed it.
+  /// A descriptor and the name that systemd gave it.
   public struct Passed: Sendable, Hashable {
     public let descriptor: Int32
     /// `FileDescriptorName=` of a socket unit; `unknown` without one, as with sd_listen_fds_with_names(3).
@@ -20,7 +20,7 @@ public enum PassedSockets {
     }
   }
 
-  /// Returns the descriptors, which the caller takes over; empty if there are none, or if they are for another
+  /// Returns the descriptors, which the caller then owns; empty if there are none, or if they are for another
   /// process.
   ///
   /// Call it once: a descriptor does not show whether it already has an owner.
@@ -31,7 +31,8 @@ public enum PassedSockets {
     return Array(first..<(first + count))
   }
 
-  /// The same with their names (`LISTEN_FDNAMES`). Names that are not as many as descriptors say nothing.
+  /// Returns the same with their names (`LISTEN_FDNAMES`). Names are ignored if their number differs from that of the
+  /// descriptors.
   public static func named(environment: [String: String]) -> [Passed] {
     let descriptors = descriptors(environment: environment)
     let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Tells systemd, in half the time that it waits, that the service is alive (`WatchdogSec=`).
 public struct Watchdog: Sendable {
-  /// After which systemd takes the service for dead.
+  /// The time without a notification after which systemd restarts the service.
   public let timeout: Duration
   private let socket: NotifySocket
 
@@ -14,10 +14,10 @@ public struct Watchdog: Sendable {
     self.socket = socket
   }
 
-  /// Sends a sign of life twice in each `timeout`, as long as `isAlive` answers, until the task is cancelled.
+  /// Notifies systemd twice in each `timeout`, as long as `isAlive` returns `true`, until the task is cancelled.
   ///
-  /// - Parameter isAlive: goes through whatever has to work for the service to work. While it does not return, nothing
-  ///   is sent; what answers `false` is not told of either.
+  /// - Parameter isAlive: Exercises all parts that the service needs. While it has not returned, or if it returns
+  ///   `false`, nothing is sent.
   public func run(
     clock: some Clock<Duration> = ContinuousClock(), isAlive: @Sendable () async -> Bool
   ) async {

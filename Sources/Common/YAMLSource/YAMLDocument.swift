@@ -11,7 +11,7 @@ public struct YAMLDocument {
 
   public indirect enum Content {
     case scalar(String)
-    /// Nothing, `~` or `null`.
+    /// An empty value, `~` or `null`.
     case empty
     case list([Node])
     case section([Member])
@@ -35,7 +35,8 @@ public struct YAMLDocument {
     public let position: Position
   }
 
-  /// Nodes after aliases are followed; far beyond any configuration, and a bound on what aliases of aliases can cost.
+  /// The maximum number of nodes after aliases are expanded: far more than any configuration has, and a limit for
+  /// aliases of aliases.
   private static let mostNodes = 20_000
 
   private let originals: [String: String]
@@ -100,7 +101,7 @@ private enum DuplicateTolerantParser {
     var originals: [String: String] = [:]
     while true {
       do {
-        // Types are never asked for, so no rule for them is tried.
+        // Types are not resolved, so no rule for them is tried.
         return (try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot(), originals)
       } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
         let position = YAMLDocument.Position(context.mark)

@@ -1,7 +1,7 @@
 public import Cryptography
 
 extension AssertionVerifier {
-  /// What `verify` would find out about the assertion that `bytes` are, or are not.
+  /// Explains how `verify` would judge these bytes as an assertion.
   public func explain(
     _ bytes: [UInt8], by publicKey: P256PublicKey, of appID: AppID, clientDataHash: ClientDataHash,
     after last: SignCount

@@ -3,7 +3,7 @@ internal import CBOR
 internal import Cryptography
 
 extension AttestationVerifier {
-  /// What `verify` would find out about the attestation object that `bytes` are, or are not.
+  /// Explains how `verify` would judge these bytes as an attestation object.
   public func explain(
     _ bytes: [UInt8], keyID: KeyID, clientDataHash: ClientDataHash, at instant: Timestamp
   ) -> Explanation {
@@ -36,8 +36,8 @@ extension AttestationVerifier {
     return explanation
   }
 
-  /// What the receipt should be for. If the attestation is for another app than the only one, that is still the one; if
-  /// it names no environment, the rest can be compared.
+  /// Returns the expected values for the receipt. If the attestation is for an unknown app and only one app is
+  /// expected, that app is used. If the environment is unknown, the other values are still compared.
   private func probableExpectation(for claim: AttestationClaim) -> ReceiptExpectation? {
     if let expectation = try? receiptExpectation(for: claim) { return expectation }
     guard appIDs.count == 1, let app = appIDs.first, let key = claim.attestation.leaf.p256PublicKey else { return nil }
@@ -56,7 +56,7 @@ extension AttestationVerifier {
     for (name, rule) in rules {
       switch name {
       case rejection.step: explanation.record(name, rule: rule, rejection: rejection)
-      // What is about a part was found in an object whose members are right.
+      // Errors of a part are found only in an object with the right members.
       case AttestationStep.format.rawValue: explanation.record(name, rule: rule, rejection: String?.none)
       default: explanation.skip(name, rule: rule)
       }
@@ -65,7 +65,7 @@ extension AttestationVerifier {
   }
 }
 
-/// What `body` throws, if it throws.
+/// Returns the error that `body` throws, or `nil`.
 func rejection<Rejection: Error>(_ body: () throws(Rejection) -> Void) -> Rejection? {
   do throws(Rejection) {
     try body()

@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import Cryptography
 
 extension AttestationRejection: CustomStringConvertible {
-  /// For reports to the one who asked; a log says `step`.
+  /// The reason as a sentence, for reports. Logs contain `step`.
   public var description: String {
     switch self {
     case .notCBOR(let error): "the object: \(error)"
@@ -33,7 +33,7 @@ extension AttestationRejection: CustomStringConvertible {
 }
 
 extension AssertionRejection: CustomStringConvertible {
-  /// For reports to the one who asked; a log says `step`.
+  /// The reason as a sentence, for reports. Logs contain `step`.
   public var description: String {
     switch self {
     case .notCBOR(let error): "the assertion: \(error)"
@@ -47,7 +47,7 @@ extension AssertionRejection: CustomStringConvertible {
 }
 
 extension ReceiptRejection: CustomStringConvertible {
-  /// For reports to the one who asked; a log says `step`.
+  /// The reason as a sentence, for reports. Logs contain `step`.
   public var description: String {
     switch self {
     case .tooLong(let count, let limit): "the receipt has \(count) bytes, where \(limit) are allowed"

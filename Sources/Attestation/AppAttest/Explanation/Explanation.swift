@@ -1,9 +1,9 @@
 public import ByteCoding
 
-/// What holds and what does not, rule by rule, of something that was to be verified, and what could be read of it.
+/// The result of each rule for an attestation, assertion or receipt, and the decoded fields.
 ///
-/// The rules are the verifier's own, in its order. Where a verifier stops at the first that is broken, all are tried
-/// here, as far as they can be.
+/// The rules and their order are those of the verifier. The verifier stops at the first broken rule; an explanation
+/// tries all of them as far as possible.
 public struct Explanation: Sendable, Hashable {
   /// The result of one step.
   public enum Outcome: String, Sendable, Hashable {
@@ -11,7 +11,7 @@ public struct Explanation: Sendable, Hashable {
     case holds
     /// The input breaks the rule.
     case broken
-    /// What the rule is about could not be read, or there was nothing to compare it with.
+    /// The rule's input could not be parsed, or there was no value to compare it with.
     case notChecked = "not_checked"
   }
 
@@ -21,7 +21,7 @@ public struct Explanation: Sendable, Hashable {
     public let name: String
     /// The result of the step.
     public let outcome: Outcome
-    /// What the rule says; if it is broken, how.
+    /// The text of the rule; if it is broken, the reason.
     public let detail: String
   }
 
@@ -55,7 +55,7 @@ public struct Explanation: Sendable, Hashable {
   /// The decoded fields, as far as the input could be parsed.
   public internal(set) var fields: [Field] = []
 
-  /// Whether no rule is broken: whether the verifier would have accepted. What cannot be read breaks a rule.
+  /// Whether the verifier would accept the input: no rule is broken. Input that cannot be parsed breaks a rule.
   public var holds: Bool { !steps.isEmpty && firstBroken == nil }
 
   /// The first rule that is broken.
@@ -63,7 +63,7 @@ public struct Explanation: Sendable, Hashable {
 }
 
 extension Explanation {
-  /// Records what became of a rule: `rejection` is `nil` if it holds.
+  /// Records the result of a rule; `rejection` is `nil` if the input keeps it.
   mutating func record(_ name: String, rule: String, rejection: (some CustomStringConvertible)?) {
     let outcome: Outcome = rejection == nil ? .holds : .broken
     steps.append(Step(name: name, outcome: outcome, detail: rejection?.description ?? rule))

@@ -2,7 +2,7 @@ public import ByteCoding
 internal import Cryptography
 
 extension ReceiptVerifier {
-  /// What `verify` would find out about the receipt that `bytes` are, or are not.
+  /// Explains how `verify` would judge these bytes as a receipt.
   public func explain(_ bytes: [UInt8], for expectation: ReceiptExpectation, at instant: Timestamp) -> Explanation {
     var explanation = Explanation()
     do throws(ReceiptRejection) {
@@ -21,7 +21,7 @@ extension ReceiptVerifier {
     return explanation
   }
 
-  /// Adds what holds of `receipt`; of what it is to be for nothing may be known, or too little for some steps.
+  /// Adds the steps for `receipt`. Steps whose expected value is unknown are not checked.
   func explain(
     _ receipt: Receipt, for expectation: ReceiptExpectation?, at instant: Timestamp, prefix: String = "",
     in explanation: inout Explanation

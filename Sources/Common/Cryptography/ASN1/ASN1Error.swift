@@ -1,6 +1,6 @@
 /// The rule of the encoding (X.690) or of the expected structure that bytes break.
 public enum ASN1Error: Error, Sendable, Hashable {
-  /// An element says that it is longer than what is there.
+  /// The length of an element exceeds the remaining bytes.
   case truncated
   /// Bytes follow where the structure is complete.
   case trailingBytes(Int)
@@ -12,7 +12,7 @@ public enum ASN1Error: Error, Sendable, Hashable {
   case longTag
   /// Nested deeper than `ASN1Reader.maximumDepth`.
   case tooDeep
-  /// An element has another tag than the one that the structure requires here.
+  /// An element has a different tag than the structure requires here.
   case unexpectedTag(expected: ASN1Tag, found: ASN1Tag)
   /// The element lacks or has content that its type does not allow.
   case malformed(String)

@@ -1,9 +1,9 @@
 /// Reads the elements of an ASN.1 encoding from front to back.
 ///
-/// DER by default; `.ber` also takes indefinite lengths, as signers that stream write them. Lengths are minimal in
-/// both: a value has one spelling as far as the encoding rules leave room for that.
+/// DER by default. `.ber` also accepts indefinite lengths, which streaming signers write. Lengths must be minimal in
+/// both, so that a value has as few encodings as the rules allow.
 public struct ASN1Reader: Sendable {
-  /// Which encoding rules (X.690) hold.
+  /// The encoding rules (X.690).
   public enum Rules: Sendable, Hashable {
     /// The Distinguished Encoding Rules.
     case der
@@ -18,9 +18,9 @@ public struct ASN1Reader: Sendable {
   public struct Element: Sendable, Hashable {
     /// The tag of the element.
     public let tag: ASN1Tag
-    /// What is between the length and the end of the element.
+    /// The bytes between the length and the end of the element.
     public let content: ArraySlice<UInt8>
-    /// The whole element, untouched: what a signature or a comparison covers.
+    /// The whole unchanged element, for signatures and comparisons.
     public let encoding: ArraySlice<UInt8>
   }
 
@@ -51,7 +51,7 @@ public struct ASN1Reader: Sendable {
   /// The tag of the next element, if there is one.
   public var nextTag: ASN1Tag? { isAtEnd ? nil : ASN1Tag(octet: bytes[position]) }
 
-  /// The next element, whatever it is.
+  /// Reads the next element, with any tag.
   public mutating func next() throws(ASN1Error) -> Element {
     let start = position
     let (tag, content) = try advance(depth: 0)
@@ -64,7 +64,8 @@ public struct ASN1Reader: Sendable {
     return try next()
   }
 
-  /// A reader of what is in the next element, which must have `tag`; under the same rules unless told otherwise.
+  /// Returns a reader for the content of the next element, which must have `tag`. Its rules are those of this reader
+  /// unless given.
   public mutating func enter(_ tag: ASN1Tag, rules: Rules? = nil) throws(ASN1Error) -> ASN1Reader {
     try expect(tag)
     let rules = rules ?? self.rules
@@ -75,12 +76,12 @@ public struct ASN1Reader: Sendable {
     return ASN1Reader(bytes: bytes, range: content, rules: rules)
   }
 
-  /// The next element if it has `tag`, else `nil`: for what is OPTIONAL.
+  /// Reads the next element if it has `tag`; otherwise returns `nil`. For OPTIONAL elements.
   public mutating func nextIfPresent(_ tag: ASN1Tag) throws(ASN1Error) -> Element? {
     nextTag == tag ? try next() : nil
   }
 
-  /// States that nothing may follow.
+  /// Requires that no bytes follow.
   public func end() throws(ASN1Error) {
     guard isAtEnd else { throw .trailingBytes(limit - position) }
   }
@@ -89,7 +90,7 @@ public struct ASN1Reader: Sendable {
     if let found = nextTag, found != tag { throw .unexpectedTag(expected: tag, found: found) }
   }
 
-  /// Moves behind the next element and says where its content is.
+  /// Moves to the byte after the next element and returns the range of its content.
   private mutating func advance(depth: Int) throws(ASN1Error) -> (tag: ASN1Tag, content: Range<Int>) {
     guard depth <= Self.maximumDepth else { throw .tooDeep }
     let tag = ASN1Tag(octet: try octet())

@@ -8,7 +8,7 @@ extension ASN1Reader {
     let digits = String(decoding: element.content, as: UTF8.self)
     switch element.tag {
     case .utcTime where digits.utf8.count == 13:
-      // Two digits stand for the years 1950 to 2049.
+      // Two digits mean the years 1950 to 2049.
       return try Self.timestamp((digits.first.map { $0 >= "5" } == true ? "19" : "20") + digits)
     case .generalizedTime where digits.utf8.count == 15:
       return try Self.timestamp(digits)

@@ -1,4 +1,4 @@
-/// Why bytes are not signed data of the kind that is taken here (see `SignedData`).
+/// Why bytes are not signed data of the supported kind (see `SignedData`).
 public enum CMSRejection: Error, Sendable, Hashable {
   /// The bytes are not the ASN.1 structure of signed data.
   case malformed(ASN1Error)
@@ -16,9 +16,9 @@ public enum CMSRejection: Error, Sendable, Hashable {
   case unsupportedDigest(ObjectIdentifier)
   /// Not ECDSA with the signer's digest.
   case unsupportedSignature(ObjectIdentifier)
-  /// Algorithm parameters other than those that belong to the algorithm.
+  /// The parameters do not belong to the algorithm.
   case unexpectedParameters(ObjectIdentifier)
-  /// None of the certificates, or more than one, is the one that the signer names.
+  /// The signer names no certificate of the structure, or more than one.
   case signerCertificateMissing
   /// The signed attributes lack the content's type or digest, or have one twice.
   case malformedAttributes

@@ -1,12 +1,13 @@
-/// Signed data of the Cryptographic Message Syntax (RFC 5652 section 5), read but not verified.
+/// Signed data of the Cryptographic Message Syntax (RFC 5652 section 5), parsed but not verified.
 ///
-/// Of the syntax, what signers of today write: content inside, one signer who is named by issuer and serial number,
-/// ECDSA with SHA-256 or SHA-384, with or without signed attributes, in DER or with BER's indefinite lengths. All else
-/// is refused, unsigned attributes and revocation lists above all: no byte is overlooked.
+/// The parser accepts the part of the syntax that current signers use: content inside, one signer named by issuer and
+/// serial number, ECDSA with SHA-256 or SHA-384, with or without signed attributes, in DER or with BER's indefinite
+/// lengths. It refuses everything else, including unsigned attributes and revocation lists, so that no byte is
+/// ignored.
 public struct SignedData: Sendable {
-  /// What is signed, joined if it came in segments.
+  /// The signed content, joined if it was in segments.
   public let content: [UInt8]
-  /// All that came along, in their order.
+  /// All certificates in their order.
   public let certificates: [Certificate]
   /// The one of `certificates` that the signer names.
   public let signer: Certificate
@@ -15,7 +16,7 @@ public struct SignedData: Sendable {
   private let signedAttributes: SignedAttributes?
   private let signature: ArraySlice<UInt8>
 
-  /// Reads one `ContentInfo` with signed data in it, and nothing behind it.
+  /// Parses one `ContentInfo` with signed data and no further bytes.
   public init(_ bytes: [UInt8]) throws(CMSRejection) {
     let fields = try SignedDataFields(bytes)
     guard fields.type == .signedData else { throw .unexpectedContentType(fields.type) }
@@ -38,13 +39,13 @@ public struct SignedData: Sendable {
     signer = try Self.signer(named: info, among: certificates)
   }
 
-  /// Whether the signer signed the content. Who the signer is, is for a `ChainValidator` to find out.
+  /// Whether the signer signed the content. A `ChainValidator` verifies the identity of the signer.
   public var hasValidSignature: Bool {
     guard let signedAttributes else { return isSigned(content) }
     return signedAttributes.messageDigest == digest.hash(content) && isSigned(signedAttributes.signedEncoding)
   }
 
-  /// The certificates beside the signer's.
+  /// The certificates other than the signer's.
   public var otherCertificates: [Certificate] { certificates.filter { $0 != signer } }
 
   private func isSigned(_ message: [UInt8]) -> Bool {
@@ -90,7 +91,7 @@ extension SignerInfoFields {
     guard suite.signature == signatureAlgorithm.identifier else {
       throw .unsupportedSignature(signatureAlgorithm.identifier)
     }
-    // RFC 5754: SHA-2 has no parameters or NULL, ECDSA has none.
+    // RFC 5754: the parameters of SHA-2 are absent or NULL, those of ECDSA are absent.
     guard digestAlgorithm.parameters == nil || digestAlgorithm.parameters == AlgorithmIdentifier.null else {
       throw .unexpectedParameters(digestAlgorithm.identifier)
     }
@@ -99,10 +100,11 @@ extension SignerInfoFields {
   }
 }
 
-/// What a signer signs in place of the content (RFC 5652 section 5.4): the content's digest, and more.
+/// The attributes that are signed instead of the content (RFC 5652 section 5.4). They include the digest of the
+/// content.
 private struct SignedAttributes: Sendable {
   let messageDigest: [UInt8]
-  /// The attributes as they are signed: a SET, whatever tag they travel under.
+  /// The attributes as they are signed: a SET, independent of the tag in the message.
   let signedEncoding: [UInt8]
 
   /// `encoding` is the whole `[0]` element.

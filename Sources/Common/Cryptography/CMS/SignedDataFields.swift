@@ -43,7 +43,7 @@ struct SignedDataFields {
     try wrapper.end()
     var embedded = try signed.enter(.context(0))
     certificates = try embedded.all { reader throws(ASN1Error) in try reader.next(.sequence).encoding }
-    // Revocation lists, [1], would stand here. No signature covers them, so there may be none.
+    // Revocation lists, [1], would be here. No signature covers them, so they are refused.
     var infos = try signed.enter(.set)
     signers = try infos.all { reader throws(ASN1Error) in try SignerInfoFields(&reader) }
     try signed.end()
@@ -72,7 +72,7 @@ struct SignerInfoFields {
     signedAttributes = try info.nextIfPresent(.context(0))?.encoding
     signatureAlgorithm = try AlgorithmIdentifier(&info)
     signature = try info.octetString()
-    // Unsigned attributes, [1], would stand here.
+    // Unsigned attributes, [1], would be here.
     try info.end()
   }
 }

@@ -1,10 +1,10 @@
-/// An extension of a certificate that is to be issued (RFC 5280 section 4.2).
+/// An extension for a new certificate (RFC 5280 section 4.2).
 public struct CertificateExtension: Sendable, Hashable {
   /// The object identifier of the extension.
   public var identifier: ObjectIdentifier
   /// Whether a verifier that does not know the extension must refuse the certificate.
   public var isCritical: Bool
-  /// What is inside the OCTET STRING.
+  /// The content of the OCTET STRING.
   public var value: [UInt8]
 
   /// Creates an extension from the DER of its value.
@@ -21,9 +21,9 @@ public struct CertificateExtension: Sendable, Hashable {
     return CertificateExtension(.basicConstraints, isCritical: true, value: DER.sequence(authority, length))
   }
 
-  /// Critical: what the key is for.
+  /// Creates the critical extension with the usages of the key.
   public static func keyUsage(_ usage: KeyUsage) -> CertificateExtension {
-    // Bit 0 is the highest of the octet, and DER leaves out the zeros behind the last bit that is set.
+    // Bit 0 is the highest bit of the octet, and DER omits the zeros after the last set bit.
     let unused = UInt8(usage.rawValue.trailingZeroBitCount % 8)
     return CertificateExtension(.keyUsage, isCritical: true, value: DER.bitString([usage.rawValue], unused: unused))
   }

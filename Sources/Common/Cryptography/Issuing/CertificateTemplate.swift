@@ -1,6 +1,6 @@
 public import ByteCoding
 
-/// What a certificate is to say. Signing it makes a `Certificate`.
+/// The content of a new certificate. Signing it makes a `Certificate`.
 public struct CertificateTemplate: Sendable {
   /// The version of a certificate.
   public enum Version: Sendable, Hashable {
@@ -18,7 +18,7 @@ public struct CertificateTemplate: Sendable {
   public var subject: DistinguishedName
   /// The subject's key as `SubjectPublicKeyInfo`.
   public var subjectPublicKeyInfo: [UInt8]
-  /// Both ends are included; fractions of a second are cut off.
+  /// The first instant of validity. Both ends are included; fractions of a second are dropped.
   public var notBefore: Timestamp
   /// The last instant of validity.
   public var notAfter: Timestamp
@@ -39,10 +39,10 @@ public struct CertificateTemplate: Sendable {
     try Certificate(der: der(issuerName: subject.encoded, key: key, digest: key.curve.digest))
   }
 
-  /// The certificate, signed by `issuer`, whose private key is `key`; with the digest that goes with the key's curve
-  /// unless told otherwise.
+  /// Returns the certificate, signed by `issuer` with its private key `key`. The digest is that of the key's curve
+  /// unless given.
   ///
-  /// Whether the issuer may issue is not asked: a test needs what must be refused, too.
+  /// The rights of the issuer are not checked, because tests need certificates that must be refused.
   public func signed(
     by issuer: Certificate, key: ECPrivateKey, digest: SignatureDigest? = nil
   ) throws(CryptographyError) -> Certificate {

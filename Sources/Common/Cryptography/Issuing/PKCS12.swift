@@ -4,9 +4,9 @@ internal import COpenSSL
 public struct PKCS12: Sendable {
   /// The algorithms that protect the file.
   public enum Encryption: Sendable, Hashable, CaseIterable {
-    /// AES-256 and SHA-256 (RFC 8018): what OpenSSL 3 writes, and iOS and macOS read since 2022.
+    /// AES-256 and SHA-256 (RFC 8018), which OpenSSL 3 writes and iOS and macOS have read since 2022.
     case modern
-    /// Triple DES and SHA-1, for readers that know nothing else.
+    /// Triple DES and SHA-1, for readers that support nothing else.
     case legacy
   }
 
@@ -16,7 +16,7 @@ public struct PKCS12: Sendable {
   public var key: ECPrivateKey
   /// In any order, without `certificate`.
   public var authorities: [Certificate]
-  /// What a key chain calls it.
+  /// The name of the entry in a key chain.
   public var friendlyName: String
 
   /// Creates the content of a file.
@@ -27,7 +27,7 @@ public struct PKCS12: Sendable {
     self.friendlyName = friendlyName
   }
 
-  // As many rounds as OpenSSL takes by itself for legacy files; a short password is not saved by more.
+  // OpenSSL's default number of rounds for legacy files. More rounds do not protect a short password.
   private static let rounds: Int32 = 2048
 
   /// The file, encrypted with `password`, which may be empty and has no NUL in it.
@@ -37,7 +37,7 @@ public struct PKCS12: Sendable {
     let own = try X509Handle(certificate)
     guard let others = CertificateStack(handles) else { throw Self.failure() }
     let cipher = encryption == .modern ? 0 : NID_pbe_WithSHA1And3_Key_TripleDES_CBC
-    // The MAC is made below, with the digest that goes with the cipher.
+    // The MAC is created below, with the digest that belongs to the cipher.
     let file = key.key.withPointer { key in
       own.withPointer { own in
         others.withPointer { others in

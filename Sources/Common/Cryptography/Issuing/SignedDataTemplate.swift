@@ -1,5 +1,5 @@
-/// What a CMS `SignedData` message (RFC 5652 section 5) is to hold: content of type `data`, one signer, SHA-256, and no
-/// signed attributes, as Apple signs receipts.
+/// The content of a CMS `SignedData` message (RFC 5652 section 5): content of type `data`, one signer, SHA-256, and
+/// no signed attributes, as Apple signs receipts.
 public struct SignedDataTemplate: Sendable {
   /// The encoding of the structure.
   public enum Encoding: Sendable, Hashable {
