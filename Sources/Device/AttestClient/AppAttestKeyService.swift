@@ -9,17 +9,18 @@ public protocol AppAttestKeyService: Sendable {
   /// Makes a key pair and returns its identifier: the base64 of the SHA-256 of the public key.
   func generateKey() async throws(KeyServiceError) -> String
 
-  /// The attestation object of a key that has none yet, bound to `clientDataHash` (32 bytes).
+  /// Attests a key that was not attested before, bound to `clientDataHash` (32 bytes), and returns the attestation
+  /// object.
   ///
-  /// Works once per key. After `.serverUnavailable` the same key may be tried again later; after any other error the
-  /// key is of no use.
+  /// Succeeds once per key. After `.serverUnavailable` the same key may be tried again later; after any other error
+  /// the key is useless.
   func attestKey(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8]
 
   /// An assertion of an attested key over `clientDataHash` (32 bytes), with a counter higher than in all before.
   func generateAssertion(_ keyID: String, clientDataHash: [UInt8]) async throws(KeyServiceError) -> [UInt8]
 }
 
-/// Why a key service did not do what it was asked for. The cases are those of `DCError`.
+/// The errors of a key service. The cases are those of `DCError`.
 public enum KeyServiceError: Error, Sendable, Hashable {
   /// The key is unknown to the device, was attested before, or is not attested yet.
   case invalidKey

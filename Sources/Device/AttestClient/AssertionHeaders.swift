@@ -13,7 +13,7 @@ public struct AssertionHeaders: Sendable, Hashable {
   public let keyID: String
   /// The assertion, base64.
   public let data: String
-  /// The gate's nonce, as it came.
+  /// The gate's nonce, unchanged.
   public let nonce: String
 
   /// The headers of an assertion over the hash of `challenge`.

@@ -1,6 +1,6 @@
-/// Lets one task through at a time, in the order of arrival.
+/// Admits one task at a time, in the order of arrival.
 ///
-/// An actor alone does not do this: while one of its methods waits, the next one starts.
+/// An actor alone does not do this: while one of its methods waits, another one can start.
 actor AsyncMutex {
   private var isTaken = false
   private var waiting: [(ticket: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
@@ -17,7 +17,7 @@ actor AsyncMutex {
     nextTicket += 1
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // Cancelled before it is in the list: its handler has found nothing, and will not run again.
+        // The task was cancelled before it entered the list: its handler found no entry and does not run again.
         if Task.isCancelled {
           continuation.resume(returning: false)
         } else {

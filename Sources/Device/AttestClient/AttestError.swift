@@ -1,11 +1,11 @@
 public import ByteCoding
 
-/// Why there is no registration, or no connection.
+/// Why a registration or a connection failed.
 ///
-/// `missingNonce`, `registrationFailed`, `assertionFailed` and `serviceUnavailable` mean what they mean in the
-/// integration guide; a refusal carries the gate's code beside its text.
+/// `missingNonce`, `registrationFailed`, `assertionFailed` and `serviceUnavailable` have the meanings of the
+/// integration guide. A refusal contains the gate's code and text.
 public enum AttestError: Error, Sendable, Hashable {
-  /// The gate's challenge had no usable nonce.
+  /// The gate's challenge contains no usable nonce.
   case missingNonce
   /// The gate gave no challenge.
   case challengeFailed(GateRefusal)
@@ -50,10 +50,10 @@ extension AttestError: CustomStringConvertible {
   }
 }
 
-/// Why a WebSocket did not open, as the code that opens it tells the session.
+/// Why a WebSocket did not open. The code that opens it throws this to the session.
 public enum UpgradeError: Error, Sendable, Hashable {
   /// There was an answer, and it was not 101.
   case refused(GateRefusal)
-  /// There was none.
+  /// There was no complete answer.
   case transport(TransportError)
 }

@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import Foundation
 internal import GateWire
 
-/// How far a registration has come.
+/// The state of an unfinished registration.
 enum UnfinishedRegistration: Sendable, Hashable {
   /// The key exists, and could not be attested yet.
   case generated(keyID: String)
@@ -17,7 +17,7 @@ struct RegistrationMessage: Sendable, Hashable {
 }
 
 extension AttestSession {
-  /// The identifier of the registered key, registered now if there was none.
+  /// Returns the identifier of the registered key, and registers one first if there is none.
   @discardableResult
   func registeredKeyID() async throws(AttestError) -> String {
     if let keyID = try record().keyID { return keyID }
@@ -25,9 +25,9 @@ extension AttestSession {
     return try await register()
   }
 
-  /// Gives up the refused key and registers a new one.
+  /// Replaces the refused key by a new one.
   ///
-  /// The time is saved before the new key is made: whatever happens on the way, the next renewal is an hour off.
+  /// The time is saved before the new key is made, so even after a failure the next renewal is an hour away.
   func renewKey() async throws(AttestError) {
     var record = try record()
     let now = now()
@@ -61,7 +61,8 @@ extension AttestSession {
     case .attested(let message): return message
     case .generated(let keyID): return try await attest(keyID, over: fetchChallenge())
     case nil:
-      // The challenge first: a key stays in the device for good, also if the app ends before the gate can be reached.
+      // The challenge is fetched first: a key stays in the device forever, also if the app exits before it reaches
+      // the gate.
       let challenge = try await fetchChallenge()
       let keyID: String
       do throws(KeyServiceError) { keyID = try await keys.generateKey() } catch { throw .keyService(error) }
@@ -93,7 +94,7 @@ extension AttestSession {
       response = try await answer(to: request)
     }
     guard response.status == 200 else {
-      // The gate may have failed on its way to an answer; only its own verdict ends this registration.
+      // After other statuses the gate may not have decided. Only a decision ends this registration.
       if (400..<500).contains(response.status) && response.status != 429 { unfinished = nil }
       let refusal = GateRefusal(response)
       throw refusal.code == .keyRevoked ? .keyRevoked(refusal) : .registrationFailed(refusal)

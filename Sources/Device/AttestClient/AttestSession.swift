@@ -17,8 +17,8 @@ public actor AttestSession {
   let now: @Sendable () -> Timestamp
   let mutex = AsyncMutex()
 
-  /// What a registration that is not finished has come to. It outlives a failed call, so that the next one goes on with
-  /// the same key rather than spend another.
+  /// The state of an unfinished registration. It survives a failed call, so that the next call continues with the
+  /// same key instead of making another one.
   var unfinished: UnfinishedRegistration?
 
   /// A session with the gate at `url` (`https://host:port`, or the `wss://` URL of a socket, whose path is left out).
@@ -114,7 +114,7 @@ public actor AttestSession {
     }
   }
 
-  /// Runs `body` when all that was asked for before is done.
+  /// Runs `body` after all earlier calls have finished.
   private func inTurn<Value: Sendable>(
     _ body: () async throws(AttestError) -> Value
   ) async throws(AttestError) -> Value {
@@ -142,7 +142,7 @@ public actor AttestSession {
   }
 }
 
-/// What one call may still try again.
+/// The retries that one call may still make.
 struct RetryAllowance {
   private var challenge = true
   private var renewal = true

@@ -3,11 +3,11 @@ internal import Foundation
 
 /// A nonce of the gate, good for one registration or one connection.
 public struct Challenge: Sendable, Hashable {
-  /// As the gate wrote it, hex digits; it goes back in the same spelling.
+  /// The nonce in the gate's hex digits. It is sent back unchanged.
   public let nonce: String
-  /// What the digits stand for. This, not the text, is hashed.
+  /// The decoded bytes of the nonce. These are hashed, not the digits.
   public let bytes: [UInt8]
-  /// Until when the gate takes it, by the gate's clock; `nil` if it did not say.
+  /// The time until which the gate accepts the nonce, by the gate's clock; `nil` if the gate did not report it.
   public let expires: Timestamp?
 
   /// The challenge in a body like `{"nonce":"…","expires":"1700000000000"}`.
@@ -22,7 +22,7 @@ public struct Challenge: Sendable, Hashable {
     expires = reply.expires.flatMap { Int64($0) }.map { Timestamp(milliseconds: $0) }
   }
 
-  /// What the key service signs for: the SHA-256 of the nonce's bytes.
+  /// The hash that the key service signs: SHA-256 of the nonce's bytes.
   public var clientDataHash: [UInt8] { Digest.sha256(bytes) }
 
   private struct Reply: Decodable {

@@ -1,11 +1,11 @@
 #if !canImport(Darwin)
   internal import Glibc
 
-  /// An exclusive lock between processes on a folder (`flock`), which the system gives back when its holder ends.
+  /// An exclusive lock between processes on a folder (`flock`). The system releases it when the process exits.
   package final class FileLock: Sendable {
     private let file: Int32
 
-    /// Locks the folder at `path`; a process that holds it already makes this wait, or fail with `EWOULDBLOCK`.
+    /// Locks the folder at `path`. If another process holds the lock, this waits, or fails with `EWOULDBLOCK`.
     package init(path: String, waits: Bool) throws(PrivateFile.Fault) {
       let file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       guard file >= 0 else { throw PrivateFile.Fault(action: "open", path: path, code: errno) }
@@ -18,8 +18,8 @@
       self.file = file
     }
 
-    /// Gives the lock back before the object ends: to be named where its holding ends, so that it is not released
-    /// early.
+    /// Releases the lock. Call it at the end of the locked section: otherwise the compiler may release the object,
+    /// and the lock, earlier.
     package func release() { flock(file, LOCK_UN) }
 
     deinit { close(file) }

@@ -7,10 +7,11 @@ struct GateAddress: Sendable, Hashable {
   /// `POST`: registers a key.
   let register: URL
 
-  /// The gate behind `url`: `https`, or `wss` for the URL of a socket; never plaintext.
+  /// Parses the URL of a gate: `https`, or `wss` for the URL of a socket. Plaintext schemes are refused.
   ///
-  /// An `https` URL may have a path, which comes before the endpoints'; the path of a `wss` URL is the socket's own.
-  /// `nil` for other schemes and for a URL with user, query (in `https`) or fragment, or without host.
+  /// An `https` URL may have a path, which is put before the paths of the endpoints. The path of a `wss` URL is that
+  /// of the socket. Returns `nil` for other schemes, and for a URL without host or with user, query (in `https`) or
+  /// fragment.
   init?(_ url: URL) {
     guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let host = parts.host, !host.isEmpty,
       parts.user == nil, parts.password == nil, parts.fragment == nil

@@ -10,7 +10,7 @@ public struct GateRefusal: Error, Sendable, Hashable {
   public let status: Int
   /// The gate's code; `nil` if the sender is not a gate, or a gate with a code that this library does not know.
   public let code: GateRefusalCode?
-  /// The code as the sender wrote it, or `nil` if it sent none.
+  /// The code as the sender wrote it; `nil` if there was none.
   public let codeText: String?
   /// The reply's text, to be shown to a person: at most 500 characters, with U+FFFD for each control or format
   /// character.
@@ -42,8 +42,8 @@ public struct GateRefusal: Error, Sendable, Hashable {
 }
 
 extension GateRefusal {
-  /// What the app can do now. It follows from the code, and without a known code from the status: a client may retry
-  /// later after 408, 429 and 5xx.
+  /// The next step for the app. It follows from the code. Without a known code it follows from the status: a client
+  /// may retry later after 408, 429 and 5xx.
   public var advice: GateRefusalCode.Advice {
     if let code { return code.definition.advice }
     return switch status {

@@ -1,11 +1,11 @@
 public import struct Foundation.URL
 
-/// Carries one HTTP request to the gate and its answer back.
+/// Sends one HTTP request to the gate and returns the answer.
 ///
-/// An implementation verifies the server's certificate and name, and follows no redirects: a nonce belongs to the gate
-/// that was asked.
+/// An implementation verifies the server's certificate and name, and follows no redirects: a nonce belongs to the
+/// gate that issued it.
 public protocol HTTPTransport: Sendable {
-  /// The answer, whatever its status; a refusal is an answer.
+  /// Returns the answer with any status. A refusal is an answer, not an error.
   func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPResponse
 }
 

@@ -1,13 +1,13 @@
 public import ByteCoding
 
-/// What an installation remembers of its key: not the key, which never leaves the key service.
+/// The state of the key in an installation. It does not contain the key itself, which never leaves the key service.
 public struct KeyRecord: Sendable, Hashable {
   /// The identifier of the registered key; `nil` if none is registered.
   public var keyID: String?
   /// When a refused key was last given up for a new one; `nil` if never.
   public var renewedAt: Timestamp?
 
-  /// Creates a record; without values it says that no key is registered.
+  /// Creates a record. Without values it means that no key is registered.
   public init(keyID: String? = nil, renewedAt: Timestamp? = nil) {
     self.keyID = keyID
     self.renewedAt = renewedAt
@@ -18,7 +18,7 @@ public struct KeyRecord: Sendable, Hashable {
 ///
 /// A record is saved whole or not at all. The session calls a store from one task at a time.
 public protocol KeyIDStore: Sendable {
-  /// The saved record, or an empty one if none was saved.
+  /// Returns the saved record, or an empty one if none was saved.
   func load() throws(KeyStoreError) -> KeyRecord
   /// Replaces the saved record. It is durable when this returns.
   func save(_ record: KeyRecord) throws(KeyStoreError)
@@ -30,7 +30,7 @@ public enum KeyStoreError: Error, Sendable, Hashable {
   case unreadable(String)
   /// The record cannot be written. The value is the reason.
   case unwritable(String)
-  /// What is stored is not a record.
+  /// The stored data is not a record.
   case malformed(String)
 }
 

@@ -3,11 +3,12 @@
   internal import Foundation
   internal import Security
 
-  /// A record in the keychain: generic passwords of this device that never leave it.
+  /// A record in the keychain: generic passwords that never leave this device.
   ///
-  /// The key identifier stands under the account alone, as the integration guide stores it, so that an app keeps its
-  /// registration when it moves from the guide's code to this one. Keychain items outlive a deleted app, but its keys
-  /// do not: the first assertion after a fresh install then says `invalidKey`, and the session makes a new key.
+  /// The key identifier is stored under the account alone, as in the integration guide, so that an app keeps its
+  /// registration when it switches from the guide's code to this library. Keychain items survive the deletion of an
+  /// app, but its keys do not: the first assertion after a new installation then fails with `invalidKey`, and the
+  /// session makes a new key.
   public struct KeychainKeyIDStore: KeyIDStore {
     private let account: String
     private var renewalAccount: String { account + ".renewedAt" }
@@ -58,7 +59,8 @@
         }
         return
       }
-      // In one step where there is an item: an app that ends between a deletion and an addition would have lost it.
+      // An existing item is updated in one step. If the app exited between a deletion and an addition, the item would
+      // be lost.
       let value: [CFString: Any] = [
         kSecValueData: Data(text.utf8), kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
       ]

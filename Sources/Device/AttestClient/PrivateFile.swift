@@ -3,7 +3,7 @@
 
   /// Files that only their owner reads: mode 0600, replaced in one step.
   package enum PrivateFile {
-    /// Why a file could not be read or written: what was tried, on which path, and the system's reason.
+    /// The error of a file operation, with the operation, the path and the system's reason.
     package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
       package let action: String
       package let path: String
@@ -11,7 +11,7 @@
       package let code: Int32
 
       package var description: String { "cannot \(action) \(path): \(String(cString: strerror(code)))" }
-      /// Whether the path names nothing.
+      /// Whether the path does not exist.
       package var isAbsence: Bool { code == ENOENT || code == ENOTDIR }
     }
 
@@ -67,7 +67,7 @@
       guard rmdir(path) == 0 || errno == ENOENT else { throw Fault(action: "remove", path: path, code: errno) }
     }
 
-    /// Makes the folder at `path` and those above it, mode 0700. One that exists is left as it is.
+    /// Makes the folder at `path` and its parents, with mode 0700. An existing folder is not changed.
     package static func makeFolder(_ path: String) throws(Fault) {
       if mkdir(path, 0o700) == 0 { return }
       switch errno {

@@ -6,17 +6,18 @@ internal import Foundation
   public import class Foundation.URLSession
 #endif
 
-/// HTTP by `URLSession`, the default of an app. It trusts what the system trusts.
+/// HTTP with `URLSession`, the default in an app. It uses the system's trust store.
 public struct URLSessionTransport: HTTPTransport {
   private let session: URLSession
 
-  /// `session` decides about timeouts, proxies and pinning; without one it is the system's shared one, or acts as
-  /// that does. No redirect leads to an answer, whatever the session's delegate says. Outside of Apple's systems a
-  /// session given here asks its own delegate alone, and may have followed a redirect before its answer is refused.
+  /// Creates a transport. `session` determines timeouts, proxies and pinning; without one the system's shared session
+  /// is used, or an equivalent one. No redirect results in an answer, whatever the session's delegate decides. On
+  /// systems other than Apple's, a given session asks only its own delegate, and may have followed a redirect before
+  /// its answer is refused.
   public init(session: URLSession? = nil) { self.session = session ?? Self.standard }
 
   #if canImport(FoundationNetworking)
-    // Here the delegate of a task is not asked about redirects, but that of its session is.
+    // Here the delegate of a task is not asked about redirects; the delegate of its session is.
     private static let standard = URLSession(configuration: .default, delegate: RedirectRefusal(), delegateQueue: nil)
   #else
     private static let standard = URLSession.shared
@@ -32,7 +33,7 @@ public struct URLSessionTransport: HTTPTransport {
     do {
       let (body, answer) = try await session.data(for: message, delegate: RedirectRefusal())
       guard let answer = answer as? HTTPURLResponse else { throw TransportError.malformed("not HTTP") }
-      // Where a session has followed a redirect all the same, what answered is at least told from the gate.
+      // If a session has followed a redirect, its answer must not be taken for the gate's.
       guard answer.url == request.url else { throw TransportError.malformed("redirected elsewhere") }
       let headers = answer.allHeaderFields.map { HTTPField("\($0.key)", "\($0.value)") }
       return HTTPResponse(status: answer.statusCode, headers: headers, body: [UInt8](body))
@@ -55,7 +56,7 @@ private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
 }
 
 extension TransportError {
-  /// What an error of `URLSession` means for the request.
+  /// Translates an error of `URLSession`.
   init(_ error: any Error) {
     guard let error = error as? URLError else {
       self = .lost(String(describing: error))

@@ -5,9 +5,9 @@
   extension AttestSession {
     /// Opens the WebSocket at `url`, a `wss` URL of this session's gate, with the three headers.
     ///
-    /// Returns when the gate has answered 101; a task that does not is cancelled, as it is with the calling task.
-    /// Refusals are acted on as `open` does. `session` bounds the time (`timeoutIntervalForRequest`), and its
-    /// delegate is asked about certificates and told of the socket's end as ever. For the certificate of a debug
+    /// Returns when the gate has answered 101. If it does not, or if the calling task is cancelled, the task is
+    /// cancelled. Refusals are handled as in `open`. `session` limits the time (`timeoutIntervalForRequest`), and its
+    /// delegate receives the usual calls about certificates and the end of the socket. For the certificate of a debug
     /// build use a session whose delegate presents it, and open its task without this library.
     public func openWebSocket(
       _ url: URL, session: URLSession = .shared
@@ -27,7 +27,7 @@
     }
   }
 
-  /// Waits for what comes first, the opening of a task's socket or its end.
+  /// Waits for the opening or the end of a task's socket, whichever is first.
   private final class Handshake: NSObject, URLSessionWebSocketDelegate, @unchecked Sendable {
     private typealias Waiter = CheckedContinuation<UpgradeError?, Never>
 
@@ -37,12 +37,12 @@
     private var isOver = false
     private var outcome: UpgradeError?
 
-    /// Starts `task`, and gives what went wrong with its opening handshake; `nil` if the socket is open. Called once.
+    /// Starts `task` and returns the error of its opening handshake; `nil` if the socket is open. Call it once.
     func error(of task: URLSessionWebSocketTask) async -> UpgradeError? {
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           lock.lock()
-          // Who is cancelled already has the task's end before anybody waits for it.
+          // A cancelled task has ended before anything waits for it.
           let (hasEnded, outcome) = (isOver, outcome)
           if !hasEnded { waiter = continuation }
           lock.unlock()
@@ -53,7 +53,7 @@
       }
     }
 
-    /// Only the first call counts: an open socket ends, too.
+    /// Only the first call counts, because an open socket also ends later.
     private func finish(_ error: UpgradeError?) {
       lock.lock()
       let waiter = isOver ? nil : self.waiter

@@ -21,11 +21,10 @@ public struct AttestTool: AsyncParsableCommand {
 
   public init() {}
 
-  /// Runs the command that `arguments` name, and says on standard error what went wrong: one line `error:`, and mostly
-  /// one line `hint:`.
+  /// Runs a command and reports errors on standard error: one line `error:`, and mostly one line `hint:`.
   ///
-  /// - Parameter arguments: without the program's name; `nil` for the process's own.
-  /// - Returns: the exit code, of sysexits.
+  /// - Parameter arguments: The arguments without the program's name; `nil` for those of the process.
+  /// - Returns: The exit code, from sysexits.
   public static func execute(_ arguments: [String]? = nil) async -> Int32 {
     do {
       var command = try parseAsRoot(arguments)
@@ -43,7 +42,7 @@ public struct AttestTool: AsyncParsableCommand {
     }
   }
 
-  /// What the parser has to say: help and version go to standard output, mistakes to standard error.
+  /// Prints a message of the parser: help and version to standard output, errors to standard error.
   private static func report(_ error: any Error) -> Int32 {
     guard exitCode(for: error) != .success else {
       StandardOutput.write(fullMessage(for: error) + "\n")

@@ -9,9 +9,9 @@ struct ClosingSignals: Sendable {
 
   private let state = LockedValue<State>((received: false, waiting: []))
 
-  /// Calls `body` at each signal, on a queue of its own, instead of ending the process.
+  /// Calls `body` at each signal, on its own queue, instead of terminating the process.
   ///
-  /// - Parameter once: whether the first signal is the only one that is heard, and the next one ends the process.
+  /// - Parameter once: Whether only the first signal is handled, and the next one terminates the process.
   init(once: Bool = false, _ body: @escaping @Sendable () -> Void) {
     ProcessSignals.hear(Self.numbers) { [state] _ in
       Self.note(in: state)
@@ -33,7 +33,7 @@ struct ClosingSignals: Sendable {
     }
   }
 
-  /// From now on either signal ends the process, as it does by default.
+  /// Restores the default action: both signals terminate the process.
   func stop() { ProcessSignals.obey(Self.numbers) }
 
   private static let numbers = [SIGINT, SIGTERM]
@@ -74,7 +74,7 @@ final class Shared<Value: Sendable>: Sendable {
   func get() -> Value { value.withLock { $0 } }
   func set(_ value: Value) { self.value.withLock { $0 = value } }
 
-  /// Sets it, and gives what it was.
+  /// Sets the value and returns the old one.
   func exchange(_ value: Value) -> Value {
     self.value.withLock { current in
       defer { current = value }

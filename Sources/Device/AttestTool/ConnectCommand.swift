@@ -124,7 +124,7 @@ extension Failure {
   }
 }
 
-/// What `--show-handshake` writes.
+/// The texts of `--show-handshake`.
 enum Handshake {
   static func text(of headers: AssertionHeaders?, to address: GateURL) -> String {
     var lines = ["> GET \(address.target) HTTP/1.1", "> Host: \(address.hostField)"]

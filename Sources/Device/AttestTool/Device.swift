@@ -3,14 +3,14 @@ internal import ByteCoding
 internal import Foundation
 internal import SimulatedDevice
 
-/// What a simulated device is. Its keys and registrations stand in files of their own.
+/// The properties of a simulated device. Its keys and registrations are in separate files.
 struct Device: Sendable, Hashable, Codable {
   let name: String
   /// The app that it runs, `TEAM.bundle`.
   let appId: String
   /// RFC 3339.
   let createdAt: String
-  /// What it tells of its app, as devices do since iOS 27; `nil` for a device before that.
+  /// The category that the device reports for its app, as devices do since iOS 27; `nil` for an older device.
   let validationCategory: UInt32?
   let bundleVersion: String?
 
@@ -30,7 +30,7 @@ struct Device: Sendable, Hashable, Codable {
   }
 }
 
-/// A device as `attest device show` tells of it: nothing secret.
+/// A device as `attest device show` prints it, without secrets.
 struct DeviceReport: Sendable, Encodable {
   struct Key: Sendable, Encodable {
     let keyId: String
@@ -84,7 +84,7 @@ struct DeviceReport: Sendable, Encodable {
     return registrations
   }
 
-  /// The names of the JSON files in a folder, without their ends, sorted.
+  /// Returns the names of the JSON files in a folder without their extension, sorted.
   private static func names(in folder: String) throws(KeyStoreError) -> [String] {
     do {
       return try FileManager.default.contentsOfDirectory(atPath: folder)

@@ -43,7 +43,7 @@ struct DeviceSession {
     let keys = SimulatedKeyService(
       authority: authority, app: device.app, keys: keyFaults)
     let record = FileKeyIDStore(path: store.recordPath(name, GateUnderAuthority(gate: address.gateName, authority)))
-    // What cannot be read is told by the session, when it is used.
+    // A record that cannot be read is reported by the session when it is used.
     remembersKey = (try? record.load())?.keyID != nil
     do throws(AttestError) {
       session = try AttestSession(gate: address.url, keys: keys, store: record, http: transport)
@@ -52,7 +52,7 @@ struct DeviceSession {
     }
   }
 
-  /// What `error` of `session` means here, where the key service's failures mostly are those of its files.
+  /// Translates an error of `session`. Here most failures of the key service are failures of its files.
   func failure(_ error: AttestError) -> Failure {
     if case .keyService(.systemFailure) = error, let fault = keyFaults.last { return Failure(fault) }
     return Failure(error)
@@ -63,7 +63,7 @@ struct DeviceSession {
   }
 }
 
-/// The keys of a folder, and what was last wrong with them: a key service has but one word for all of it.
+/// The keys of a folder and the last error of their files: a key service has only one error for all of them.
 private struct KeyFaults: SimulatedKeyStore {
   private let keys: FolderKeyStore
   private let fault = Shared<KeyStoreError?>(nil)

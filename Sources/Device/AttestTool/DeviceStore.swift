@@ -5,12 +5,12 @@ internal import Glibc
 
 /// The simulated devices of a user: a folder each, mode 0700, with files of mode 0600.
 struct DeviceStore: Sendable {
-  /// The folder that holds the devices' folders.
+  /// The path of the folder with the devices' folders.
   let path: String
 
   /// The store in the user's data folder (XDG Base Directory): `$XDG_DATA_HOME/sallyport/attest/devices`.
   init(environment: [String: String]) throws(Failure) {
-    // The specification says that relative paths are to be ignored.
+    // The XDG specification requires that relative paths are ignored.
     if let data = environment["XDG_DATA_HOME"], data.hasPrefix("/") {
       path = data + "/sallyport/attest/devices"
     } else if let home = environment["HOME"], home.hasPrefix("/") {
@@ -97,7 +97,7 @@ struct DeviceStore: Sendable {
     }
   }
 
-  /// The device for this process alone. One that another process has is waited for, ten seconds at most.
+  /// Locks the device for this process. If another process uses it, waits for at most ten seconds.
   func lock(_ name: String) async throws(Failure) -> FileLock {
     for _ in 0..<200 {
       do throws(PrivateFile.Fault) {

@@ -36,7 +36,7 @@ struct EchoCommand: AsyncParsableCommand {
   }
 }
 
-/// Where a server is to listen.
+/// The address at which a server listens.
 enum ListenAddress {
   /// The address in `text`: `127.0.0.1:8080` or `[::1]:8080`.
   static func parse(_ text: String) throws(Failure) -> SocketAddress {

@@ -28,7 +28,7 @@ struct EngineTransport: HTTPTransport {
     }
   }
 
-  /// A connection, TLS included. Nothing was sent if this throws.
+  /// Opens a connection with TLS. If this throws, nothing was sent.
   func open(_ address: GateURL) async throws(TransportError) -> ClientConnection {
     do throws(ClientFault) {
       return try await engine.connect(host: address.host, port: address.port, tls: tls)
@@ -65,7 +65,7 @@ extension HTTPResponse {
 }
 
 extension TransportError {
-  /// What a fault behind an open connection means: the request may have been carried out.
+  /// Translates a fault of an open connection. The request may have been processed.
   init(_ fault: ClientFault) {
     switch fault {
     case .unreachable(let reason): self = .unreachable(reason)

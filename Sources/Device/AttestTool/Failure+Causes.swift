@@ -40,7 +40,7 @@ extension Failure {
     }
   }
 
-  /// What a handshake that failed for `reason` asks for. The reasons are OpenSSL's and the system's texts.
+  /// Returns the hint for a handshake that failed for `reason`, a text of OpenSSL or the system.
   static func handshakeHint(for reason: String) -> String {
     let plaintext = ["wrong version number", "packet length too long", "http request", "record layer failure"]
     if plaintext.contains(where: reason.contains) {

@@ -2,7 +2,7 @@ internal import ByteCoding
 
 /// The exit codes of the command, as `sysexits.h` has them.
 enum Status: Int32, Sendable {
-  /// What was tried worked, and showed that something is wrong.
+  /// The command worked and found problems.
   case problems = 1
   case usage = 64
   case badData = 65
@@ -16,12 +16,12 @@ enum Status: Int32, Sendable {
   case refused = 77
 }
 
-/// Why a command ends without having done its work.
+/// The reason why a command failed.
 struct Failure: Error, Sendable, Hashable {
   let status: Status
-  /// One line, without a full stop. Servers and files have their say in it: nothing of it can steer a terminal.
+  /// One line without a full stop. It may contain text from servers and files, so control characters are escaped.
   let message: String
-  /// What a person can do about it.
+  /// What the user can do.
   let hint: String?
 
   init(_ status: Status, _ message: String, hint: String? = nil) {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 
-/// The address of a socket behind a gate: `wss://host:port/path?query`, or `https` for the same.
+/// The address of a socket at a gate: `wss://host:port/path?query`, or the same with `https`.
 struct GateURL: Sendable, Hashable {
   /// Of the scheme `wss` in either case: the path of an `https` URL would be a prefix of the gate's own endpoints.
   let url: URL
@@ -38,7 +38,7 @@ struct GateURL: Sendable, Hashable {
 
   private static let hint = "an address is like wss://localhost:6200/"
 
-  /// `text` without what may be a user and a password: what stands between the scheme and the last `@`.
+  /// Returns `text` without a possible user and password: the part between the scheme and the last `@`.
   private static func withoutUser(_ text: String) -> String {
     let start = text.firstRange(of: "://")?.upperBound ?? text.startIndex
     guard let end = text.lastIndex(of: "@"), start <= end else { return text }
@@ -51,7 +51,7 @@ struct GateURL: Sendable, Hashable {
     return port == 443 ? name : "\(name):\(port)"
   }
 
-  /// The gate alone: where keys are registered, whatever the path.
+  /// The gate's host and port without a path. Registrations belong to it.
   var gateName: String { "\(host):\(port)" }
 
   private static func withoutBrackets(_ host: String) -> String {

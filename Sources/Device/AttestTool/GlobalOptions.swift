@@ -4,7 +4,7 @@ internal import Foundation
 internal import SimulatedDevice
 internal import TransportEngine
 
-/// The flags that every command takes.
+/// The options of all commands.
 struct GlobalOptions: ParsableArguments {
   @Option(
     name: .long,

@@ -55,7 +55,7 @@ extension Failure {
 }
 
 extension AttestSession {
-  /// Asks the gate whether it knows the key, as a proxy in front of a backend does. Only a refusal says something
+  /// Asks the gate whether it knows the key, as a proxy with forward auth does. Only a refusal contains information
   /// about the key.
   fileprivate func confirmKey(at address: GateURL, over transport: EngineTransport) async throws(AttestError) {
     let headers = try await assertionHeaders()

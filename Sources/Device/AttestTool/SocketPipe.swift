@@ -10,7 +10,7 @@ struct SocketPipe: Sendable {
   let isBinary: Bool
   let isJSON: Bool
 
-  /// Writes how long a Ping takes to standard error.
+  /// Prints the round-trip time of a Ping to standard error.
   func measurePing() async throws(Failure) {
     let time: Duration
     do throws(ClientFault) { time = try await socket.ping() } catch { throw Failure(.protocolFault, "ping: \(error)") }
@@ -37,9 +37,9 @@ struct SocketPipe: Sendable {
 
   /// Runs until both sides have ended, or the server closes.
   ///
-  /// When the input has ended, all of it has left, and nothing has come for `linger`, the socket is closed: few servers
-  /// answer what they were asked once they have been sent a Close. Without `linger` it is the server's to close. SIGINT
-  /// and SIGTERM close the socket, and the second of them ends the process.
+  /// After the end of the input, when all of it was sent and no message has arrived for `linger`, the socket is
+  /// closed: few servers answer after they have received a Close. Without `linger` the server must close it. SIGINT
+  /// and SIGTERM close the socket; the second signal terminates the process.
   func run(linger: Duration?) async throws(Failure) {
     let signals = ClosingSignals(once: true) { Task { await socket.close() } }
     defer { signals.stop() }
@@ -65,9 +65,9 @@ struct SocketPipe: Sendable {
     }
   }
 
-  /// The next message, or `ended` for an end in order; other ends are thrown.
+  /// Returns the next message, or `ended` for an orderly end; throws for other ends.
   ///
-  /// What the server says of the end is worth more than that sending failed, which often is only what came of it.
+  /// The server's reason for the end is preferred to a failure to send, which is often only its consequence.
   private func next(ending fault: Shared<InputFault?>, _ signals: ClosingSignals) async throws(Failure)
     -> ClientWebSocket.Event
   {
@@ -81,7 +81,7 @@ struct SocketPipe: Sendable {
     return event
   }
 
-  /// Returns when nothing has come for `duration`, counted from now on.
+  /// Returns when no message has arrived for `duration`, counted from now.
   private func silence(of duration: Duration, since lastMessage: Shared<ContinuousClock.Instant>) async {
     var end = ContinuousClock.now + duration
     while .now < end {
@@ -109,7 +109,7 @@ struct SocketPipe: Sendable {
 
   private func sendLine(_ line: [UInt8]) async throws(InputFault) {
     let text = String(decoding: line, as: UTF8.self)
-    // Decoding repairs what is not UTF-8, and thereby changes it.
+    // Decoding replaces malformed UTF-8 and so changes the text.
     guard text.utf8.elementsEqual(line) else {
       throw .input(Failure(.badData, "a line of the input is not UTF-8", hint: "--binary sends bytes as they are"))
     }
@@ -133,7 +133,7 @@ struct SocketPipe: Sendable {
     do throws(ClientFault) { return try await socket.receive() } catch { throw Failure(.protocolFault, "\(error)") }
   }
 
-  /// What is written for a text message: its own characters for programs, printable ones on a terminal.
+  /// Returns the output for a text message: unchanged for programs, with printable characters only for a terminal.
   static func output(_ text: String, isBinary: Bool, isTerminal: Bool) -> String {
     let text = isTerminal ? TerminalText.printableLines(text) : text
     return isBinary ? text : text + "\n"
@@ -173,7 +173,7 @@ struct SocketPipe: Sendable {
 private enum InputFault: Error {
   /// The input cannot be read, or cannot be sent as it is: only this side knows.
   case input(Failure)
-  /// The socket takes nothing more.
+  /// The socket accepts no more messages.
   case socket(Failure)
 }
 

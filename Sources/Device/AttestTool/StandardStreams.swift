@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Glibc
 
-/// Standard output, unbuffered: what is written is there for the next program at once.
+/// Standard output without a buffer: the next program can read each write at once.
 enum StandardOutput {
   /// Returns `false` if the reader has gone. If writing fails for another reason, the process reports it and exits: a
   /// lost result is not a success.
@@ -22,7 +22,7 @@ enum StandardOutput {
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 }
 
-/// Standard error: for what is not the result.
+/// Standard error, for everything except results.
 enum StandardError {
   static func write(_ text: String) { _ = writeAll(Array(text.utf8), to: STDERR_FILENO) }
 }
@@ -47,7 +47,7 @@ private func isPassing(_ code: Int32, on file: Int32, awaiting event: Int32) -> 
   return poll(&wanted, 1, -1) >= 0 || errno == EINTR
 }
 
-/// Standard input, read when asked for and not before, so that a fast writer waits.
+/// Standard input, read only on demand, so that a fast writer has to wait.
 final class StandardInput: Sendable {
   private let queue = DispatchQueue(label: "standard input")
 
@@ -57,7 +57,7 @@ final class StandardInput: Sendable {
   func read() async throws(Failure) -> [UInt8]? {
     let result = await withCheckedContinuation {
       (continuation: CheckedContinuation<Result<[UInt8]?, Failure>, Never>) in
-      // On a queue of its own: a read that waits for a person would hold up a thread that tasks share.
+      // On its own queue, because a read that waits for a person would block a thread that tasks share.
       queue.async { continuation.resume(returning: Self.readNow()) }
     }
     return try result.get()
@@ -81,7 +81,7 @@ actor InputLines {
   private var splitter = LineSplitter()
   private var lines: ArraySlice<[UInt8]> = []
 
-  /// The next line without its end; `nil` behind the last one, which may lack an end.
+  /// Returns the next line without its end; `nil` after the last one, which may have no end.
   func next() async throws(Failure) -> [UInt8]? {
     while lines.isEmpty {
       guard let bytes = try await input.read() else { return splitter.finish() }
@@ -95,7 +95,7 @@ actor InputLines {
 struct LineSplitter {
   private var rest: [UInt8] = []
 
-  /// The whole lines in `bytes` and what came before them, without their ends.
+  /// Returns the complete lines in earlier bytes and `bytes`, without their ends.
   mutating func lines(in bytes: [UInt8]) -> [[UInt8]] {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
@@ -110,7 +110,7 @@ struct LineSplitter {
     return lines
   }
 
-  /// What is left at the end of the input, if there is anything.
+  /// Returns the incomplete line at the end of the input, if there is one.
   mutating func finish() -> [UInt8]? {
     defer { rest = [] }
     return rest.isEmpty ? nil : rest

@@ -1,7 +1,7 @@
 public import Cryptography
 
 extension ObjectIdentifier {
-  /// The extension of an attestation's leaf that holds the nonce.
+  /// The extension with the nonce in an attestation's leaf.
   public static let appAttestNonce = ObjectIdentifier(apple: "8.2")
   /// Extensions of the leaf that name the app and the system.
   public static let appAttestApp = ObjectIdentifier(apple: "8.5")
@@ -14,7 +14,7 @@ extension ObjectIdentifier {
   /// Marks the authority that issues it.
   public static let receiptAuthorityMarker = ObjectIdentifier(apple: "6.2.3")
 
-  /// For the constants above alone.
+  /// Only for the constants above.
   private init(apple arcs: String) {
     guard let identifier = ObjectIdentifier("1.2.840.113635.100.\(arcs)") else {
       // Digits and dots under Apple's arc always are an identifier.

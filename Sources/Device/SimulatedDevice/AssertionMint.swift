@@ -5,7 +5,7 @@ public import Cryptography
 public struct AssertionMint: Sendable {
   /// The app that the assertions are for.
   public let app: SimulatedApp
-  /// What is to be wrong with the assertions; nothing, unless a test says otherwise.
+  /// The faults of the assertions; by default there are none.
   public var alterations = AssertionAlterations()
 
   /// Creates a mint without alterations.
@@ -17,7 +17,7 @@ public struct AssertionMint: Sendable {
   ) throws(CryptographyError) -> [UInt8] {
     var data = SimulatedAuthenticatorData(app: app, signCount: signCount, credential: nil)
     alterations.authenticatorData(&data)
-    // The digest is the message, so that it is hashed once more by the signature.
+    // The digest is the message, so the signature hashes it again.
     let message = SHA256.hash(data.encoded, clientDataHash)
     var statement = AssertionStatement(signature: try key.signature(for: message), authenticatorData: data.encoded)
     alterations.statement(&statement)
@@ -25,7 +25,7 @@ public struct AssertionMint: Sendable {
   }
 }
 
-/// Where an assertion departs from what an honest device makes, as in `AttestationAlterations`.
+/// The differences between an assertion and that of a genuine device, as in `AttestationAlterations`.
 public struct AssertionAlterations: Sendable {
   /// Changes the authenticator data before it is signed.
   public var authenticatorData: @Sendable (inout SimulatedAuthenticatorData) -> Void = { _ in }
@@ -43,9 +43,9 @@ public struct AssertionStatement: Sendable {
   public var signature: [UInt8]?
   /// The encoded authenticator data.
   public var authenticatorData: [UInt8]
-  /// Pairs behind the two that belong there; a key that is there already makes a duplicate.
+  /// Additional members. One with an existing key makes a duplicate.
   public var additions: [(key: String, value: [UInt8])] = []
-  /// Bytes behind the assertion.
+  /// Bytes after the assertion.
   public var trailer: [UInt8] = []
 
   /// The CBOR of the assertion.

@@ -1,11 +1,11 @@
 internal import AttestClient
 internal import Foundation
 
-/// Files of a folder that are written together: a process that ends in the middle leaves either none of them, or what
-/// `settle` completes.
+/// Files of a folder that are written together. If the process exits in between, either none of them is there, or
+/// `settle` completes them.
 ///
-/// They are written to a folder within, which gets another name when all are there, and then moved out of it. To be
-/// used under the folder's lock.
+/// They are written to a folder inside, which is renamed when all are there, and then moved out of it. Use it with
+/// the folder locked.
 struct AtomicFileSet {
   struct File {
     let name: String
@@ -24,7 +24,8 @@ struct AtomicFileSet {
     try move(files.map(\.name))
   }
 
-  /// Ends what a process has left in the middle: what was not all written is forgotten, what was is moved to its place.
+  /// Completes an interrupted change: an incomplete set of files is removed, and a complete one is moved to its
+  /// place.
   func settle() throws(PrivateFile.Fault) {
     for name in Self.names(in: begun) { try PrivateFile.remove("\(begun)/\(name)") }
     try PrivateFile.removeFolder(begun)

@@ -29,13 +29,13 @@ enum AttestationLeaf {
   /// `3024A1220420` and 32 bytes.
   static func nonceValue(_ nonce: [UInt8]) -> [UInt8] { DER.sequence(DER.context(1, DER.octetString(nonce))) }
 
-  /// The app, as Apple writes it: `[4]` holds integers and `[1204]`, the app ID. Only the app ID is copied here.
+  /// The app in Apple's form: `[4]` contains integers, `[1204]` the app ID. Only the app ID is imitated here.
   private static func application(_ app: SimulatedApp) -> [UInt8] {
     let appID = DER.octetString(Array(app.appID.utf8))
     return DER.sequence([0xBF, 0x89, 0x34] + Array(DER.element(.sequence, appID).dropFirst()))
   }
 
-  /// The system, as Apple writes it: `[1400]` holds its version.
+  /// The system in Apple's form: `[1400]` contains its version.
   private static var system: [UInt8] {
     let version = DER.octetString(Array("27.0".utf8))
     return DER.sequence([0xBF, 0x8A, 0x78] + Array(DER.element(.sequence, version).dropFirst()))

@@ -8,7 +8,7 @@ public struct AttestationMint: Sendable {
   public let authority: TestAuthority
   /// The app that the attestations are for.
   public let app: SimulatedApp
-  /// What is to be wrong with the objects; nothing, unless a test says otherwise.
+  /// The faults of the objects; by default there are none.
   public var alterations = AttestationAlterations()
 
   /// Creates a mint without alterations.
@@ -70,10 +70,10 @@ public struct AttestationMint: Sendable {
   }
 }
 
-/// Where an attestation departs from what an honest device makes.
+/// The differences between an attestation and that of a genuine device.
 ///
-/// Each step sees the honest value and may change it before anything that depends on it is made, so that one rule is
-/// broken and all others hold.
+/// Each step gets the valid value and may change it before anything that depends on it is made, so that exactly one
+/// rule is broken.
 public struct AttestationAlterations: Sendable {
   /// Changes the authenticator data before the leaf is issued for it.
   public var authenticatorData: @Sendable (inout SimulatedAuthenticatorData) -> Void = { _ in }
@@ -81,7 +81,7 @@ public struct AttestationAlterations: Sendable {
   /// The leaf before it is signed.
   public var leaf: @Sendable (inout CertificateTemplate) -> Void = { _ in }
 
-  /// Who signs the leaf instead of the authority's intermediate.
+  /// The signer of the leaf instead of the authority's intermediate.
   public var leafIssuer: SigningIdentity?
   /// The receipt before it is signed.
   public var receipt: @Sendable (inout ReceiptContent) -> Void = { _ in }
@@ -89,7 +89,7 @@ public struct AttestationAlterations: Sendable {
   /// Encoding and certificates of the receipt.
   public var receiptMessage: @Sendable (inout SignedDataTemplate) -> Void = { _ in }
 
-  /// Who signs the receipt instead of the authority's signer.
+  /// The signer of the receipt instead of the authority's signer.
   public var receiptSigner: SigningIdentity?
   /// The finished parts, before they are put together.
   public var statement: @Sendable (inout AttestationStatement) -> Void = { _ in }
@@ -108,9 +108,9 @@ public struct AttestationStatement: Sendable {
   public var receipt: [UInt8]?
   /// The encoded authenticator data.
   public var authenticatorData: [UInt8]
-  /// Pairs behind the three that belong there; a key that is there already makes a duplicate.
+  /// Additional members. One with an existing key makes a duplicate.
   public var additions: [(key: String, value: [UInt8])] = []
-  /// Bytes behind the object.
+  /// Bytes after the object.
   public var trailer: [UInt8] = []
 
   /// The CBOR of the attestation.

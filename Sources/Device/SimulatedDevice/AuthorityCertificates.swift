@@ -12,7 +12,7 @@ struct Validity: Sendable {
   }
 }
 
-/// What the certificates of a test authority say.
+/// The contents of a test authority's certificates.
 extension CertificateTemplate {
   private init(_ commonName: String, _ key: ECPrivateKey, _ validity: Validity) {
     self.init(

@@ -3,8 +3,8 @@ public import ByteCoding
 internal import Cryptography
 internal import Foundation
 
-/// A test authority on disk: certificates that anyone may read, private keys that only their owner may (0600), and
-/// `authority.json`, which is written last and says that the folder is complete.
+/// A test authority on disk: readable certificates, private keys for their owner only (0600), and `authority.json`,
+/// which is written last and marks the folder as complete.
 public struct AuthorityFolder: Sendable, Hashable {
   /// The path of the folder.
   public let path: String
@@ -12,7 +12,7 @@ public struct AuthorityFolder: Sendable, Hashable {
   /// Creates a reference to a folder, which need not exist yet.
   public init(path: String) { self.path = path }
 
-  /// What a TLS client of the gate trusts.
+  /// The path of the authority that a TLS client of the gate trusts.
   public var tlsAuthorityPath: String { file("tls-ca.pem") }
 
   /// The path of the development gate's certificate.
@@ -21,16 +21,17 @@ public struct AuthorityFolder: Sendable, Hashable {
   /// The path of the development gate's private key.
   public var serverKeyPath: String { file("server.key") }
 
-  /// What the gate trusts in place of Apple's roots.
+  /// The path of the root that the gate trusts instead of Apple's.
   public var attestationRootPath: String { file("attestation-root.pem") }
 
   /// The path of the root of receipts.
   public var receiptRootPath: String { file("receipt-root.pem") }
 
-  /// The authority in the folder, made first if the folder is absent or empty, or if its making was interrupted.
+  /// Loads the authority. Makes it first if the folder is absent or empty, or if an earlier attempt was interrupted.
   ///
-  /// Of two processes that do this at once, one makes and both load. A server certificate that ends within thirty days
-  /// is replaced. An authority that was made for another app stays as it is; see `TestAuthority.appID`.
+  /// If two processes do this at the same time, one makes the authority and both load it. A server certificate that
+  /// expires within thirty days is replaced. An authority that was made for another app is not changed; see
+  /// `TestAuthority.appID`.
   public func loadOrMake(appID: String, at instant: Timestamp) throws(AuthorityFolderError) -> TestAuthority {
     try attempt { () throws(PrivateFile.Fault) in try PrivateFile.makeFolder(path) }
     let lock = try attempt { () throws(PrivateFile.Fault) in try FileLock(path: path, waits: true) }
@@ -46,8 +47,10 @@ public struct AuthorityFolder: Sendable, Hashable {
     return authority
   }
 
-  /// The authority in the folder. Throws `.absent` if there is none, `.incomplete` if a part of it is missing, and
-  /// `.halfDone` if that, or parts that do not belong together, comes of a change that was not completed.
+  /// Loads the authority.
+  ///
+  /// - Throws: `.absent` if there is none, `.incomplete` if a part is missing, and `.halfDone` if a part is missing
+  ///   or parts do not belong together because a change was interrupted.
   public func load() throws(AuthorityFolderError) -> TestAuthority {
     do throws(AuthorityFolderError) {
       return try loadAsItIs()
@@ -81,7 +84,7 @@ public struct AuthorityFolder: Sendable, Hashable {
       server: try identity("server"))
   }
 
-  /// Writes `authority`, all of it or nothing, its description last.
+  /// Writes `authority` completely or not at all, its description last.
   public func save(_ authority: TestAuthority) throws(AuthorityFolderError) {
     let identities = [
       (authority.attestationRoot, "attestation-root"), (authority.attestationIntermediate, "attestation-intermediate"),
@@ -111,7 +114,7 @@ public struct AuthorityFolder: Sendable, Hashable {
 
 /// Why there is no authority in a folder.
 public enum AuthorityFolderError: Error, Sendable, Hashable {
-  /// The folder holds none.
+  /// The folder contains no authority.
   case absent(String)
   /// The folder has some of its files but not this one, which was removed.
   case incomplete(String, missing: String)
@@ -135,7 +138,7 @@ extension AuthorityFolderError: CustomStringConvertible {
     }
   }
 
-  /// What a person can do about it.
+  /// What a person can do.
   public var hint: String {
     switch self {
     case .absent: "`sallyport dev` makes one; name its folder"

@@ -1,7 +1,7 @@
 public import ByteCoding
 internal import Cryptography
 
-/// What a receipt says: numbered fields, which Apple documents in part.
+/// The content of a receipt: numbered fields, which Apple documents in part.
 public struct ReceiptContent: Sendable, Hashable {
   /// One numbered field of a receipt.
   public struct Field: Sendable, Hashable {
@@ -36,7 +36,7 @@ public struct ReceiptContent: Sendable, Hashable {
     set { self[type] = newValue.map { Array($0.utf8) } }
   }
 
-  /// The receipt that comes with an attestation. It is good for 90 days.
+  /// Creates the receipt that comes with an attestation. It is valid for 90 days.
   static func attest(
     app: SimulatedApp, leaf: Certificate, clientDataHash: [UInt8], at instant: Timestamp
   ) -> ReceiptContent {

@@ -1,4 +1,4 @@
-/// Which of Apple's two App Attest environments is simulated.
+/// The simulated App Attest environment.
 public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
   /// Apple's sandbox.
   case development
@@ -13,7 +13,7 @@ public enum SimulatedEnvironment: String, Sendable, Hashable, CaseIterable {
     }
   }
 
-  /// What a receipt calls it.
+  /// The word for the environment in a receipt.
   public var receiptName: String {
     switch self {
     case .development: "sandbox"
@@ -28,7 +28,7 @@ public struct SimulatedApp: Sendable, Hashable {
   public var appID: String
   /// The environment in which the app makes keys.
   public var environment: SimulatedEnvironment
-  /// What devices tell of the app since iOS 27; `nil` for the devices before.
+  /// The claims about the app that devices report since iOS 27; `nil` for older devices.
   public var claims: AppClaims?
 
   /// Creates an app.
@@ -41,7 +41,7 @@ public struct SimulatedApp: Sendable, Hashable {
 
 /// The extensions of authenticator data.
 public struct AppClaims: Sendable, Hashable {
-  /// How the app came onto the device, `apple_validation_category_01`: 3 is development, 4 the App Store.
+  /// The source from which the app was installed, `apple_validation_category_01`: 3 is development, 4 the App Store.
   public var validationCategory: UInt32
   /// `CFBundleVersion`, `apple_bundle_version_01`.
   public var bundleVersion: String

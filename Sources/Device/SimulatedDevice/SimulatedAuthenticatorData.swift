@@ -3,7 +3,7 @@ internal import Cryptography
 
 /// Authenticator data as a device makes it (WebAuthn section 6.1), before it is signed.
 public struct SimulatedAuthenticatorData: Sendable, Hashable {
-  /// What an attestation adds: the key and its name.
+  /// The additional part of an attestation: the key and its identifier.
   public struct Credential: Sendable, Hashable {
     /// The identifier of the environment, 16 bytes.
     public var aaguid: [UInt8]
@@ -15,16 +15,17 @@ public struct SimulatedAuthenticatorData: Sendable, Hashable {
 
   /// SHA-256 of the app ID.
   public var rpIDHash: [UInt8]
-  /// 0x40: credential data is included (devices set it in assertions, too, which have none). 0x80: extensions are.
+  /// 0x40: credential data is included (devices also set it in assertions, which have none). 0x80: extensions are
+  /// included.
   public var flags: UInt8
   /// The counter of the key.
   public var signCount: UInt32
   /// The attested key; absent in assertions.
   public var credential: Credential?
-  /// The extension map, encoded; empty for none.
+  /// The encoded extension map; empty for none.
   public var extensions: [UInt8]
 
-  /// What an honest device says of `app`.
+  /// Creates the authenticator data of a genuine device for `app`.
   init(app: SimulatedApp, signCount: UInt32, credential: Credential?) {
     rpIDHash = SHA256.hash(Array(app.appID.utf8))
     flags = app.claims == nil ? 0x40 : 0xC0

@@ -3,13 +3,13 @@ internal import ByteCoding
 internal import Foundation
 internal import Locking
 
-/// A key of a simulated device and what it has done.
+/// A key of a simulated device, and whether it was attested.
 public struct SimulatedKey: Sendable, Hashable, Codable {
   /// Base64 of the SHA-256 of the public key.
   public let keyID: String
   /// PKCS #8 in PEM. A secret.
   public let privateKeyPEM: String
-  /// Whether it has had its one attestation.
+  /// Whether the key was attested, which is possible once.
   public var isAttested = false
   /// The counter of its last assertion.
   public var signCount: UInt32 = 0
@@ -23,7 +23,7 @@ public struct SimulatedKey: Sendable, Hashable, Codable {
 
 /// Where a simulated device keeps its keys, as the Secure Enclave would.
 public protocol SimulatedKeyStore: Sendable {
-  /// The key called `keyID`, or `nil` if there is none.
+  /// Returns the key with the identifier `keyID`, or `nil` if there is none.
   func key(_ keyID: String) throws(KeyStoreError) -> SimulatedKey?
   /// Adds or replaces `key`. It is durable when this returns.
   func save(_ key: SimulatedKey) throws(KeyStoreError)
@@ -82,7 +82,8 @@ public struct FolderKeyStore: SimulatedKeyStore {
     }
   }
 
-  /// Key identifiers are base64, whose slash no file name may hold; `nil` for what is not one.
+  /// Key identifiers are base64, and a file name cannot contain its slash. Returns `nil` for text that is not a key
+  /// identifier.
   private func path(of keyID: String) -> String? {
     guard let bytes = Base64.decode(keyID), bytes.count == 32 else { return nil }
     return "\(folder)/\(Hex.encode(bytes)).json"

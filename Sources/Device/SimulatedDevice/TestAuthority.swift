@@ -1,16 +1,16 @@
 public import ByteCoding
 public import Cryptography
 
-/// Everything that a development gate and its simulated devices trust in place of Apple and a public TLS authority.
+/// Everything that a development gate and its simulated devices trust instead of Apple and a public TLS authority.
 ///
-/// Its roots attest nothing about real devices. A gate takes them only where its configuration names them, and never
-/// for an app whose environment is production.
+/// Its roots prove nothing about real devices. A gate accepts them only if its configuration names them, and never
+/// together with an app in environment production.
 public struct TestAuthority: Sendable {
   static let organization = "Sallyport development"
 
   /// The app whose devices this authority vouches for, `TEAM.bundle`.
   public let appID: String
-  /// Signs `attestationIntermediate`; stands for "Apple App Attestation Root CA". P-384.
+  /// Signs `attestationIntermediate`; replaces "Apple App Attestation Root CA". P-384.
   public let attestationRoot: SigningIdentity
   /// Signs the leaf of each attestation. P-384.
   public let attestationIntermediate: SigningIdentity

@@ -1,5 +1,5 @@
-/// Counts of durations in buckets whose width grows with the value: an answer is off by less than 1.6 percent, whatever
-/// its magnitude, and recording costs a few instructions.
+/// Counts durations in buckets whose width grows with the value. A result differs from the true value by less than
+/// 1.6 percent, and recording costs a few instructions.
 ///
 /// Each power of two has 64 buckets, as in an HDR histogram of two digits.
 struct Histogram: Sendable {

@@ -33,17 +33,17 @@ struct ByteCount: Sendable, Hashable {
   }
 }
 
-/// What a run does.
+/// The kind of load.
 enum LoadMode: Sendable, Hashable {
-  /// Each socket sends a message when the last one has come back, `limit` of them if that is not `nil`.
+  /// Each socket sends a message when the previous one has come back, at most `limit` of them; `nil` for no limit.
   case pingPong(limit: Int?)
-  /// Messages at a rate, whether or not the last ones have come back.
+  /// Messages are sent at a rate, independently of their return.
   case rate(Double)
   /// Connections that are opened, upgraded and closed.
   case connections
   /// New devices that register.
   case registrations
-  /// Sockets that do nothing.
+  /// Open sockets without traffic.
   case idle
   /// Sockets that send and do not read.
   case stall
@@ -59,7 +59,7 @@ enum LoadMode: Sendable, Hashable {
     }
   }
 
-  /// What is counted.
+  /// The unit that is counted.
   var unit: String {
     switch self {
     case .pingPong, .rate, .idle, .stall: "messages"

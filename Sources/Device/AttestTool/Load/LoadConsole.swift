@@ -1,7 +1,7 @@
 internal import ByteCoding
 internal import Glibc
 
-/// How a load run reports to the user who started it.
+/// Reports the progress and the result of a load run.
 struct LoadConsole: Sendable {
   let isJSON: Bool
   /// Whether to wait for lines of input.
@@ -13,7 +13,7 @@ struct LoadConsole: Sendable {
     self.isStepped = isStepped
   }
 
-  /// Tells scripts what is the case.
+  /// Reports an event to scripts.
   func say(_ news: String) {
     guard isStepped else { return }
     StandardOutput.write(isJSON ? JSONOutput.line(["event": news]) : TerminalText.printable(news) + "\n")
@@ -35,7 +35,7 @@ struct LoadConsole: Sendable {
   }
 }
 
-/// A line on the terminal that tells how far a run is; nothing where standard error is no terminal.
+/// The progress of a run on the terminal. Prints nothing if standard error is not a terminal.
 final class LoadProgress: Sendable {
   private let task: Task<Void, Never>?
 

@@ -1,15 +1,15 @@
 internal import Glibc
 internal import TransportEngine
 
-/// What the sockets of a run send, and whether that comes back.
+/// The messages of a run, and the comparison of what comes back.
 struct LoadPayload {
   private let size: Int
   private let verifies: Bool
-  /// The same for all, if nothing is compared.
+  /// One frame for all sockets, if the content is not compared.
   private let common: PreparedFrame
-  /// By socket: the message that is to come back.
+  /// By socket: the message that must come back.
   private var expected: [[UInt8]]
-  /// By socket: bytes of the current message that have come back.
+  /// By socket: the number of bytes of the current message that have come back.
   private var received: [Int]
   private var isChanged: [Bool]
   private var random: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -42,7 +42,8 @@ struct LoadPayload {
     if !isSame { isChanged[socket] = true }
   }
 
-  /// The message is complete: whether it is as long, and where bytes are compared the same, as what was sent.
+  /// Called at the end of a message. Returns whether its length, and its bytes if they are compared, equal those of
+  /// the sent message.
   mutating func end(of socket: Int) -> Bool {
     defer {
       received[socket] = 0

@@ -1,20 +1,20 @@
 internal import Glibc
 
-/// What a run is to do.
+/// The parameters of a run.
 struct LoadPlan: Sendable {
   let mode: LoadMode
   let connections: Int
   let duration: LoadDuration
   /// Bytes of payload of each message.
   let size: Int
-  /// Whether every byte that comes back is compared.
+  /// Whether every returned byte is compared.
   let verifies: Bool
   let console: LoadConsole
 }
 
-/// What a run has come to so far.
+/// The counts of a run so far.
 struct LoadTally: Sendable {
-  /// Messages that came back, connections or registrations that succeeded.
+  /// Returned messages, or successful connections or registrations.
   var count = 0
   var latency = Histogram()
   /// Sockets that ended, connections or registrations that did not succeed.
@@ -30,7 +30,7 @@ struct LoadTally: Sendable {
   }
 }
 
-/// What a run came to in the end.
+/// The result of a run.
 struct LoadResult: Sendable {
   let tally: LoadTally
   let seconds: Double
@@ -49,7 +49,7 @@ struct LoadResult: Sendable {
     }
     guard tally.losses > 0 else { return nil }
     let reason = tally.firstLoss.map { "; the first: \($0.message)" } ?? ""
-    // If nothing went well, the reason is the result.
+    // If nothing succeeded, the reason is the result.
     if tally.count == 0, let first = tally.firstLoss { return first }
     return Failure(.problems, "\(tally.losses) were lost\(reason)", hint: tally.firstLoss?.hint)
   }

@@ -1,4 +1,4 @@
-/// What a run came to, for programs and for people.
+/// The result of a run, for programs and for people.
 struct LoadReport: Sendable, Encodable {
   struct Latency: Sendable, Encodable {
     let mean, p50, p90, p99, p999, max: Double
@@ -17,7 +17,7 @@ struct LoadReport: Sendable, Encodable {
   let losses: Int
   /// Messages that came back changed.
   let mismatches: Int
-  /// Microseconds; `nil` where nothing was timed.
+  /// In microseconds; `nil` if no times were measured.
   let latency: Latency?
 
   private enum CodingKeys: String, CodingKey {

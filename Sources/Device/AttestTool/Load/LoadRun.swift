@@ -4,7 +4,7 @@ internal import TransportEngine
 
 /// Work that can be done again and again once it has been made ready.
 protocol LoadWork: Sendable {
-  /// What is ready, for scripts.
+  /// The event that the work reports to scripts when it is ready.
   var news: String { get }
   /// The sockets that stay open until the measurement has ended.
   var sockets: [ClientWebSocket] { get }
@@ -16,7 +16,7 @@ extension LoadWork {
   var sockets: [ClientWebSocket] { [] }
 }
 
-/// One run of load: opens what is needed, works, and reports.
+/// One run of load: opens connections, works, and reports.
 struct LoadRun: Sendable {
   /// How many connections are opened at a time.
   private static let openers = 16
@@ -29,9 +29,9 @@ struct LoadRun: Sendable {
     self.target = target
   }
 
-  /// Works once, or with steps once for each line of input.
+  /// Works once, or, with steps, once for each line of input.
   ///
-  /// - Throws: what the last result says is wrong.
+  /// - Throws: The failure of the last result.
   func perform(_ report: (LoadResult) -> Void) async throws(Failure) {
     let work = try await prepare()
     plan.console.say(work.news)
@@ -84,7 +84,7 @@ struct LoadRun: Sendable {
     }
   }
 
-  /// What `body` gives to each of `count` tasks, all together.
+  /// Runs `body` in `count` tasks and returns all results.
   private func gather<Value: Sendable>(
     _ count: Int, _ body: @escaping @Sendable (_ worker: Int) async throws(Failure) -> [Value]
   ) async throws(Failure) -> [Value] {
@@ -107,7 +107,7 @@ struct LoadRun: Sendable {
   }
 }
 
-/// What `body` gives to each of `count` tasks, in no order.
+/// Runs `body` in `count` tasks and returns the results in no particular order.
 func inParallel<Value: Sendable>(
   _ count: Int, _ body: @escaping @Sendable (_ worker: Int) async -> Value
 ) async -> [Value] {

@@ -42,7 +42,7 @@ struct LoadTarget: Sendable {
 
 /// A simulated device with one key, in memory.
 ///
-/// What it asks of the gate goes over one connection, as apps do it. Its assertions have to be used one after another.
+/// Its requests to the gate use one connection, as in apps. Its assertions must be used one after another.
 struct LoadDevice: Sendable {
   private let keys: SimulatedKeyService
   private let keyID: String
@@ -66,7 +66,7 @@ struct LoadDevice: Sendable {
     guard response.status == 200 else { throw Failure(.registrationFailed(GateRefusal(HTTPResponse(response)))) }
   }
 
-  /// The fields that open one socket, over a challenge that is asked for on the same connection.
+  /// Returns the fields that open one socket, for a challenge that is fetched on the same connection.
   func assertionHeaders(
     over connection: ClientConnection, to address: GateURL
   ) async throws(Failure) -> HeaderFields {

@@ -1,11 +1,11 @@
 internal import TransportEngine
 
-/// Sends messages over sockets and measures when they come back.
+/// Sends messages over sockets and measures the time until they come back.
 ///
-/// `@unchecked Sendable`: everything in it belongs to the thread of the engine's loop.
+/// `@unchecked Sendable`: all state belongs to the thread of the engine's loop.
 final class MessageDriver: SocketDriver, @unchecked Sendable {
   enum Pace: Sendable {
-    /// Each socket sends when its last message has come back, at most so many times.
+    /// Each socket sends when its previous message has come back, at most `limit` times.
     case closedLoop(limit: Int?)
     /// One message every so many nanoseconds, over the sockets in turn.
     case fixed(period: Double)
@@ -15,7 +15,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   private let count: Int
   private var payload: LoadPayload
   private var sockets: [DrivenSocket?]
-  /// By socket: messages sent, those that came back, and when the last one was sent.
+  /// By socket: the numbers of sent and returned messages, and the time of the last one.
   private var sent: [Int]
   private var returned: [Int]
   private var sentAt: [UInt64]
@@ -28,7 +28,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   private var isRunning = false
   private var finish: (@Sendable () -> Void)?
   private(set) var tally = LoadTally()
-  /// When the last message came back.
+  /// The time at which the last message came back.
   private(set) var lastReturn: UInt64 = 0
 
   init(_ plan: LoadPlan, pace: Pace) {
@@ -44,8 +44,8 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
 
   var seconds: Double { Double(max(lastReturn, start) - start) / 1e9 }
 
-  /// Begins, possibly not for the first time. `finish` is called once, when the time is over and every message has
-  /// come back or is lost.
+  /// Begins, possibly again. `finish` is called once, when the time is over and every message has come back or is
+  /// lost.
   func begin(for duration: UInt64, _ finish: @escaping @Sendable () -> Void) {
     tally = LoadTally()
     for _ in 0..<isLost.count(where: { $0 }) { tally.lose(Failure(.unavailable, "a socket was lost before")) }
@@ -62,13 +62,13 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     }
   }
 
-  /// Sends nothing more; what is under way may still come back.
+  /// Stops sending. Messages in progress may still come back.
   func stop() {
     isRunning = false
     settle()
   }
 
-  /// Gives up what is under way.
+  /// Gives up the messages in progress.
   func abandon() {
     guard finish != nil else { return }
     tally.lose(Failure(.unavailable, "\(underWay) messages did not come back"))
@@ -76,7 +76,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     stop()
   }
 
-  /// Sends what is due at a fixed pace; `false` when there will be nothing more.
+  /// Sends the messages that are due at a fixed rate. Returns `false` when there will be no more.
   func tick() -> Bool {
     guard isRunning, case .fixed(let period) = pace else { return false }
     let now = monotonicNanoseconds()
@@ -137,7 +137,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     settle()
   }
 
-  /// When the oldest message of a socket that has not come back was to be sent.
+  /// Returns the time at which the oldest message of a socket that has not come back was due.
   private func dueTime(of number: Int) -> UInt64 {
     switch pace {
     case .closedLoop: sentAt[number]
@@ -149,7 +149,7 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
     let number = socket.number
     sockets[number] = nil
     isLost[number] = true
-    // Behind the end of the run sockets are closed, by whichever side.
+    // After the end of the run either side may close sockets.
     guard finish != nil else { return }
     tally.lose(Failure(.unavailable, "a socket was lost: \(reason)"))
     underWay -= sent[number] - returned[number]
@@ -157,14 +157,14 @@ final class MessageDriver: SocketDriver, @unchecked Sendable {
   }
 }
 
-/// Sends on every socket until nothing more is taken, and reads nothing.
+/// Sends on every socket until no more bytes are accepted, and reads nothing.
 ///
 /// `@unchecked Sendable`: as in `MessageDriver`.
 final class StallDriver: SocketDriver, @unchecked Sendable {
   private let frame: PreparedFrame
   private var sockets: [DrivenSocket] = []
   private var isOver = false
-  /// `count` is the number of messages that were taken.
+  /// `count` is the number of accepted messages.
   private(set) var tally = LoadTally()
 
   init(size: Int) { frame = PreparedFrame(message: Array(repeating: 0x55, count: size)) }

@@ -39,12 +39,13 @@ struct RegistrationWork: LoadWork {
 }
 
 extension LoadPlan {
-  /// Has each worker do `body`, which is measured, and what that gives, which is not, until the time is over.
+  /// Runs `body` in each worker until the time is over. The time of `body` is measured; the time of the function that
+  /// it returns is not.
   fileprivate func again(
     _ body: @escaping @Sendable (_ worker: Int) async throws(Failure) -> @Sendable () async -> Void
   ) async -> LoadResult {
     let tally = LockedValue(LoadTally())
-    // What a mute server holds up is waited for until the second one.
+    // The first signal waits for a server that does not answer; the second one terminates the process.
     let signals = ClosingSignals(once: true) {}
     defer { signals.stop() }
     let progress = LoadProgress(self) { tally.withLock { $0 } }
@@ -63,7 +64,7 @@ extension LoadPlan {
           await finish()
         } catch {
           tally.withLock { $0.lose(error) }
-          // A server that refuses everything is not to be asked without pause.
+          // A server that refuses everything must not be asked without pauses.
           try? await Task.sleep(for: .milliseconds(10))
         }
       }

@@ -3,7 +3,7 @@ internal import TransportEngine
 
 /// Messages over open sockets.
 struct ExchangeWork: LoadWork {
-  /// How long the last messages may take to come back when the time is over, or a signal has come.
+  /// The time for the last messages to come back after the end of the run or a signal.
   private static let patience = Duration.seconds(10)
 
   let plan: LoadPlan
@@ -17,7 +17,8 @@ struct ExchangeWork: LoadWork {
   func perform() async -> LoadResult {
     let (engine, driver) = (engine, driver)
     let hasStopped = Shared(false)
-    // The first signal stops, and waits for what is under way; the second one gives that up, as does patience.
+    // The first signal stops sending and waits for messages in progress. The second one gives them up, and so does
+    // the timeout.
     let signals = ClosingSignals {
       let isFirst = hasStopped.exchange(true) == false
       Task {
@@ -57,7 +58,7 @@ struct ExchangeWork: LoadWork {
   }
 }
 
-/// Open sockets, and nothing else.
+/// Open sockets without traffic.
 struct IdleWork: LoadWork {
   let plan: LoadPlan
   let sockets: [ClientWebSocket]
@@ -68,7 +69,7 @@ struct IdleWork: LoadWork {
     let start = monotonicNanoseconds()
     let signals = ClosingSignals {}
     defer { signals.stop() }
-    // With steps it is the script that says how long.
+    // With steps the script determines the duration.
     if !plan.console.isStepped {
       let progress = LoadProgress(plan) { LoadTally() }
       defer { progress.stop() }
@@ -80,7 +81,7 @@ struct IdleWork: LoadWork {
   }
 }
 
-/// Sockets that send until nothing more is taken, and read nothing.
+/// Sockets that send until no more bytes are accepted, and read nothing.
 struct StallWork: LoadWork {
   let plan: LoadPlan
   let engine: ClientEngine
@@ -89,7 +90,7 @@ struct StallWork: LoadWork {
 
   var news: String { "open \(sockets.count)" }
 
-  /// Returns when nothing has been taken for a second, or the time is over; the sockets stay as they are.
+  /// Returns when no byte was accepted for a second, or when the time is over. The sockets stay open.
   func perform() async -> LoadResult {
     let driver = driver
     let start = monotonicNanoseconds()

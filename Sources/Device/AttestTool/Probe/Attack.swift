@@ -2,7 +2,8 @@ internal import AttestClient
 internal import ByteCoding
 internal import TransportEngine
 
-/// One way of trying to get past a gate, or of having it and a server behind it read the same bytes differently.
+/// An attempt to pass the gate without permission, or to make the gate and a server behind it parse the same bytes
+/// differently.
 struct Attack: Sendable {
   enum Group: String, Sendable, CaseIterable {
     case credentials, registration, identity, head, path, smuggling, upgrade
@@ -31,15 +32,15 @@ struct Attack: Sendable {
     credentials + registrations + identities + heads + paths + smuggling + upgrades
 }
 
-/// What a gate says to an attack.
+/// The gate's reply to an attack.
 struct Reply: Sendable, Hashable {
-  /// What there was in place of an answer.
+  /// The outcome if there was no answer.
   enum Silence: String, Sendable, Hashable {
-    /// The connection was closed, and nothing said.
+    /// The connection was closed without an answer.
     case closed
-    /// Nothing was said for as long as was waited.
+    /// No answer arrived in time.
     case mute = "no answer"
-    /// What was said is no HTTP/1.
+    /// The answer is not HTTP/1.
     case garbled = "not HTTP"
   }
 
@@ -49,9 +50,9 @@ struct Reply: Sendable, Hashable {
   let silence: Silence?
   /// Of `X-Attest-Error`.
   let code: String?
-  /// How many answers came on the connection.
+  /// The number of answers on the connection.
   let answers: Int
-  /// What the answer gives away that it must not; `nil` for nothing.
+  /// Information that the answer must not reveal; `nil` if there is none.
   var leak: String?
 
   init(_ answer: RawAnswer) {
@@ -76,10 +77,10 @@ struct Reply: Sendable, Hashable {
     answers = text.matches(of: #/HTTP/1\.[0-9] [1-5][0-9][0-9](?![0-9])/#).count
   }
 
-  /// Whether the gate had no time for the request: that proves nothing. Of 503 only some do.
+  /// Whether the gate was too busy for the request, which proves nothing. Only some 503 answers mean that.
   var isBusy: Bool { status == 429 || status == 503 && code == "overloaded" }
 
-  /// What a gate says that is too busy.
+  /// The reply of a gate that is too busy.
   static let busy = Reply(RawAnswer(bytes: Array("HTTP/1.1 429 Too Many Requests\r\n\r\n".utf8)))
 
   var text: String {

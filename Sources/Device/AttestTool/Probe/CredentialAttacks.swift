@@ -3,7 +3,7 @@ internal import Cryptography
 internal import SimulatedDevice
 
 extension Attack {
-  /// Ways to be let in without the proof, or by one that is not good any more.
+  /// Attempts to be admitted without a proof, or with one that is no longer valid.
   static let credentials: [Attack] = [
     Attack(.credentials, "no credentials", [401]) { prober throws(Failure) in try await prober.upgrade([]) },
     Attack(.credentials, "the gate's own words instead", [401]) { prober throws(Failure) in

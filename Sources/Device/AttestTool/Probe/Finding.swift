@@ -1,4 +1,4 @@
-/// What came of an attack.
+/// The result of an attack.
 struct Finding: Sendable, Encodable {
   enum Verdict: String, Sendable, Encodable {
     /// Refused, as it should be.
@@ -7,8 +7,8 @@ struct Finding: Sendable, Encodable {
     case differs
     /// It worked.
     case through
-    /// The gate was too busy to say, or what it said cannot be read, or it said nothing and kept the connection: none
-    /// of these proves anything.
+    /// The gate was too busy, its answer cannot be parsed, or it kept the connection without an answer. None of these
+    /// proves anything.
     case unclear
   }
 
@@ -27,14 +27,14 @@ struct Finding: Sendable, Encodable {
   }
 
   private static func verdict(of attack: Attack, _ reply: Reply) -> Verdict {
-    // What stands behind a refused request must not be looked at, whatever was said about that one.
+    // Bytes after a refused request must never be processed, whatever the first answer was.
     if reply.answers > 1 || reply.leak != nil { return .through }
     switch reply.status {
     case nil: return reply.silence == .closed ? .held : .unclear
     case let status? where attack.expected.contains(status): return .held
     // Too busy.
     case 429, 503: return .unclear
-    // The backend was asked, or even answered.
+    // The gate passed the request on to the backend.
     case 502, 504: return .through
     case let status?: return (400..<600).contains(status) ? .differs : .through
     }

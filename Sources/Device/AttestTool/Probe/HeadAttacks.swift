@@ -1,5 +1,5 @@
-/// Heads that more than one reader would read in more than one way, or that ask for what they must not. Each is a good
-/// opening handshake, with good credentials if there are any, but for one thing.
+/// Heads that different parsers read differently, or that request something forbidden. Each is a valid opening
+/// handshake, with valid credentials if there are any, except for one fault.
 extension Attack {
   static let heads: [Attack] = [
     line(.head, "two spaces in the first line", "GET  / HTTP/1.1"),
@@ -87,7 +87,7 @@ extension Attack {
     }
   }
 
-  /// A request in good form follows: it must never be looked at.
+  /// A well-formed request follows, which must never be processed.
   private static func head(
     _ group: Group, _ name: String, _ expected: [Int], bytes: @escaping @Sendable (Prober, [String]) -> [UInt8]
   ) -> Attack {

@@ -1,7 +1,7 @@
 internal import TransportEngine
 
 extension Attack {
-  /// Words in the gate's name that come back in its answers, which another proxy would copy.
+  /// Fields in the gate's name that come back in its answers, where another proxy would copy them.
   static let identities: [Attack] = [
     spoof("X-Attest-Key-Id"), spoof("X-Attest-App"), spoof("X-Attest-Method"), spoof("X-Attest-Assertion"),
     spoof("x-attest-key-id"), spoof("X_Attest_Key_Id"), spoof("X-Request-Id"), spoof("Remote-User"),
@@ -18,7 +18,7 @@ extension Attack {
 }
 
 extension Prober {
-  /// What the gate tells another proxy about a request with these fields and no proof.
+  /// Returns the gate's answer to another proxy about a request with these fields and no proof.
   func verify(_ fields: [String]) async throws(Failure) -> Reply {
     let answer = try await exchange(
       Self.head(["GET /attest/verify HTTP/1.1", "Host: \(address.hostField)", "Connection: close"] + fields))

@@ -49,7 +49,7 @@ struct ProbeCommand: AsyncParsableCommand {
 }
 
 extension Prober {
-  /// What the gate says to `attack`, or to a step on the way to it that it had no time for.
+  /// Returns the gate's reply to `attack`, or to an earlier step for which it was too busy.
   func reply(to attack: Attack) async throws(Failure) -> Reply {
     do throws(Failure) {
       return try await attack.run(self)

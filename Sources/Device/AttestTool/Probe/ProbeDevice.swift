@@ -4,7 +4,7 @@ internal import Cryptography
 internal import Locking
 internal import SimulatedDevice
 
-/// A device whose every step can be taken wrongly.
+/// A device whose steps can each be done wrongly.
 final class ProbeDevice: Sendable {
   let key: P256PrivateKey
   let app: SimulatedApp

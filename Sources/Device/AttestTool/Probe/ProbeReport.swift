@@ -1,4 +1,4 @@
-/// What a probe has found, for programs and for people.
+/// The results of a probe, for programs and for people.
 struct ProbeReport: Sendable, Encodable {
   let url: String
   let findings: [Finding]
@@ -9,7 +9,7 @@ struct ProbeReport: Sendable, Encodable {
 
   var countOfUnclear: Int { findings.count { $0.verdict == .unclear } }
 
-  /// A table with a row for each attack, and a last line that says how it stands.
+  /// A table with a row for each attack, and a last line with the summary.
   var text: String {
     let rows = findings.map { [$0.group, $0.attack, $0.expected, $0.seen, Self.word(for: $0.verdict)] }
     let table = [["group", "attack", "expected", "seen", "verdict"]] + rows

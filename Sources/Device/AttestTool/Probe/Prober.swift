@@ -6,7 +6,7 @@ internal import SimulatedDevice
 internal import Transport
 internal import TransportEngine
 
-/// What attacks are made with: connections to a gate, and a device that it may or may not know.
+/// The means of attacks: connections to a gate, and a device that the gate may or may not know.
 final class Prober: Sendable {
   let address: GateURL
   /// Vouches for `device`; the gate trusts it if the user named it.
@@ -17,7 +17,7 @@ final class Prober: Sendable {
   let isAuthorityTrusted: Bool
   private let transport: EngineTransport
 
-  /// - Parameter authority: the authority that the gate trusts; `nil` makes one that the gate cannot know.
+  /// - Parameter authority: The authority that the gate trusts; `nil` makes one that the gate does not trust.
   init(_ address: GateURL, authority: TestAuthority?, transport: EngineTransport) throws(Failure) {
     self.address = address
     self.transport = transport
@@ -46,10 +46,10 @@ final class Prober: Sendable {
 
   // MARK: Connections
 
-  /// Sends `bytes` on a connection of its own, and gives what came back.
+  /// Sends `bytes` on a new connection and returns the reply.
   func send(_ bytes: [UInt8]) async throws(Failure) -> Reply { Reply(try await exchange(bytes)) }
 
-  /// What came back within five seconds.
+  /// Returns the bytes that arrive within five seconds.
   func exchange(_ bytes: [UInt8]) async throws(Failure) -> RawAnswer {
     do throws(TransportError) {
       let connection = try await transport.open(address)
@@ -64,12 +64,12 @@ final class Prober: Sendable {
     }
   }
 
-  /// An opening handshake with these fields behind its own.
+  /// Sends an opening handshake with these additional fields.
   func upgrade(_ fields: [String]) async throws(Failure) -> Reply {
     try await send(Self.head(["GET \(address.target) HTTP/1.1"] + handshake + fields))
   }
 
-  /// The fields of an opening handshake that nothing is wrong with.
+  /// The fields of a valid opening handshake.
   var handshake: [String] {
     [
       "Host: \(address.hostField)", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
@@ -77,7 +77,7 @@ final class Prober: Sendable {
     ]
   }
 
-  /// A head of these lines, and what follows it.
+  /// Returns a head of these lines, followed by `body`.
   static func head(_ lines: [String], body: String = "") -> [UInt8] {
     Array((lines.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8)
   }
@@ -103,7 +103,7 @@ final class Prober: Sendable {
     return nonce
   }
 
-  /// What to do about a gate that has limits for an address.
+  /// The hint for a gate with limits for an address.
   static let patience = "wait a minute and try again, or raise limits.per_ip of the gate while it is probed"
 
   func register(_ device: ProbeDevice, attestation: [UInt8], nonce: String, keyID: String? = nil) async throws(Failure)
@@ -124,8 +124,8 @@ final class Prober: Sendable {
         ], body: body))
   }
 
-  /// The lines of good credentials, if there is a device that the gate knows; else none: what is attacked then is
-  /// refused before credentials are looked at.
+  /// Returns the fields of valid credentials if the gate knows a device, otherwise none: the attacked part is then
+  /// refused before credentials are checked.
   func credentials() async throws(Failure) -> [String] {
     guard isAuthorityTrusted else { return [] }
     return try device.lines(over: try await challenge())

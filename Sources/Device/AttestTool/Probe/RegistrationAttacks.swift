@@ -1,7 +1,7 @@
 internal import SimulatedDevice
 
 extension Attack {
-  /// Ways to have a key taken in that no genuine device has.
+  /// Attempts to register a key that no genuine device has.
   static let registrations: [Attack] = [
     Attack(.registration, "an attestation of an unknown authority", [401]) { prober throws(Failure) in
       let nonce = try await prober.challenge()

@@ -1,5 +1,5 @@
 extension Attack {
-  /// Bodies whose end a server behind the gate could see elsewhere.
+  /// Bodies whose end a server behind the gate could find elsewhere.
   static let smuggling: [Attack] = [
     field(.smuggling, "a length and a coding", "Content-Length: 4\r\nTransfer-Encoding: chunked"),
     field(.smuggling, "two lengths", "Content-Length: 0\r\nContent-Length: 4"),
