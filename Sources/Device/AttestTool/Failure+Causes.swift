@@ -19,7 +19,8 @@ extension Failure {
       self.init(
         .retryLater, "\(error)",
         hint:
-          "does the gate keep its store? `attest device rm NAME` makes a new device at once, `--device NAME` names another"
+          "does the gate keep its store? `attest device rm NAME` makes a new device at once, `--device NAME` "
+          + "names another"
       )
     case .unusableAddress:
       self.init(.usage, "\(error)", hint: "an address is like wss://localhost:6200/")
@@ -49,7 +50,8 @@ extension Failure {
     if ["closed the connection", "unexpected eof", "reset by peer", "Connection reset"].contains(where: reason.contains)
     {
       return
-        "does the gate expect the PROXY protocol (listen.proxy_protocol)? then name the address of the proxy before it; its log says why it closed"
+        "does the gate expect the PROXY protocol (listen.proxy_protocol)? then name the address of the proxy "
+        + "before it; its log says why it closed"
     }
     if ["hostname mismatch", "IP address mismatch"].contains(where: reason.contains) {
       return "name the gate as its certificate does, or give it a certificate with this name"

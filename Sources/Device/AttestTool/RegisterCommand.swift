@@ -8,8 +8,10 @@ struct RegisterCommand: AsyncParsableCommand {
     commandName: "register",
     abstract: "Register the device's key with a gate, unless one is registered.",
     discussion: """
-      A device that remembers a registration asks the gate whether it still knows the key. One that does not, because it \
-      was removed there or the store was lost, is reported, with what to do: `attest connect` makes a new key by itself, and \
+      A device that remembers a registration asks the gate whether it still knows the key. One that does not, \
+      because it \
+      was removed there or the store was lost, is reported, with what to do: `attest connect` makes a new key \
+      by itself, and \
       `attest device rm NAME` makes room for a new device.
 
       Example:

@@ -46,7 +46,8 @@ struct FileProbe {
       guard let fault = subject.issuanceFault(by: issuer) else { continue }
       report.fail(
         key,
-        "certificate \(number + 2) (\(issuer.subject)) did not issue number \(number + 1) (\(subject.subject)): \(fault)",
+        "certificate \(number + 2) (\(issuer.subject)) did not issue number \(number + 1) "
+          + "(\(subject.subject)): \(fault)",
         hint: "order the chain: the server's certificate first, then each issuer's certificate")
       return false
     }

@@ -63,7 +63,8 @@ struct CheckCommandTests {
           "error: gate.yaml:1:11: listen.prot: unknown key (did you mean listen.port)",
           "error: gate.yaml:3:18: session.ping: 5 has no unit: write ms, s, m, h or d (did you mean 5s)",
           "warning: routes: not set: / is forwarded to ws://127.0.0.1:8080",
-          "warning: gate.yaml:2:28: app_attest.enforcement: enforcement is OFF: all clients are admitted without verification",
+          "warning: gate.yaml:2:28: app_attest.enforcement: enforcement is OFF: all clients are admitted "
+            + "without verification",
           "hint",
         ])
     }
@@ -185,7 +186,8 @@ struct CheckCommandTests {
           errors.contains {
             $0.hasPrefix("error: ")
               && $0.hasSuffix(
-                "store.url: every user of this machine can access DIR/state.db, which holds the identity signing keys and the challenge keys"
+                "store.url: every user of this machine can access DIR/state.db, which holds the identity "
+                  + "signing keys and the challenge keys"
               )
           }, "\(command): \(errors)")
         #expect(errors.contains { $0.hasPrefix("hint: run chmod 600 DIR/state.db, and replace the keys") }, "\(errors)")

@@ -30,7 +30,8 @@ public struct GatePlan: Sendable {
     let app =
       "{ team_id: \(Self.teamID), bundle_id: \(Self.bundleID), environments: [\(isProduction ? "production" : "development")] }"
     let trust =
-      "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: \"\(folder.receiptRootPath)\" }"
+      "trust: { attestation_root_file: \"\(folder.attestationRootPath)\", receipt_root_file: "
+      + "\"\(folder.receiptRootPath)\" }"
     let routes = routes.map {
       "{ path: \"\($0.path)\", upstream: \"\($0.upstream)\", forward: \(forwardsAll ? "all" : "upgrades") }"
     }

@@ -60,7 +60,8 @@ struct FileTests {
       try bench.write(bench.pem(leaf, stranger, issuer), to: "server.pem")
       #expect(
         try await complaints(bench) == [
-          "failed: tls.cert_file: certificate 2 (\(stranger.subject)) did not issue number 1 (\(leaf.subject)): subject issuer mismatch"
+          "failed: tls.cert_file: certificate 2 (\(stranger.subject)) did not issue number 1 "
+            + "(\(leaf.subject)): subject issuer mismatch"
         ])
     }
   }
@@ -101,7 +102,8 @@ struct FileTests {
       let leaf = try Bench.authority.get().server.certificate.subject
       #expect(
         try await complaints(bench, "debug_mtls: { client_ca_file: server.pem }") == [
-          "failed: debug_mtls.client_ca_file: \(leaf) is not a CA certificate: client certificates that it issued are refused"
+          "failed: debug_mtls.client_ca_file: \(leaf) is not a CA certificate: client certificates that it "
+            + "issued are refused"
         ])
     }
   }

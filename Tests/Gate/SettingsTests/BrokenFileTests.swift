@@ -94,7 +94,8 @@ struct BrokenFileTests {
       "1:18: admin.listen: \"localhost\" is not an IP address (did you mean 127.0.0.1:6201)"),
     Broken(
       "an admin server without a port", "admin: { listen: /run/admin.sock }",
-      "1:18: admin.listen: \"/run/admin.sock\" is not unix:/path or an address with a port (did you mean unix:/run/admin.sock)"
+      "1:18: admin.listen: \"/run/admin.sock\" is not unix:/path or an address with a port (did you mean "
+        + "unix:/run/admin.sock)"
     ),
     Broken(
       "an admin server on a relative path", "admin: { listen: 'unix:admin.sock' }",
@@ -163,7 +164,8 @@ struct BrokenFileTests {
       "1:31: limits.per_ip.upgrades: \"60\" is not a rate: write a number, a slash and a duration"),
     Broken(
       "a rate with an incomplete time", "limits: { per_ip: { challenges: 60/m } }",
-      "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: write a number, a slash and a duration (did you mean 60/1m)"
+      "1:33: limits.per_ip.challenges: \"60/m\" is not a rate: write a number, a slash and a duration (did you "
+        + "mean 60/1m)"
     ),
     Broken(
       "a rate of zero", "limits: { per_key: { upgrades: 0/1m } }",
@@ -179,14 +181,16 @@ struct BrokenFileTests {
       "1:28: app_attest.enforcement: \"enforced\" is not one of enforce, monitor, off (did you mean enforce)"),
     Broken(
       "a team in lowercase", "app_attest:\n  apps:\n    - team_id: aaabbbccc1\n      bundle_id: com.example.app",
-      "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you mean AAABBBCCC1)"
+      "3:16: app_attest.apps[0].team_id: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you "
+        + "mean AAABBBCCC1)"
     ),
     Broken(
       "a team too long", "app_attest:\n  apps:\n    - team_id: AAABBBCCC12\n      bundle_id: com.example.app",
       "3:16: app_attest.apps[0].team_id: \"AAABBBCCC12\" has 11 characters instead of ten of A-Z and 0-9"),
     Broken(
       "a bundle with a wildcard", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: com.example.* }]",
-      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" contains characters other than letters, digits, hyphen, dot and underscore"
+      "2:44: app_attest.apps[0].bundle_id: \"com.example.*\" contains characters other than letters, digits, "
+        + "hyphen, dot and underscore"
     ),
     Broken(
       "a bundle with its team", "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: AAABBBCCC1.com.app }]",
@@ -208,12 +212,14 @@ struct BrokenFileTests {
     Broken(
       "an unknown category",
       "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, validation_category: { allow: [appstore] } }]",
-      "2:80: app_attest.apps[0].validation_category.allow[0]: \"appstore\" is not one of os, testflight, development, app_store, enterprise, developer_id, other (did you mean app_store)"
+      "2:80: app_attest.apps[0].validation_category.allow[0]: \"appstore\" is not one of os, testflight, "
+        + "development, app_store, enterprise, developer_id, other (did you mean app_store)"
     ),
     Broken(
       "no category",
       "app_attest:\n  apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, validation_category: { allow: [] } }]",
-      "2:72: app_attest.apps[0].validation_category.allow: an empty list admits no device; remove the key to admit every category"
+      "2:72: app_attest.apps[0].validation_category.allow: an empty list admits no device; remove the key to "
+        + "admit every category"
     ),
     Broken(
       "a time without unit", "session: { max_age: 60 }",
@@ -234,15 +240,18 @@ struct BrokenFileTests {
       "a size too small", "session: { max_message: 10 }", "1:25: session.max_message: 10 is out of range: 1KiB to 1GiB"),
     Broken(
       "a web address as upstream", "routes: [{ upstream: 'http://localhost:8080' }]",
-      "1:22: routes[0].upstream: \"http\" is not an upstream scheme: use ws, wss, unix or tcp (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: \"http\" is not an upstream scheme: use ws, wss, unix or tcp (did you mean "
+        + "ws://localhost:8080)"
     ),
     Broken(
       "an upstream without scheme", "routes: [{ upstream: 'localhost:8080' }]",
-      "1:22: routes[0].upstream: \"localhost:8080\" has no scheme: use ws://, wss://, unix: or tcp:// (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: \"localhost:8080\" has no scheme: use ws://, wss://, unix: or tcp:// (did you "
+        + "mean ws://localhost:8080)"
     ),
     Broken(
       "an upstream with a path", "routes: [{ upstream: 'ws://localhost:8080/chat' }]",
-      "1:22: routes[0].upstream: an upstream URL cannot have a path: the client's request target is forwarded unchanged (did you mean ws://localhost:8080)"
+      "1:22: routes[0].upstream: an upstream URL cannot have a path: the client's request target is forwarded "
+        + "unchanged (did you mean ws://localhost:8080)"
     ),
     Broken(
       "an upstream with a password", "routes: [{ upstream: 'ws://me:secret@localhost' }]",
@@ -282,7 +291,8 @@ struct BrokenFileTests {
       "1:15: store.url: the URL has no database name: postgres://user@host/database"),
     Broken(
       "a database with a blank", "store: { url: 'postgresql://user:a secret@db/x' }",
-      "1:15: store.url: the database URL contains a blank or a control character: write it percent-encoded, for example %20"
+      "1:15: store.url: the database URL contains a blank or a control character: write it percent-encoded, "
+        + "for example %20"
     ),
     Broken(
       "a store of another kind, without its password", "store: { url: 'mysql://user:p@ss:word@db/x?password=a' }",
@@ -295,7 +305,8 @@ struct BrokenFileTests {
       "1:49: store.password_file: cannot read DIR/nowhere: No such file or directory (ENOENT)"),
     Broken(
       "a path for a store", "store: { url: /var/lib/state.db }",
-      "1:15: store.url: \"/var/lib/state.db\" is not a store URL: write sqlite:///path or postgres://… (did you mean sqlite:///var/lib/state.db)"
+      "1:15: store.url: \"/var/lib/state.db\" is not a store URL: write sqlite:///path or postgres://… (did "
+        + "you mean sqlite:///var/lib/state.db)"
     ),
     Broken(
       "a store with a limit of zero waiting calls", "store: { max_waiting: 0 }",
@@ -324,7 +335,8 @@ struct BrokenFileTests {
       debug_mtls: { client_ca_file: cert.pem, forbid_with_production: true }
       app_attest: { apps: [{ team_id: AAABBBCCC1, bundle_id: a.b }] }
       """,
-      "1:31: debug_mtls.client_ca_file: client certificates admit debug builds, and AAABBBCCC1.a.b has environment production; debug_mtls.forbid_with_production forbids this"
+      "1:31: debug_mtls.client_ca_file: client certificates admit debug builds, and AAABBBCCC1.a.b has "
+        + "environment production; debug_mtls.forbid_with_production forbids this"
     ),
     Broken(
       "a simulated root with production",
@@ -333,12 +345,15 @@ struct BrokenFileTests {
         apps: [{ team_id: AAABBBCCC1, bundle_id: a.b, environments: [development, production] }]
         trust: { attestation_root_file: cert.pem, receipt_root_file: cert.pem }
       """,
-      "3:35: app_attest.trust.attestation_root_file: a root for simulated devices is not allowed with AAABBBCCC1.a.b in environment production",
-      "3:64: app_attest.trust.receipt_root_file: a root for simulated devices is not allowed with AAABBBCCC1.a.b in environment production"
+      "3:35: app_attest.trust.attestation_root_file: a root for simulated devices is not allowed with "
+        + "AAABBBCCC1.a.b in environment production",
+      "3:64: app_attest.trust.receipt_root_file: a root for simulated devices is not allowed with "
+        + "AAABBBCCC1.a.b in environment production"
     ),
     Broken(
       "an app twice",
-      "app_attest:\n  apps:\n    - { team_id: AAABBBCCC1, bundle_id: a.b }\n    - { team_id: AAABBBCCC1, bundle_id: a.b }",
+      "app_attest:\n  apps:\n    - { team_id: AAABBBCCC1, bundle_id: a.b }\n    - { team_id: AAABBBCCC1, "
+        + "bundle_id: a.b }",
       "4:41: app_attest.apps[1].bundle_id: the app AAABBBCCC1.a.b is configured twice"),
     Broken(
       "a route twice", "routes:\n  - { path: /a, upstream: 'ws://h' }\n  - { path: /a, upstream: 'ws://i' }",
@@ -356,7 +371,8 @@ struct BrokenFileTests {
       "2:40: routes[0].audience: has no effect for tcp://: this upstream gets no identity assertion"),
     Broken(
       "a ping interval as long as the idle timeout", "session: { ping: 90s }",
-      "1:18: session.ping: session.ping must be shorter than session.idle_timeout; otherwise sessions close before the first ping"
+      "1:18: session.ping: session.ping must be shorter than session.idle_timeout; otherwise sessions close "
+        + "before the first ping"
     ),
     Broken(
       "missing challenge keys", "app_attest: { challenge_keys_file: nowhere }",

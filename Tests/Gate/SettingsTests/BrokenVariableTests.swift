@@ -38,12 +38,14 @@ struct BrokenVariableTests {
     BrokenVariables(
       title: "a list", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS": "A,B"],
       faults: [
-        "SALLYPORT_IDENTITY__STRIP_HEADERS: identity.strip_headers: is a list: each element has its own variable (did you mean SALLYPORT_IDENTITY__STRIP_HEADERS__0)"
+        "SALLYPORT_IDENTITY__STRIP_HEADERS: identity.strip_headers: is a list: each element has its own "
+          + "variable (did you mean SALLYPORT_IDENTITY__STRIP_HEADERS__0)"
       ]),
     BrokenVariables(
       title: "a list with a gap", environment: ["SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000": "A"],
       faults: [
-        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: element 0 before it is missing"
+        "SALLYPORT_IDENTITY__STRIP_HEADERS__4000000000: identity.strip_headers[4000000000]: element 0 before "
+          + "it is missing"
       ]),
     BrokenVariables(
       title: "a name with three underscores", environment: ["SALLYPORT_A____B": "1"],
@@ -60,7 +62,8 @@ struct BrokenVariableTests {
     BrokenVariables(
       title: "a missing authority", environment: ["MTLS_CLIENT_CA_PATH": "./config/ca.pem"],
       faults: [
-        "MTLS_CLIENT_CA_PATH: debug_mtls.client_ca_file: cannot read DIR/config/ca.pem: No such file or directory (ENOENT)"
+        "MTLS_CLIENT_CA_PATH: debug_mtls.client_ca_file: cannot read DIR/config/ca.pem: No such file or "
+          + "directory (ENOENT)"
       ]),
     BrokenVariables(
       title: "a missing certificate", environment: ["SALLYPORT_TLS__CERT_FILE": "no.pem"],
@@ -86,7 +89,8 @@ struct BrokenVariableTests {
     BrokenVariables(
       title: "a bad value", dotenv: "X=1\nAPPATTEST_TEAM_ID=aaabbbccc1\nAPPATTEST_BUNDLE_ID=com..x",
       faults: [
-        ".env:2: APPATTEST_TEAM_ID: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you mean AAABBBCCC1)",
+        ".env:2: APPATTEST_TEAM_ID: \"aaabbbccc1\" contains characters other than A-Z and 0-9 (did you mean "
+          + "AAABBBCCC1)",
         ".env:3: APPATTEST_BUNDLE_ID: \"com..x\" has an empty part",
       ]),
     BrokenVariables(

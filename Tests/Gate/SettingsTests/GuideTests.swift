@@ -32,7 +32,8 @@ struct GuideTests {
     #expect(
       settings.warnings.map(\.description) == [
         "routes: not set: / is forwarded to ws://127.0.0.1:8080",
-        ".env:4: debug_mtls.client_ca_file: client certificates admit debug builds, and AAABBBCCC1.com.example.yourapp has environment production",
+        ".env:4: debug_mtls.client_ca_file: client certificates admit debug builds, and "
+          + "AAABBBCCC1.com.example.yourapp has environment production",
       ])
   }
 
@@ -119,15 +120,18 @@ struct GuideTests {
       ),
       (
         "MTLS_CLIENT_CA_PATH=key.pem",
-        ".env:1: MTLS_CLIENT_CA_PATH: sets debug_mtls.client_ca_file to DIR/key.pem, but gate.yaml:6:31 sets DIR/cert.pem"
+        ".env:1: MTLS_CLIENT_CA_PATH: sets debug_mtls.client_ca_file to DIR/key.pem, but gate.yaml:6:31 sets "
+          + "DIR/cert.pem"
       ),
       (
         "APPATTEST_TEAM_ID=ZZZBBBCCC1",
-        ".env:1: APPATTEST_TEAM_ID: names the app ZZZBBBCCC1.* in environment production, but app_attest.apps does not list it (gate.yaml:3:3)"
+        ".env:1: APPATTEST_TEAM_ID: names the app ZZZBBBCCC1.* in environment production, but app_attest.apps "
+          + "does not list it (gate.yaml:3:3)"
       ),
       (
         "APPATTEST_TEAM_ID=AAABBBCCC1\nAPPATTEST_BUNDLE_ID=a.dev",
-        ".env:1: APPATTEST_TEAM_ID: names the app AAABBBCCC1.a.dev in environment production, but app_attest.apps does not list it (gate.yaml:3:3)"
+        ".env:1: APPATTEST_TEAM_ID: names the app AAABBBCCC1.a.dev in environment production, but "
+          + "app_attest.apps does not list it (gate.yaml:3:3)"
       ),
     ])
   func disagreement(_ dotenv: String, _ fault: String) throws {

@@ -37,7 +37,8 @@ struct DirectoryTests {
   }
 
   @Test(
-    "A-089 a device's status has the seed's five fields and one of its own, with the number in full for its user and masked for its app"
+    "A-089 a device's status has the seed's five fields and one of its own, with the number in full for its "
+      + "user and masked for its app"
   )
   func status() async throws {
     try await TestBackend.with { backend in

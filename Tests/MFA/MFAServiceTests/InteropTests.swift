@@ -49,7 +49,8 @@ struct InteropTests {
       let offer = try await backend.post(
         "/auth/mfa/enroll", ["algorithm": "SHA256", "digits": 8], as: phone.app, token: token)
       let shown = try await python(
-        "import pyotp, sys\ntotp = pyotp.parse_uri(sys.argv[1])\nprint(totp.at(int(sys.argv[2])), totp.issuer, totp.name)",
+        "import pyotp, sys\ntotp = pyotp.parse_uri(sys.argv[1])\nprint(totp.at(int(sys.argv[2])), totp.issuer, "
+          + "totp.name)",
         [offer["qr_code_url"]?.text ?? "", String(backend.clock.now.seconds)])
       let parts = shown.split(separator: " ", maxSplits: 2).map(String.init)
       #expect(parts.dropFirst() == ["Sallyport", "Zoë & co: 1"])

@@ -10,8 +10,10 @@ struct ProbeCommand: AsyncParsableCommand {
     discussion: """
       Each attack has a connection of its own. With --authority a device is registered for it, whose key stays behind in
       the gate's store, and one honest socket is opened first; without, only those attacks are tried that need no
-      registered key. It exits 0 if nothing got through, else 1; and 75 if that is unclear: the gate was too busy to say, as
-      one with limits for an address may be, or said nothing that can be read. The gate logs each attack as a refusal. Example:
+      registered key. It exits 0 if nothing got through, else 1; and 75 if that is unclear: the gate was too \
+      busy to say, as
+      one with limits for an address may be, or said nothing that can be read. The gate logs each attack as a \
+      refusal. Example:
         attest probe wss://localhost:6200/ --authority DIR
         attest probe wss://chat.example.com/ --json
       """)
@@ -42,7 +44,8 @@ struct ProbeCommand: AsyncParsableCommand {
     guard report.countOfUnclear == 0 else {
       throw Failure(
         .retryLater,
-        "\(report.countOfUnclear) of \(findings.count) attacks prove nothing: the gate was too busy, or gave no answer that can be read",
+        "\(report.countOfUnclear) of \(findings.count) attacks prove nothing: the gate was too busy, or gave "
+          + "no answer that can be read",
         hint: Prober.patience)
     }
   }

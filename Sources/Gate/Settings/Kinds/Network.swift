@@ -107,7 +107,8 @@ extension Kind where Value == String {
       var meant = text.prefix { $0 != "*" }
       if meant.count > 1, meant.hasSuffix("/") { meant.removeLast() }
       throw InvalidSetting(
-        "\(InvalidSetting.quoted(text)) ends with *, which is not a wildcard here; routes match whole segments without it",
+        "\(InvalidSetting.quoted(text)) ends with *, which is not a wildcard here; routes match whole segments "
+          + "without it",
         suggestion: String(meant))
     }
     let others = Set("-._~!$&'()*+,;=:@".utf8)
