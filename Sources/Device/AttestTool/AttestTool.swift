@@ -10,8 +10,7 @@ public struct AttestTool: AsyncParsableCommand {
         sallyport dev --upstream ws://127.0.0.1:8080            # prints the folder of its authority
         attest connect wss://localhost:6200/ --authority DIR    # makes and registers a device, opens a pipe
 
-      The authority can also be named by SALLYPORT_AUTHORITY. What a simulated device proves, it proves to gates that
-      trust this authority, and to no other.
+      SALLYPORT_AUTHORITY can name the authority, too. Only gates that trust this authority accept a simulated device.
       """,
     version: "0.1.0",
     subcommands: [

@@ -10,8 +10,8 @@ struct ConnectCommand: AsyncParsableCommand {
     commandName: "connect",
     abstract: "Open an authenticated WebSocket as a pipe between standard input and output.",
     discussion: """
-      Each line of the input becomes a text message, each message a line of the output. The device is made and
-      registered first if need be. Example:
+      Each line of the input is sent as a text message, and each received message is printed on a line. The device is
+      made and registered first if necessary. Example:
         attest connect wss://localhost:6200/ --authority DIR
         attest connect wss://localhost:6200/ --authority DIR --once hello
         attest connect wss://localhost:6200/ --ca ca.pem --cert client.crt --key client.key    # debug builds
@@ -25,14 +25,15 @@ struct ConnectCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Send one message, print the first answer, and close.", valueName: "message"))
   var once: String?
 
-  @Flag(help: "Send input as binary messages, as it comes, and write messages without line ends.")
+  @Flag(help: "Send the input as binary messages, unchanged, and print messages without line ends.")
   var binary = false
 
-  @Flag(help: "Keep on receiving when the input has ended, until the server closes.")
+  @Flag(help: "After the end of the input, continue to receive until the server closes.")
   var stay = false
 
   @Option(
-    help: ArgumentHelp("How long the server must be silent, when the input has ended, to close.", valueName: "seconds"))
+    help: ArgumentHelp(
+      "After the end of the input, close when the server has been silent this long.", valueName: "seconds"))
   var linger = 1.0
 
   @Option(help: ArgumentHelp("Present this certificate (PEM) instead of an assertion.", valueName: "pem"))
@@ -44,7 +45,7 @@ struct ConnectCommand: AsyncParsableCommand {
   @Flag(help: "Measure a Ping first.")
   var ping = false
 
-  @Flag(help: "Show the opening handshake on standard error, the assertion shortened.")
+  @Flag(help: "Print the opening handshake on standard error, with a shortened assertion.")
   var showHandshake = false
 
   @Option(help: ArgumentHelp("How long to wait for the answer of --once.", valueName: "seconds"))

@@ -26,10 +26,10 @@ struct DeviceCommand: ParsableCommand {
     @Argument(help: "1 to 64 of A-Z a-z 0-9 . _ -")
     var name: String
 
-    @Option(help: "What the device says of how the app was installed; 0 makes a device before iOS 27.")
+    @Option(help: "The validation category that the device reports; 0 makes a device before iOS 27.")
     var category: UInt32 = 3
 
-    @Option(help: "What the device says the app's version is.")
+    @Option(help: "The version of the app that the device reports.")
     var bundleVersion = "1"
 
     func run() throws {
@@ -74,7 +74,7 @@ struct DeviceCommand: ParsableCommand {
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Show a device: its keys' names and counters, and where they are registered.",
+      abstract: "Show a device: the identifiers and counters of its keys, and their registrations.",
       discussion: """
         Private keys are never shown. Example:
           attest device show phone
@@ -82,7 +82,7 @@ struct DeviceCommand: ParsableCommand {
 
     @OptionGroup var options: GlobalOptions
 
-    @Argument(help: "Which device.")
+    @Argument(help: "The name of the device.")
     var name: String
 
     func run() throws {
@@ -103,7 +103,7 @@ struct DeviceCommand: ParsableCommand {
 
     @OptionGroup var options: GlobalOptions
 
-    @Argument(help: "Which device.")
+    @Argument(help: "The name of the device.")
     var name: String
 
     func run() throws {

@@ -6,15 +6,15 @@ internal import TransportEngine
 struct EchoCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "echo",
-    abstract: "Run a WebSocket server that sends every message back, as a backend to try things with.",
+    abstract: "Run a WebSocket server that sends every message back, as a backend for experiments.",
     discussion: """
-      Without TLS, for loopback. It ends with SIGINT or SIGTERM. Example:
+      Without TLS, for loopback. SIGINT and SIGTERM stop it. Example:
         attest echo --listen 127.0.0.1:8080
       """)
 
   @OptionGroup var options: GlobalOptions
 
-  @Option(help: ArgumentHelp("Where to listen; port 0 lets the system choose.", valueName: "address:port"))
+  @Option(help: ArgumentHelp("The address to listen on; port 0 selects a free port.", valueName: "address:port"))
   var listen = "127.0.0.1:8080"
 
   func run() async throws {

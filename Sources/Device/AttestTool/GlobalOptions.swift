@@ -12,10 +12,12 @@ struct GlobalOptions: ParsableArguments {
       "Folder of a development authority: TLS root and simulated roots (or SALLYPORT_AUTHORITY).", valueName: "dir"))
   var authority: String?
 
-  @Option(name: .long, help: ArgumentHelp("PEM file with the TLS root of the gate alone.", valueName: "pem"))
+  @Option(
+    name: .long,
+    help: ArgumentHelp("A PEM file with the TLS root of the gate, instead of the authority's.", valueName: "pem"))
   var ca: String?
 
-  @Option(name: .long, help: ArgumentHelp("Which device to use; `default` is made when needed.", valueName: "name"))
+  @Option(name: .long, help: ArgumentHelp("The device to use; `default` is made if necessary.", valueName: "name"))
   var device: String?
 
   @Flag(name: .long, help: "Write results as JSON.")

@@ -8,11 +8,9 @@ struct RegisterCommand: AsyncParsableCommand {
     commandName: "register",
     abstract: "Register the device's key with a gate, unless one is registered.",
     discussion: """
-      A device that remembers a registration asks the gate whether it still knows the key. One that does not, \
-      because it \
-      was removed there or the store was lost, is reported, with what to do: `attest connect` makes a new key \
-      by itself, and \
-      `attest device rm NAME` makes room for a new device.
+      If the device has a registered key, asks the gate whether it still knows this key. If the gate does not, \
+      because the key was removed or the store was lost, the command fails: `attest connect` makes a new key, and \
+      `attest device rm NAME` removes the device.
 
       Example:
         attest register wss://localhost:6200/ --authority DIR

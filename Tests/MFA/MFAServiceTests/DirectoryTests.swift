@@ -37,9 +37,7 @@ struct DirectoryTests {
   }
 
   @Test(
-    "A-089 a device's status has the seed's five fields and one of its own, with the number in full for its "
-      + "user and masked for its app"
-  )
+    "A-089 a device's status has the seed's five fields and the number: in full for its user, masked for its app")
   func status() async throws {
     try await TestBackend.with { backend in
       let phone = TestPhone(deviceID: "device-1")

@@ -3,17 +3,17 @@ internal import ArgumentParser
 struct LoadCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "load",
-    abstract: "Put load on a gate, or on any TLS server of WebSockets that echoes, and measure how long answers take.",
+    abstract: "Put load on a gate or another TLS WebSocket server that echoes, and measure the time of answers.",
     discussion: """
-      Without another mode, each connection sends a message and waits until it has come back, over and over. Behind the
-      server must be an echo server, like `attest echo`. Each connection is opened with an assertion of a simulated
-      device; --open goes without, for a gate that lets everyone in and for other servers. Example:
+      By default each connection repeatedly sends a message and waits until it has come back. The server must echo, as
+      `attest echo` does, or have an echo server behind it. Each connection is opened with an assertion of a simulated
+      device; --open sends none, for a gate without enforcement and for other servers. Example:
         attest load wss://localhost:6200/ --authority DIR -c 32 -d 10s
         attest load wss://localhost:6200/ --authority DIR -c 100 -d 10s --rate 5000
         attest load wss://localhost:6200/ --authority DIR -c 8 -d 10s --connect
         attest load wss://127.0.0.1:8443/ --ca ca.pem --open -c 32 --size 16KiB --json
-      With --rate, an answer's time counts from the moment at which its message was due: a server that stalls is charged
-      for what had to wait. Exit status 1: sockets were lost, or what came back was not what was sent.
+      With --rate, the time of an answer counts from the time at which its message was due, so a stall of the server
+      counts for all messages that had to wait. Exit status 1: sockets were lost, or messages came back changed.
       """)
 
   @OptionGroup var options: GlobalOptions
@@ -27,19 +27,19 @@ struct LoadCommand: AsyncParsableCommand {
   var connections = 1
 
   @Option(
-    name: [.short, .long], help: ArgumentHelp("How long: 10s (if left out), 500ms, 2m.", valueName: "time"),
+    name: [.short, .long], help: ArgumentHelp("The duration, such as 500ms or 2m; 10s by default.", valueName: "time"),
     transform: LoadDuration.init(parsing:))
   var duration = LoadDuration(seconds: 10)
 
   @Option(
-    help: ArgumentHelp("Payload of a message: 64 (if left out), 16KiB.", valueName: "bytes"),
+    help: ArgumentHelp("The payload of a message, such as 16KiB; 64 by default.", valueName: "bytes"),
     transform: ByteCount.init(parsing:))
   var size = ByteCount(64)
 
   @Option(help: ArgumentHelp("Messages each connection sends, instead of a duration.", valueName: "n"))
   var messages: Int?
 
-  @Option(help: ArgumentHelp("Messages a second over all connections, sent when due.", valueName: "n"))
+  @Option(help: ArgumentHelp("Messages per second over all connections, sent when due.", valueName: "n"))
   var rate: Double?
 
   @Flag(help: "Open, upgrade and close connections.")
@@ -48,19 +48,19 @@ struct LoadCommand: AsyncParsableCommand {
   @Flag(help: "Register new devices.")
   var register = false
 
-  @Flag(help: "Open the connections, hold them for the duration, and send nothing.")
+  @Flag(help: "Keep the connections open for the duration and send nothing.")
   var idle = false
 
-  @Flag(help: "Send on every connection until nothing more is taken, without ever reading, and hold that.")
+  @Flag(help: "Send on every connection until no more bytes are accepted, never read, and keep the connections open.")
   var stall = false
 
-  @Flag(help: "Present no assertion.")
+  @Flag(help: "Send no assertion.")
   var open = false
 
   @Flag(help: "Make every message different, and compare every byte that comes back.")
   var verify = false
 
-  @Flag(help: "Say when all is open, work once for each line of input, and close at its end: for scripts.")
+  @Flag(help: "Report when all is open, work once for each line of input, and close at its end: for scripts.")
   var step = false
 
   var mode: LoadMode {

@@ -6,14 +6,17 @@ internal import SimulatedDevice
 struct ProbeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "probe",
-    abstract: "Try every known attack on a gate and print what came of it.",
+    abstract: "Try every known attack on a gate and print the results.",
     discussion: """
-      Each attack has a connection of its own. With --authority a device is registered for it, whose key stays behind in
-      the gate's store, and one honest socket is opened first; without, only those attacks are tried that need no
-      registered key. It exits 0 if nothing got through, else 1; and 75 if that is unclear: the gate was too \
-      busy to say, as
-      one with limits for an address may be, or said nothing that can be read. The gate logs each attack as a \
-      refusal. Example:
+      Each attack uses its own connection. With --authority, a device is registered first, whose key stays in the \
+      gate's store, and one genuine socket is opened. Without it, only attacks are tried that need no registered key.
+
+      Exits 0 if no attack passed the gate, 1 if one did, and 75 if the result is unclear: the gate was too busy, \
+      for example because of its limits for an address, or its answer cannot be parsed. The gate logs each attack as \
+      a refusal.
+
+      Examples:
+
         attest probe wss://localhost:6200/ --authority DIR
         attest probe wss://chat.example.com/ --json
       """)
