@@ -1,23 +1,23 @@
 public import ByteCoding
 internal import Crypto
 
-/// One line of the history of what was decided. Each carries the hash of the one before it, so that none can be
-/// changed, taken out or moved without its successors showing it. The hash has a key of the vault, so that write
-/// access to the database does not suffice to make the chain again.
+/// An entry of the history of decisions. Each entry contains the hash of the previous one, so that an entry cannot be
+/// changed, removed or moved without a break in the chain. The hash uses a key of the vault, so that write access to
+/// the database does not suffice to rebuild the chain.
 public struct AuditEntry: Sendable, Hashable {
   /// Counts from 1, without gaps.
   public let sequence: Int64
   public let at: Timestamp
   public let requestID: String
-  /// Who did it: the caller's attested key, or `operator`.
+  /// The actor: the caller's attested key, or `operator`.
   public let actor: String
-  /// The key of the account's name; `nil` if it concerns none.
+  /// The key of the account's name; `nil` if the entry concerns no account.
   public let account: String?
   public let event: String
   /// Values that are no secrets.
   public let detail: String
   public let previous: [UInt8]
-  /// The number of the data key that its hash has; `nil` for an entry of an older version, whose hash has none.
+  /// The number of the data key for the hash; `nil` for an entry of an older version, whose hash has no key.
   public let keyNumber: UInt32?
 
   public init(
@@ -35,7 +35,7 @@ public struct AuditEntry: Sendable, Hashable {
     self.keyNumber = keyNumber
   }
 
-  /// What the first entry has for a predecessor.
+  /// The previous hash of the first entry.
   public static let origin = [UInt8](repeating: 0, count: 32)
 
   /// SHA-256 over the authenticated bytes: the hash of an entry without a key.
@@ -46,7 +46,8 @@ public struct AuditEntry: Sendable, Hashable {
     Array(HMAC<SHA256>.authenticationCode(for: authenticated, using: key))
   }
 
-  /// The previous hash and every field, each with its length in front so that none can flow into the next.
+  /// The previous hash and every field, each preceded by its length, so that the boundaries of fields are
+  /// authenticated.
   private var authenticated: [UInt8] {
     let key = keyNumber.map { ["key \($0)"] } ?? []
     let fields = [

@@ -1,7 +1,7 @@
 public import ByteCoding
 public import Foundation
 
-/// A nonce that a device is to sign, once, within its life.
+/// A nonce that a device signs once, within its lifetime.
 public struct DeviceChallenge: Sendable, Hashable {
   /// How long one lives.
   public static let lifetime = Duration.seconds(300)
@@ -14,7 +14,7 @@ public struct DeviceChallenge: Sendable, Hashable {
   public let deviceID: DeviceID
   /// 32 bytes.
   public let nonce: [UInt8]
-  /// The attested key that asked.
+  /// The attested key of the request.
   public let binding: Binding
   public let createdAt: Timestamp
   public let expiresAt: Timestamp

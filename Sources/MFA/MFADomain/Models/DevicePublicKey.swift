@@ -2,15 +2,15 @@ internal import ByteCoding
 internal import Crypto
 internal import Foundation
 
-/// The public half of a device's P-256 key, a point that is on the curve and not at infinity.
+/// The public key of a device's P-256 key pair: a point on the curve, not at infinity.
 ///
-/// Clients send the 65-byte point of X9.63 that `SecKeyCopyExternalRepresentation` gives, or the 91-byte
-/// SubjectPublicKeyInfo of RFC 5480; both become the same key. Everything else is refused.
+/// Clients send the 65-byte point of X9.63 that `SecKeyCopyExternalRepresentation` returns, or the 91-byte
+/// SubjectPublicKeyInfo of RFC 5480. Both result in the same key. Other forms are refused.
 public struct DevicePublicKey: Sendable, Hashable {
   /// 0x04, X and Y: 65 bytes.
   public let point: [UInt8]
 
-  /// Reads what a client sent, in base64.
+  /// Parses a client's key in base64.
   public init(base64 text: String) throws(InvalidValue) {
     guard let bytes = Base64.decode(text) else { throw Self.invalid }
     try self.init(bytes: bytes)
@@ -50,14 +50,14 @@ public struct DevicePublicKey: Sendable, Hashable {
     0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
   ]
 
-  /// A key whose private half is discarded. Verifying against it takes as long as against a real one.
+  /// A key whose private key was discarded. A verification with it takes as long as with a device's key.
   public static let decoy = DevicePublicKey(unchecked: Array(P256.Signing.PrivateKey().publicKey.x963Representation))
 
   private init(unchecked point: [UInt8]) { self.point = point }
 }
 
 extension P256.Signing.ECDSASignature {
-  /// Reads DER (X9.62) that has nothing behind it.
+  /// Parses DER (X9.62) without further bytes.
   init?(strictDER bytes: [UInt8]) {
     guard bytes.count >= 8, bytes[0] == 0x30, Int(bytes[1]) == bytes.count - 2,
       let signature = try? P256.Signing.ECDSASignature(derRepresentation: bytes)

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// An address for e-mail: one `@`, at most 254 bytes, nothing that could end a header or an SMTP command.
+/// An e-mail address: one `@`, at most 254 bytes, and no character that could end a header or an SMTP command.
 public struct EmailAddress: Sendable, Hashable {
   public let text: String
 
@@ -15,7 +15,7 @@ public struct EmailAddress: Sendable, Hashable {
     }
   }
 
-  /// An address that was taken before, or that an operator gives: `noreply@localhost` is one.
+  /// Parses a stored address, or one from the operator, such as `noreply@localhost`.
   public init(trusted text: String) throws(InvalidValue) {
     let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
     let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && !#"<>(),;:\""#.utf8.contains($0) }
@@ -49,10 +49,10 @@ public struct EmailAddress: Sendable, Hashable {
     }
   }
 
-  /// What is counted: mailboxes whose names differ in case alone are one in practice (RFC 5321, section 2.4).
+  /// The key for counting: mailboxes whose names differ only in case are one in practice (RFC 5321, section 2.4).
   var key: String { text.lowercased() }
 
-  /// What may be shown on a screen: the first character of the name, and the domain.
+  /// The address for display: the first character of the name, and the domain.
   public var masked: String {
     let parts = text.split(separator: "@")
     return parts[0].prefix(1) + "***@" + parts[1]

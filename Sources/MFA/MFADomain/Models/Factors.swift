@@ -9,7 +9,7 @@ public struct TOTPFactor: Sendable, Hashable {
   public let createdAt: Timestamp
   /// When the first code was given; before that the factor is only offered.
   public var confirmedAt: Timestamp?
-  /// The newest step whose code was taken. Codes of this step and of those before it are spent.
+  /// The newest step whose code was accepted. Codes of this step and of earlier ones are spent.
   public var lastStep: Int64
 
   public init(
@@ -87,7 +87,7 @@ public struct TrustedDevice: Sendable, Hashable {
   }
 }
 
-/// Something that the devices of a user are told, in the order of its numbers.
+/// A notice for the devices of a user. Notices are ordered by number.
 public struct Notice: Sendable, Hashable {
   public enum Kind: String, Sendable, Hashable {
     case deviceEnrolled, deviceRemoved, methodChanged, locked, unlocked, sessionRevoked, trustRevoked, mfaEnabled,
@@ -102,8 +102,8 @@ public struct Notice: Sendable, Hashable {
   public let sequence: Int64
   public let kind: Kind
   public let at: Timestamp
-  /// What it concerns: a device's, session's, trusted device's, security key's or recovery's id; `nil` for the
-  /// account as a whole.
+  /// The subject: the id of a device, session, trusted device, security key or recovery; `nil` for the account as a
+  /// whole.
   public let concerning: String?
 
   public init(userID: UUID, sequence: Int64, kind: Kind, at: Timestamp, concerning: String?) {

@@ -1,6 +1,6 @@
 public import ByteCoding
 
-/// Who the gate says is calling: one genuine app instance, or a debug build.
+/// The caller as the gate identifies it: a genuine app instance, or a debug build.
 public struct GateIdentity: Sendable, Hashable {
   public enum Environment: String, Sendable { case production, development, debug }
 
@@ -25,17 +25,17 @@ public struct GateIdentity: Sendable, Hashable {
     self.issuedAt = issuedAt
   }
 
-  /// What devices and sessions of this caller are tied to.
+  /// The binding of this caller's devices and sessions.
   public var binding: Binding { environment == .debug ? .debugBuild : .attestedKey(subject) }
 }
 
-/// Everything that is known of who calls an operation, before it runs.
+/// The caller of an operation, with everything that is known before the operation runs.
 public struct Caller: Sendable {
   public let identity: GateIdentity
-  /// The session of the access token that came along, verified; `nil` if none came.
+  /// The session of the verified access token; `nil` if the request had none.
   public let session: SessionProof?
   public let requestID: String
-  /// What the client says it is. Shown, and never decided by.
+  /// The client's own description of itself. It is displayed, and no decision depends on it.
   public let userAgent: String
 
   public init(identity: GateIdentity, session: SessionProof?, requestID: String, userAgent: String = "") {

@@ -9,7 +9,7 @@ public struct HistoryKeys: Sendable {
   /// The number of the key for new entries.
   public let newest: UInt32
 
-  /// - Parameter secrets: 32 bytes each; `nil` is returned if there is none.
+  /// - Parameter secrets: 32 bytes each. Returns `nil` if the list is empty.
   init?(_ secrets: [(number: UInt32, secret: [UInt8])]) {
     guard let newest = secrets.map(\.number).max() else { return nil }
     self.newest = newest
@@ -23,7 +23,7 @@ public struct HistoryKeys: Sendable {
     return keys[number].map { entry.hash(under: $0) }
   }
 
-  /// States that the history had the entry with this number and hash at `now`.
+  /// Signs the statement that the history contained the entry with this number and hash at `now`.
   func head(_ sequence: Int64, _ hash: [UInt8], at now: Timestamp) -> HistoryHead? {
     mac(sequence, hash, now, newest).map {
       HistoryHead(sequence: sequence, hash: hash, at: now, keyNumber: newest, mac: $0)
@@ -44,9 +44,9 @@ public struct HistoryKeys: Sendable {
   }
 }
 
-/// A signed statement that the history had an entry at an instant: `NUMBER:HASH:MILLISECONDS:KEY:MAC`.
+/// A signed statement that the history contained an entry at an instant: `NUMBER:HASH:MILLISECONDS:KEY:MAC`.
 ///
-/// It stands in the log. A history that was cut off, or made again, does not have the entry any more.
+/// It is written to the log. A history that was truncated or rebuilt no longer contains the entry.
 public struct HistoryHead: Sendable, Hashable, CustomStringConvertible {
   public let sequence: Int64
   public let hash: [UInt8]
@@ -62,7 +62,7 @@ public struct HistoryHead: Sendable, Hashable, CustomStringConvertible {
     self.mac = mac
   }
 
-  /// Reads what `description` writes. Whether it was signed says `HistoryKeys.verifies`.
+  /// Parses the form of `description`. `HistoryKeys.verifies` checks the signature.
   public init?(_ text: String) {
     let parts = text.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count == 5, let sequence = Int64(parts[0]), let hash = Hex.decode(parts[1]),

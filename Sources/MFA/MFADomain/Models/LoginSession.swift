@@ -3,11 +3,11 @@ public import Foundation
 
 /// A sign-in, from its first token to its end.
 public struct LoginSession: Sendable, Hashable {
-  /// How far a session has come.
+  /// The state of a session.
   public enum Scope: String, Sendable, Hashable {
-    /// The first factor is proved, the second is not: it may ask for the status, and give the second factor.
+    /// The first factor is proved, the second is not: the session may read the status and send the second factor.
     case pending = "mfa"
-    /// There is no second factor, and there must be one: it may ask for the status, and set one up.
+    /// The account has no second factor and needs one: the session may read the status and set one up.
     case setup = "mfa_setup"
     case full
 
@@ -24,7 +24,7 @@ public struct LoginSession: Sendable, Hashable {
   /// How long its refresh tokens can prolong it, from its start.
   public static let lifetime = Duration.seconds(30 * 86400)
 
-  /// How many of one device live. A sign-in beyond it ends the oldest.
+  /// The maximum number of live sessions of one device. A further sign-in ends the oldest one.
   public static let mostOfDevice = 10
 
   public let id: UUID
@@ -33,7 +33,7 @@ public struct LoginSession: Sendable, Hashable {
   public let deviceID: DeviceID?
   public let binding: Binding
   public var scope: Scope
-  /// How the user proved who they are (RFC 8176): `pop`, `sms`, `otp`, …
+  /// The authentication methods (RFC 8176): `pop`, `sms`, `otp`, …
   public var methods: [String]
   /// When a factor was last proved.
   public var authenticatedAt: Timestamp
@@ -73,7 +73,7 @@ public struct LoginSession: Sendable, Hashable {
   }
 }
 
-/// What a verified access token says. That the session still lives is asked of the store, in the operation.
+/// The claims of a verified access token. The operation asks the store whether the session is still live.
 public struct SessionProof: Sendable, Hashable {
   public let sessionID: UUID
   public let userID: UUID

@@ -11,7 +11,8 @@ public struct InvalidValue: Error, Sendable, Hashable {
   }
 }
 
-/// What a client calls its device: 1 to 128 printable ASCII characters without spaces. Unique among all accounts.
+/// The client's identifier of its device: 1 to 128 printable ASCII characters without spaces, unique among all
+/// accounts.
 public struct DeviceID: Sendable, Hashable {
   public let text: String
 
@@ -23,11 +24,11 @@ public struct DeviceID: Sendable, Hashable {
   }
 }
 
-/// What a person reads about a device: at most 128 characters without control characters.
+/// The name of a device for display: at most 128 characters without control characters.
 public struct DeviceModel: Sendable, Hashable {
   public let text: String
 
-  /// - Parameter field: what the client calls it.
+  /// - Parameter field: The client's name for the field.
   public init(_ text: String, field: String = "deviceModel") throws(InvalidValue) {
     guard text.count <= 128, text.utf8.count <= 512, text.hasNoControls else {
       throw InvalidValue(field: field, rule: "has at most 128 characters and no control characters")
@@ -50,7 +51,7 @@ public struct PhoneNumber: Sendable, Hashable {
     self.text = text
   }
 
-  /// What others than the owner see: the last two digits.
+  /// The number for display to others than its owner: the last two digits.
   public var masked: String {
     "+" + String(repeating: "*", count: text.utf8.count - 3) + text.suffix(2)
   }

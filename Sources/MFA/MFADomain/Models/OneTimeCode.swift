@@ -1,12 +1,12 @@
 public import ByteCoding
 public import Foundation
 
-/// A code that was sent, or that looks from outside as if it had been.
+/// A code that was sent, or that must look as if it had been sent.
 public struct OneTimeCode: Sendable, Hashable {
   public enum Channel: String, Sendable, Hashable {
     case sms
     case email
-    /// Shown to a user, or told by an operator, to bring another device into the account.
+    /// A code that a user or an operator passes on to add another device to the account.
     case link
 
     /// How many wrong guesses a code survives.
@@ -29,16 +29,17 @@ public struct OneTimeCode: Sendable, Hashable {
   public static let mostInAnHour = 5
 
   public let id: UUID
-  /// Who can use it: an account, seen from one app instance.
+  /// The owner of the code: an account as seen from one app instance.
   public let subject: String
   public let channel: Channel
-  /// The keyed hash of code and id; of a code that was never sent, bytes that nothing hashes to.
+  /// The keyed hash of code and id. For a code that was never sent, random bytes.
   public let hash: [UInt8]
   /// The keyed hash of the number or address that it went to.
   public let target: [UInt8]
   public let createdAt: Timestamp
   public let expiresAt: Timestamp
-  /// Whether a client has asked for it; the one that comes with a sign-in waits to be asked for.
+  /// Whether a client has requested the code. A code that is sent at sign-in is not claimed until a client requests
+  /// it.
   public var isClaimed: Bool
   public var failures: Int
   public var isSpent: Bool

@@ -24,7 +24,7 @@ public struct PushChallenge: Sendable, Hashable {
   public let number: Int
   /// 32 bytes.
   public let nonce: [UInt8]
-  /// Where the sign-in comes from, as the gate tells it.
+  /// The address of the sign-in, as the gate reports it.
   public let address: String
   public let createdAt: Timestamp
   public let expiresAt: Timestamp
@@ -47,10 +47,11 @@ public struct PushChallenge: Sendable, Hashable {
     self.answeredAt = answeredAt
   }
 
-  /// What the approving device signs: a structure of its own, so that no other signature of the key can stand for it.
+  /// The bytes that the approving device signs. They have a form of their own, so that no other signature of the key
+  /// can replace this one.
   ///
   /// The line `sallyport-mfa push 1`, then the push's id, the user's id, the nonce in base64, the decision (`approve`
-  /// or `deny`) and the number that was typed (`0` with a denial), a line each, with a line feed after every one.
+  /// or `deny`) and the number that was typed (`0` for a denial), one per line, each with a line feed.
   public static func signedBytes(
     id: UUID, userID: UUID, nonce: [UInt8], approves: Bool, number: Int
   ) -> [UInt8] {

@@ -3,8 +3,9 @@ public import Foundation
 
 /// The recovery of an account whose devices are all lost.
 ///
-/// A backup code begins it. It brings a device in only after a waiting period, during which the account's remaining
-/// devices, number and mailbox are told, and can stop it. An account has at most one open recovery.
+/// It begins with a backup code. A new device is added only after a waiting period. During this time the account's
+/// remaining devices, phone number and mailbox are notified and can stop it. An account has at most one open
+/// recovery.
 public struct Recovery: Sendable, Hashable {
   /// How it ended.
   public enum Outcome: String, Sendable, Hashable, CaseIterable { case completed, cancelled, expired }
@@ -22,9 +23,9 @@ public struct Recovery: Sendable, Hashable {
 
   public let id: UUID
   public let userID: UUID
-  /// The app instance that began it, which alone can complete it.
+  /// The app instance that began the recovery. Only this instance can complete it.
   public let binding: Binding
-  /// Where it was begun from, as the gate tells it.
+  /// The address from which the recovery was begun, as the gate reports it.
   public let address: String
   /// The keyed hash of the code on paper that began it.
   public let codeHash: [UInt8]
@@ -38,7 +39,7 @@ public struct Recovery: Sendable, Hashable {
   /// `nil` while it is open.
   public var outcome: Outcome?
   public var endedAt: Timestamp?
-  /// When the numbers and the mailbox were told a second time.
+  /// The time of the second notification.
   public var remindedAt: Timestamp?
 
   public init(
@@ -72,7 +73,7 @@ public struct Recovery: Sendable, Hashable {
   /// Whether it can still be completed, now or once the waiting is over.
   public func isOpen(at now: Timestamp) -> Bool { outcome == nil && now < expiresAt }
 
-  /// Ends it, as `outcome` says.
+  /// Closes the recovery with `outcome`.
   mutating func end(_ outcome: Outcome, at now: Timestamp) {
     self.outcome = outcome
     endedAt = now

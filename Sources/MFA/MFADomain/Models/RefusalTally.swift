@@ -7,17 +7,17 @@ public import ByteCoding
 public struct RefusalTally: Sendable, Hashable {
   /// How long a window is, from its first refusal.
   public static let window = Duration.seconds(900)
-  /// How many of a window stand in the history in full.
+  /// The maximum number of full entries in the history per window.
   public static let mostInFull = 10
 
-  /// What is the same in all of them. None of it is a text that the caller makes up, but for the name of an account
-  /// that there is: or each refusal could be made the first of its kind.
+  /// The common fields of the refusals. The caller controls none of them except the name of an existing account:
+  /// otherwise each refusal could be made the first of its kind.
   public struct Kind: Sendable, Hashable {
     public let actor: String
     /// The key of the account's name; `nil` for all names without an account.
     public let account: String?
     public let event: String
-    /// What the entry's detail says of the reason.
+    /// The reason in the detail of the entry.
     public let reason: String
 
     public init(actor: String, account: String?, event: String, reason: String) {

@@ -11,14 +11,15 @@ public struct SecurityKey: Sendable, Hashable {
   public let userID: UUID
   public let credentialID: CredentialID
   public let publicKey: CredentialPublicKey
-  /// The key's own count of its signatures, as of the last one taken; 0 if it does not count.
+  /// The key's signature count at the last accepted use; 0 if the key does not count.
   public var signatureCount: UInt32
   /// Whether it may be copied to other devices of its user. Never changes.
   public let isBackupEligible: Bool
   public var isBackedUp: Bool
-  /// How a client can reach it (`usb`, `nfc`, …), as the client said; handed back to it, and never decided by.
+  /// The transports that the client reported (`usb`, `nfc`, …). They are returned to the client, and no decision
+  /// depends on them.
   public let transports: [String]
-  /// What its user calls it.
+  /// The user's name for the key.
   public var name: DeviceModel
   public let createdAt: Timestamp
   public var lastUsedAt: Timestamp?
@@ -42,25 +43,25 @@ public struct SecurityKey: Sendable, Hashable {
   }
 }
 
-/// What an authenticator calls a credential: 1 to 1023 bytes (Web Authentication Level 3, section 7.1).
+/// An authenticator's identifier of a credential: 1 to 1023 bytes (Web Authentication Level 3, section 7.1).
 public struct CredentialID: Sendable, Hashable {
   public static let longest = 1023
 
   public let bytes: [UInt8]
 
-  /// `nil` for nothing, and for more than 1023 bytes.
+  /// Returns `nil` for no bytes and for more than 1023.
   public init?(bytes: [UInt8]) {
     guard (1...Self.longest).contains(bytes.count) else { return nil }
     self.bytes = bytes
   }
 }
 
-/// What a security key is to sign: for one session and one purpose, once, within its lifetime. A new one invalidates
+/// The challenge for a security key: for one session and one purpose, once, within its lifetime. A new one replaces
 /// it.
 public struct KeyChallenge: Sendable, Hashable {
   public enum Ceremony: String, Sendable, Hashable { case registration, authentication }
 
-  /// What Web Authentication recommends for the time that a person may take.
+  /// The time that Web Authentication recommends for the person.
   public static let lifetime = Duration.seconds(300)
 
   public let sessionID: UUID

@@ -35,24 +35,25 @@ public enum MFAMethod: String, Sendable, Hashable, CaseIterable {
   case smsOTP
 }
 
-/// How a person unlocks the key of a device, as the app says. `Policy.deviceUnlock` alone decides by it.
+/// The way in which a person unlocks the key of a device, as the app reports it. Only `Policy.deviceUnlock` depends
+/// on it.
 public enum AuthMethod: String, Sendable, Hashable, CaseIterable {
   case biometric
   case passcode
 }
 
-/// A device of an account. After its removal it stays as a stone (`removedAt`), so that its own app is told.
+/// A device of an account. A removed device keeps its row (`removedAt`), so that its app is informed.
 public struct Device: Sendable, Hashable {
   public let id: DeviceID
   public let userID: UUID
   public var model: DeviceModel
   public var method: MFAMethod
   public var authMethod: AuthMethod?
-  /// Present for `secureEnclave` alone.
+  /// Present only for `secureEnclave`.
   public var publicKey: DevicePublicKey?
   /// The number that codes go to, as the vault sealed it.
   public var phoneNumber: Sealed?
-  /// The attested key that enrolled it, which alone may act for it.
+  /// The attested key that enrolled the device. Only this key may act for it.
   public var binding: Binding
   public var enrolledAt: Timestamp
   public var lastUsed: Timestamp?
@@ -80,9 +81,9 @@ public struct Device: Sendable, Hashable {
   public var isAttested: Bool { binding != .debugBuild }
 }
 
-/// What ties a device, a session or a trusted device to the app instance that made it.
+/// The binding of a device, session or trusted device to the app instance that made it.
 public enum Binding: Sendable, Hashable {
-  /// The hash of the key that Apple attested, as the gate tells it.
+  /// The hash of the attested key, as the gate reports it.
   case attestedKey(String)
   /// A debug build, which has no key of its own: all debug builds share one certificate, so this is no proof.
   case debugBuild

@@ -1,14 +1,13 @@
 internal import Foundation
 
-/// The name of an account: 1 to 128 characters, none of them a control character, and no white space at the ends.
+/// The name of an account: 1 to 128 characters without control characters, and without white space at its ends.
 ///
-/// Names that differ in case or in compatibility forms alone are one name (NFKC, in any script): full-width letters
-/// are the plain ones, and by the full case mappings `ß` and `SS`, or a sigma in the middle and one at the end, are
-/// alike too.
+/// Names that differ only in case or in compatibility forms are equal (NFKC, in any script): full-width letters equal
+/// the plain ones, `ß` equals `SS` by the full case mappings, and a final sigma equals one in the middle.
 public struct Username: Sendable, Hashable {
   /// As the client wrote it.
   public let text: String
-  /// What is compared and stored.
+  /// The form for comparison and storage.
   public let key: String
   /// The key by the rule of older versions, which kept compatibility forms apart. An account that would have shared its
   /// key with another one at the migration still has this key, so it is looked for first.
@@ -39,13 +38,14 @@ public struct Username: Sendable, Hashable {
   public static func == (first: Username, second: Username) -> Bool { first.key == second.key }
   public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 
-  /// The text in lower case by way of the upper case, so that letters meet that lower case alone keeps apart.
+  /// The text in lower case after a mapping to upper case, because some letters become equal only in upper case.
   ///
-  /// The capital ẞ has itself for upper case, and the small one SS: they meet by lower case first.
+  /// The capital ẞ is its own upper case, and the small one becomes SS: lower case first makes them equal.
   private static func folded(_ text: String) -> String { text.lowercased().uppercased().lowercased() }
 
-  /// Composed after the folding as well, since the lower case of composed text need not be (`J̌` has no character of
-  /// its own, `ǰ` has), and again until nothing changes: some letters have compatibility forms in one case alone.
+  /// Normalizes after the folding as well, because the lower case of composed text may be decomposed (`J̌` has no
+  /// single character, `ǰ` has one). Repeats until nothing changes, because some letters have compatibility forms in
+  /// one case only.
   private static func compatibilityKey(of text: String) -> String {
     var key = text.precomposedStringWithCompatibilityMapping
     for _ in 1...4 {
@@ -58,11 +58,11 @@ public struct Username: Sendable, Hashable {
 }
 
 extension Username {
-  /// Refuses what a new account cannot be called, though an account of an older version may be.
+  /// Checks the additional rules for a new account; older accounts may break them.
   ///
-  /// Letters come from one script, or from Latin and those that are written with it in Japanese, Korean and Chinese:
-  /// the "highly restrictive" level of UTS 39, section 5.2, over the scripts that UTS 31 recommends. Names of one
-  /// script that look like names of another (`асе`, all Cyrillic, and `ace`) are not compared.
+  /// Letters must be from one script, or from Latin together with the scripts of Japanese, Korean and Chinese: the
+  /// "highly restrictive" level of UTS 39, section 5.2, for the scripts that UTS 31 recommends. Names of one script
+  /// that look like names of another (`асе`, all Cyrillic, and `ace`) are not compared.
   ///
   /// - Throws: `InvalidValue` if scripts are mixed, if a character is invisible, or if the key is too long.
   public func checkAsNew() throws(InvalidValue) {
@@ -107,7 +107,8 @@ private enum NameScripts {
     ["Latn", "Hani", "Hira", "Kana"], ["Latn", "Hani", "Bopo"], ["Latn", "Hani", "Hang"],
   ]
 
-  /// One pattern for each set of scripts. What all scripts share (digits, marks, signs) is in each.
+  /// One pattern for each set of scripts. Each includes the characters that all scripts share: digits, marks and
+  /// signs.
   private static let patterns: [NSRegularExpression] = (alone.map { [$0] } + together).compactMap { scripts in
     let classes = (scripts + ["Zyyy", "Zinh"]).map { "\\p{scx=\($0)}" }.joined()
     return try? NSRegularExpression(pattern: "^[\(classes)]*\\z")

@@ -33,7 +33,7 @@ public struct OutgoingMessage: Sendable, Hashable {
     self.init(destination: destination, content: .code(code), lifetime: lifetime)
   }
 
-  /// The code that stands in it; `nil` if none does.
+  /// The code in the message; `nil` if there is none.
   public var code: String? {
     switch content {
     case .code(let code), .recoveryStarted(let code, _): code
@@ -42,15 +42,15 @@ public struct OutgoingMessage: Sendable, Hashable {
   }
 }
 
-/// Takes messages for delivery. Taking one never waits and never fails: whether a number exists, or a provider answers,
-/// must not show in how long a request takes.
+/// Accepts messages for delivery. Accepting never waits and never fails, so that the time of a request does not
+/// reveal whether a number exists or a provider answers.
 public protocol Outbox: Sendable {
   func send(_ message: OutgoingMessage)
 }
 
 /// Makes access tokens.
 public protocol AccessTokenIssuer: Sendable {
-  /// A token for `session` as it stands, good for `lifetime`.
+  /// Issues a token for the current state of `session`, valid for `lifetime`.
   func issue(for session: LoginSession, of user: User, at now: Timestamp) async throws -> String
   /// How long a token is good.
   var lifetime: Duration { get }

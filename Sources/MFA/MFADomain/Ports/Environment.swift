@@ -1,7 +1,7 @@
 internal import ByteCoding
 public import Foundation
 
-/// Where secrets come from.
+/// The source of random bytes.
 public struct Entropy: Sendable {
   private let draw: @Sendable (Int) -> [UInt8]
 

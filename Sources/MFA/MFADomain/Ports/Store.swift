@@ -3,11 +3,11 @@ public import Foundation
 
 /// The records of the backend.
 ///
-/// A body runs in one transaction, exclusive among the writers: what it has read stays true until the commit. The store
-/// may run it more than once, so it only reads and writes records. An error of the body rolls the transaction back.
-/// Services use it through `UnitOfWork`, which adds messages, notices and refusals that are committed.
+/// A body runs in one transaction, exclusive among the writers: what it has read stays true until the commit. The
+/// store may run it more than once, so it only reads and writes records. An error of the body rolls the transaction
+/// back. Services use it through `UnitOfWork`, which adds messages, notices and refusals that are committed.
 ///
-/// Removals of expired records (`remove…(…, atMost:)`) return how many they have removed: there may be more.
+/// Removals of expired records (`remove…(…, atMost:)`) return the number of removed records. There may be more.
 public protocol Store: Sendable {
   /// Runs `body` in one transaction that only reads.
   ///

@@ -1,10 +1,10 @@
 internal import Locking
 
-/// Until when the store's answer is of use to a task.
+/// The time until which a task can use the store's answer.
 ///
-/// Requests that change nothing have one: whether such a request was carried out does not matter to its client, so it
-/// can be told to come again while the call still waits, for a lock or for a server. Requests with effects have none:
-/// a client that gets no answer does not know whether they were carried out.
+/// Requests that change nothing have a deadline. Their clients do not care whether such a request was executed, so
+/// they can be asked to retry while the call still waits for a lock or a server. Requests with effects have none: a
+/// client without an answer does not know whether they were executed.
 public enum StoreDeadline {
   /// The deadline of the task's calls; `nil` for none. A store does not begin a call whose deadline has passed, and
   /// throws `StoreFault.late` for it.
@@ -15,11 +15,11 @@ public enum StoreDeadline {
     deadline.map { $0 <= .now } ?? false
   }
 
-  /// Runs `body`, and gives up waiting for it after `limit`.
+  /// Runs `body` and stops waiting for it after `limit`.
   ///
-  /// `body` goes on by itself then: a call of the store that has begun may still take effect.
+  /// `body` then continues: a call of the store that has begun may still take effect.
   ///
-  /// - Throws: `StoreFault.late` after `limit`; what `body` throws.
+  /// - Throws: `StoreFault.late` after `limit`; otherwise the error of `body`.
   public static func within<Value: Sendable>(
     _ limit: Duration, _ body: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {

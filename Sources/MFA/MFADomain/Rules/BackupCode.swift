@@ -1,9 +1,9 @@
-/// One of the codes that a user keeps on paper: eight characters, at least one of them a letter, so that none can be
-/// taken for a code of digits.
+/// A backup code for paper: eight characters, at least one of them a letter, so that it cannot be confused with a
+/// code of digits.
 enum BackupCode {
   static let count = 10
   static let length = 8
-  /// Without those that are mistaken for others: 0 and O, 1, I and L.
+  /// Without characters that look alike: 0 and O, 1, I and L.
   private static let alphabet = Array("ABCDEFGHJKMNPQRSTUVWXYZ23456789")
 
   /// Ten different codes.

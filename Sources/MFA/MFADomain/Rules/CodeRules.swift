@@ -14,8 +14,8 @@ extension OneTimeCode {
 struct CodeTarget: Sendable {
   let hash: [UInt8]
 
-  /// - Parameter isConfirmed: whether a code that went there has come back. Messages to a number or an address before
-  ///   that are counted separately, so that enrolling another person's number does not use up its owner's messages.
+  /// - Parameter isConfirmed: Whether a code that was sent there has come back. Messages before that are counted
+  ///   separately, so that enrolling another person's number does not use up its owner's messages.
   init(_ text: String, isConfirmed: Bool, in vault: Vault) {
     hash = vault.hash(text, as: isConfirmed ? "target" : "unconfirmed target")
   }
@@ -161,7 +161,7 @@ extension UnitOfWork {
   }
 }
 
-/// A guess at a code, and what it is counted against.
+/// An attempt to guess a code, with the limits that it counts against.
 struct CodeAttempt: Sendable {
   let channel: OneTimeCode.Channel
   /// The subject of the code.

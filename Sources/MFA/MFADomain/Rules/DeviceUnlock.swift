@@ -2,10 +2,10 @@ extension Policy {
   /// How a person unlocks the devices that may be enrolled and sign in.
   public enum Unlock: String, Sendable, Hashable {
     case any
-    /// By biometry alone: neither the passcode nor a code by SMS.
+    /// Only by biometry: neither the passcode nor a code by SMS is accepted.
     ///
-    /// What unlocks a key is what the app says of it. The gate vouches for the app and not for the key: a genuine
-    /// copy of an app that says the truth does so here, and a debug build may say anything.
+    /// The app reports how a key is unlocked. The gate proves the app, not the key: a genuine copy of an app that
+    /// reports truthfully does so here, and a debug build may report anything.
     case biometric
   }
 

@@ -1,12 +1,12 @@
 internal import ByteCoding
 
-/// Why an operation does not do what was asked. What the outside reads of it is written in one switch of the service.
+/// Why an operation is refused. One switch of the service defines the public form.
 public enum MFARefusal: Error, Sendable, Hashable {
   /// The request is not written as it must be.
   case invalid(InvalidValue)
-  /// Signature, challenge, device or user are wrong; which of them is not said to the outside.
+  /// The signature, challenge, device or user is wrong. The client does not learn which.
   case authenticationFailed(SignInFault)
-  /// No access token came, or one that is not good any more.
+  /// There is no valid access token.
   case sessionRequired
   /// The session must first give the second factor.
   case secondFactorRequired
@@ -17,7 +17,7 @@ public enum MFARefusal: Error, Sendable, Hashable {
   /// The session belongs to another user, or has not the right.
   case forbidden
   case deviceNotEnrolled
-  /// The device id belongs to someone, who is not the caller.
+  /// Another account uses the device id.
   case deviceExists
   case tooManyDevices(limit: Int)
   /// The calling app instance has created so many accounts.
@@ -26,7 +26,7 @@ public enum MFARefusal: Error, Sendable, Hashable {
   case noEmailAddress
   /// There is no such thing, or it is another's.
   case notFound
-  /// Why is not said to the outside.
+  /// The client does not learn the reason.
   case codeInvalid(CodeFault)
   case codeExpired
   case rateLimited(retryAfter: Duration)
@@ -38,9 +38,9 @@ public enum MFARefusal: Error, Sendable, Hashable {
   case overloaded(retryAfter: Duration)
   /// The operator has not turned security keys on.
   case securityKeysOff
-  /// A security key's answer to a sign-in is not taken. Why is not said to the outside.
+  /// The response of a security key at a sign-in is refused. The client does not learn the reason.
   case securityKeyRefused(WebAuthnFault)
-  /// A security key is not registered. The user's own client is told why.
+  /// The registration of a security key is refused. The user's own client learns the reason.
   case registrationRefused(WebAuthnFault)
   /// The credential is registered already, by whomever.
   case securityKeyExists
@@ -55,7 +55,7 @@ public enum SignInFault: String, Sendable, Hashable, CaseIterable {
   case challengeUsed = "challenge_used"
   case challengeExpired = "challenge_expired"
   case challengeExhausted = "challenge_exhausted"
-  /// The caller's attested key is not the one that the challenge or the device is bound to.
+  /// The caller's attested key differs from that of the challenge or the device.
   case attestedKey = "attested_key"
   case deviceUnknown = "device_unknown"
   case deviceOfAnother = "device_of_another"
@@ -64,11 +64,11 @@ public enum SignInFault: String, Sendable, Hashable, CaseIterable {
   /// It was removed, or got another key, while the signature was checked.
   case deviceChanged = "device_changed"
   case signature
-  /// It is unlocked by something else than the policy asks for.
+  /// The key is not unlocked in the way that the policy requires.
   case unlock
 }
 
-/// Why a code is not taken.
+/// Why a code is refused.
 public enum CodeFault: String, Sendable, Hashable, CaseIterable {
   case noCode = "no_code"
   case used = "code_used"
@@ -77,7 +77,7 @@ public enum CodeFault: String, Sendable, Hashable, CaseIterable {
 }
 
 extension MFARefusal {
-  /// What the log and the history say of it. The outside is told less.
+  /// The reason for the log and the history. The client learns less.
   public var cause: String {
     switch self {
     case .invalid(let value): "invalid_\(value.field)"

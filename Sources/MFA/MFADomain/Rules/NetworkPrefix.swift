@@ -6,7 +6,7 @@ public struct NetworkPrefix: Sendable, Hashable {
   /// `192.0.2.0/24` or `2001:db8:1::/48`.
   let text: String
 
-  /// `nil` for what is no address.
+  /// Returns `nil` for text that is not an address.
   init?(_ address: String) {
     switch Self.bytes(of: address) {
     case let bytes? where bytes.count == 4: text = "\(bytes[0]).\(bytes[1]).\(bytes[2]).0/24"
@@ -15,8 +15,8 @@ public struct NetworkPrefix: Sendable, Hashable {
     }
   }
 
-  /// What a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a client with
-  /// one address there has all of them. A text that is not an address stands for itself.
+  /// The unit that a limit counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a
+  /// client usually controls all addresses below them. Other text is used unchanged.
   public static func block(of address: String) -> String {
     guard let bytes = bytes(of: address) else { return address }
     if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }

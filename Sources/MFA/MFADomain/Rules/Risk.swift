@@ -1,9 +1,9 @@
-/// How far a sign-in is from what its account has shown before: 0 to 100, the sum of what speaks against it.
+/// The deviation of a sign-in from the history of its account: 0 to 100, the sum of the signals.
 ///
-/// The server knows nothing of a caller but what the gate's identity says, and what it has seen itself. It knows no
-/// places on the map, no habits and no state of the telephone, and scores none.
+/// The server knows only the gate's identity of the caller and what it has recorded itself. It does not score places,
+/// habits or the state of the phone.
 public struct Risk: Sendable, Hashable {
-  /// What speaks against a sign-in.
+  /// A signal against a sign-in.
   public enum Signal: String, Sendable, Hashable, CaseIterable {
     /// No sign-in to the account was completed from this network within 90 days.
     case network

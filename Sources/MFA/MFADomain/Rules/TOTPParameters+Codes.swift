@@ -3,7 +3,7 @@ internal import Crypto
 internal import Foundation
 
 extension TOTPParameters {
-  /// The step that `instant` lies in (RFC 6238, section 4.2); before the epoch there is none.
+  /// The step of `instant` (RFC 6238, section 4.2); 0 before the epoch.
   public func step(at instant: Timestamp) -> Int64 { max(0, instant.seconds) / Int64(period) }
 
   /// The code of `step`, with its leading zeros (RFC 4226, section 5.3).
@@ -17,9 +17,9 @@ extension TOTPParameters {
     return String(repeating: "0", count: self.digits - digits.count) + digits
   }
 
-  /// The step whose code `guess` is: the one of `instant` or one to either side, but none up to `lastStep`.
+  /// Returns the step whose code is `guess`: that of `instant`, or one to either side, but none up to `lastStep`.
   ///
-  /// All three are compared whatever the outcome, so the time tells nothing of which it was.
+  /// All three are always compared, so that the time does not reveal the step.
   func matchingStep(_ guess: String, _ secret: [UInt8], at instant: Timestamp, after lastStep: Int64) -> Int64? {
     let current = step(at: instant)
     var found: Int64?

@@ -1,4 +1,4 @@
-/// What a client sends when an authenticator has made a credential.
+/// The client's response after an authenticator has made a credential.
 public struct RegistrationResponse: Sendable, Hashable {
   public let credentialID: [UInt8]
   public let clientDataJSON: [UInt8]
@@ -15,13 +15,13 @@ public struct RegistrationResponse: Sendable, Hashable {
   }
 }
 
-/// What a client sends when an authenticator has signed with a credential.
+/// The client's response after an authenticator has signed with a credential.
 public struct AuthenticationResponse: Sendable, Hashable {
   public let credentialID: [UInt8]
   public let clientDataJSON: [UInt8]
   public let authenticatorData: [UInt8]
   public let signature: [UInt8]
-  /// Whose credential the authenticator says it is; `nil` if it says nothing.
+  /// The user that the authenticator names; `nil` if it names none.
   public let userHandle: [UInt8]?
 
   public init(
@@ -36,7 +36,7 @@ public struct AuthenticationResponse: Sendable, Hashable {
   }
 }
 
-/// A credential as it comes out of a registration.
+/// The credential of a verified registration.
 public struct VerifiedCredential: Sendable, Hashable {
   public let id: CredentialID
   public let publicKey: CredentialPublicKey
@@ -45,8 +45,7 @@ public struct VerifiedCredential: Sendable, Hashable {
   public let isBackedUp: Bool
 }
 
-/// A use of a credential as it comes out of an authentication. Whether the count has grown is decided where nothing
-/// changes any more.
+/// A verified use of a credential. The signature count is compared later, in the transaction.
 public struct VerifiedUse: Sendable, Hashable {
   public let signatureCount: UInt32
   public let isBackedUp: Bool
@@ -63,7 +62,7 @@ extension RelyingParty {
     let attestation = try WebAuthnAttestationObject(response.attestationObject)
     let data = attestation.authenticatorData
     try data.check(for: self)
-    // A key that is read is of an algorithm that was asked for.
+    // A parsed key always has a requested algorithm.
     guard let credential = data.credential else { throw .attestedCredential }
     try attestation.check(credential, clientDataHash: clientData.hash)
     guard credential.id.bytes == response.credentialID else { throw .credentialID }
@@ -74,7 +73,7 @@ extension RelyingParty {
 
   /// Verifies a use of `key` (Web Authentication Level 3, section 7.2), in its order, up to the signature.
   ///
-  /// - Parameter userHandle: what the key's user is called to authenticators.
+  /// - Parameter userHandle: The user's identifier for authenticators.
   public func verify(
     _ response: AuthenticationResponse, by key: SecurityKey, userHandle: [UInt8], challenge: [UInt8]
   ) throws(WebAuthnFault) -> VerifiedUse {
@@ -93,7 +92,7 @@ extension RelyingParty {
 }
 
 extension SecurityKey {
-  /// Takes over what a verified use says of it (section 7.2, at its end).
+  /// Records a verified use (section 7.2, at its end).
   ///
   /// - Throws: `.signatureCount` for a count that did not grow, unless the key has never counted.
   mutating func use(_ use: VerifiedUse) throws(WebAuthnFault) {

@@ -2,14 +2,14 @@ internal import ByteCoding
 internal import Crypto
 internal import Foundation
 
-/// What the client saw when it asked the authenticator (Web Authentication Level 3, section 5.8.1).
+/// The client data of a ceremony (Web Authentication Level 3, section 5.8.1).
 struct CollectedClientData: Sendable, Hashable {
   let type: String
   let challenge: [UInt8]
   let origin: String
   let isCrossOrigin: Bool
   let hasTopOrigin: Bool
-  /// SHA-256 of the JSON as it came, which is what the authenticator signed.
+  /// SHA-256 of the unchanged JSON, which the authenticator signed.
   let hash: [UInt8]
 
   private struct Members: Decodable {
@@ -22,7 +22,7 @@ struct CollectedClientData: Sendable, Hashable {
 
   /// Reads the JSON. Members that are not known are passed over, as the specification wants it.
   init(json: [UInt8]) throws(WebAuthnFault) {
-    // Decoding strips a byte order mark and repairs what is not UTF-8; what was signed is the JSON as it came.
+    // Decoding removes a byte order mark and replaces malformed UTF-8, but the unchanged JSON was signed.
     let text = json.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(json.dropFirst(3)) : json
     guard JSONGrammar.accepts(text), let members = try? JSONDecoder().decode(Members.self, from: Data(text)),
       let challenge = Base64URL.decode(members.challenge)
@@ -41,9 +41,9 @@ struct CollectedClientData: Sendable, Hashable {
   ) throws(WebAuthnFault) {
     guard type == ceremony.clientDataType else { throw .type }
     guard constantTimeEqual(self.challenge, challenge) else { throw .challenge }
-    // By their bytes: texts that differ in composition alone are equal as such.
+    // Bytes are compared, because texts that differ only in composition are equal as strings.
     guard party.origins.contains(where: { $0.utf8.elementsEqual(origin.utf8) }) else { throw .origin }
-    // No page of another site is to ask for the user's key in a frame.
+    // A page of another site must not use the user's key in a frame.
     guard !isCrossOrigin, !hasTopOrigin else { throw .crossOrigin }
   }
 }

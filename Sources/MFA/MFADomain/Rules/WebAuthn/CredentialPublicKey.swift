@@ -3,9 +3,9 @@ internal import Crypto
 internal import CryptoExtras
 internal import Foundation
 
-/// The public key of a credential: one of the three kinds that are asked for, and well-formed.
+/// The public key of a credential: of one of the three requested algorithms, and well-formed.
 public struct CredentialPublicKey: Sendable, Hashable {
-  /// COSE's numbers of algorithms, those that are best first.
+  /// The COSE numbers of algorithms, in the order of preference.
   public enum Algorithm: Int, Sendable, Hashable, CaseIterable {
     /// Ed25519 (RFC 8152, as WebAuthn uses it).
     case edDSA = -8
@@ -35,10 +35,10 @@ public struct CredentialPublicKey: Sendable, Hashable {
     }
   }
 
-  /// Reads a COSE key that has the parameters of its kind and no others (Web Authentication Level 3, section 6.5.1).
+  /// Parses a COSE key with exactly the parameters of its kind (Web Authentication Level 3, section 6.5.1).
   ///
-  /// - Throws: `.algorithm` for a key of another algorithm; `.publicKey` for one that is not as its kind must be: a
-  ///   compressed or no point of the curve, numbers with zeros in front, an RSA key below 2048 or above 4096 bits.
+  /// - Throws: `.algorithm` for a key of another algorithm; `.publicKey` for a malformed one: a compressed point, a
+  ///   point that is not on the curve, numbers with leading zeros, or an RSA key below 2048 or above 4096 bits.
   public init(cose bytes: [UInt8]) throws(WebAuthnFault) {
     guard case .map(let map)? = try? CBORValue(decoding: bytes) else { throw .publicKey }
     let parameters = COSEParameters(map: map)
@@ -70,7 +70,7 @@ public struct CredentialPublicKey: Sendable, Hashable {
     return .edwards(x)
   }
 
-  /// Larger ones would let a client choose how long a verification takes.
+  /// Larger keys would let a client choose how long a verification takes.
   private static let modulusBits = 2048...4096
 
   private static func modulus(_ parameters: COSEParameters) throws(WebAuthnFault) -> Material {

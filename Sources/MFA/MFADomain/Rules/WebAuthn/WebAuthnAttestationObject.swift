@@ -1,12 +1,12 @@
 internal import CBOR
 
-/// What an authenticator says of itself when it makes a credential (Web Authentication Level 3, section 6.5.4).
+/// The attestation of an authenticator for a new credential (Web Authentication Level 3, section 6.5.4).
 struct WebAuthnAttestationObject: Sendable, Hashable {
   private let statement: Statement
   let authenticatorData: WebAuthnAuthenticatorData
 
   private enum Statement: Sendable, Hashable {
-    /// Nothing is said, or something that only a list of manufacturers' roots could make anything of.
+    /// There is no statement, or one that can be verified only with roots of manufacturers.
     case untrusted
     /// Signed by the credential's own key (section 8.2, self attestation).
     case selfSigned(algorithm: CBORValue, signature: [UInt8])
@@ -45,7 +45,7 @@ struct WebAuthnAttestationObject: Sendable, Hashable {
     }
   }
 
-  /// Checks what needs no trust anchor: a signature by the credential's own key.
+  /// Checks the part that needs no trust anchor: a signature by the credential's own key.
   func check(_ credential: WebAuthnAuthenticatorData.WebAuthnAttestedCredential, clientDataHash: [UInt8])
     throws(WebAuthnFault)
   {

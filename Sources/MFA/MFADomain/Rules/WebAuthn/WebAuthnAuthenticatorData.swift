@@ -2,7 +2,7 @@ internal import ByteCoding
 internal import CBOR
 internal import Crypto
 
-/// What an authenticator says and signs (Web Authentication Level 3, section 6.1).
+/// The signed data of an authenticator (Web Authentication Level 3, section 6.1).
 struct WebAuthnAuthenticatorData: Sendable, Hashable {
   struct Flags: OptionSet, Sendable, Hashable {
     let rawValue: UInt8
@@ -21,7 +21,7 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
     let publicKey: CredentialPublicKey
   }
 
-  /// As they came: a signature covers them.
+  /// The unchanged bytes, which a signature covers.
   let bytes: [UInt8]
   /// SHA-256 of the relying party's id; 32 bytes.
   let relyingPartyHash: [UInt8]
@@ -45,8 +45,8 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
     guard rest.isEmpty else { throw .authenticatorData }
   }
 
-  /// AAGUID (16 bytes), length of the id (2), id, COSE key (section 6.5.1). The AAGUID names the model; nothing vouches
-  /// for it where attestation is not asked for, so it is not kept.
+  /// AAGUID (16 bytes), length of the id (2), id, COSE key (section 6.5.1). The AAGUID names the model. Without
+  /// attestation it is unproved, so it is not kept.
   private static func takeCredential(from rest: inout ArraySlice<UInt8>) throws(WebAuthnFault)
     -> WebAuthnAttestedCredential
   {
@@ -62,7 +62,7 @@ struct WebAuthnAuthenticatorData: Sendable, Hashable {
     return WebAuthnAttestedCredential(id: id, publicKey: try CredentialPublicKey(cose: encoded))
   }
 
-  /// None is asked for. What comes unasked is read to its end, and not looked at.
+  /// No extensions are requested. Unrequested ones are parsed and ignored.
   private static func passExtensions(in rest: inout ArraySlice<UInt8>) throws(WebAuthnFault) {
     // CTAP2's canonical form fixes no width for floats.
     let found = try item(in: rest, floats: .any, or: .extensions)

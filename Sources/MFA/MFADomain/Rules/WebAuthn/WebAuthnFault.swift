@@ -1,17 +1,17 @@
 /// The rule of Web Authentication Level 3 (sections 7.1 and 7.2) that a response breaks.
 public enum WebAuthnFault: String, Error, Sendable, Hashable, CaseIterable {
-  /// What the client collected is no JSON with a type, a challenge and an origin.
+  /// The client data is not JSON with a type, a challenge and an origin.
   case clientData = "client_data"
   /// It belongs to the other of the two ceremonies.
   case type
-  /// None was given to this session for this ceremony, or a newer one has taken its place.
+  /// The session has no challenge for this ceremony, or a newer one replaced it.
   case challengeUnknown = "challenge_unknown"
   case challengeUsed = "challenge_used"
   case challengeExpired = "challenge_expired"
   case challenge = "challenge_wrong"
   case origin
   case crossOrigin = "cross_origin"
-  /// It is not laid out as section 6.1 says, or has bytes behind its end.
+  /// The authenticator data does not have the layout of section 6.1, or has further bytes.
   case authenticatorData = "authenticator_data"
   /// The authenticator's extensions are no map of texts to values.
   case extensions
@@ -24,13 +24,13 @@ public enum WebAuthnFault: String, Error, Sendable, Hashable, CaseIterable {
   case attestedCredential = "attested_credential"
   /// Empty, longer than 1023 bytes, or another one than the response names.
   case credentialID = "credential_id"
-  /// No COSE key of a kind that was asked for, written as section 6.5.1 wants it.
+  /// The key is not a COSE key of a requested kind in the form of section 6.5.1.
   case publicKey = "public_key"
-  /// A key of another algorithm than those that were asked for.
+  /// The algorithm of the key was not requested.
   case algorithm
   /// The attestation's statement is malformed, or its own signature is wrong.
   case attestation
-  /// It is none of the user's.
+  /// The credential does not belong to the user.
   case credentialUnknown = "credential_unknown"
   case userHandle = "user_handle"
   case signature
