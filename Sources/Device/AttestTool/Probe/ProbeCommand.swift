@@ -15,7 +15,7 @@ struct ProbeCommand: AsyncParsableCommand {
       for example because of its limits for an address, or its answer cannot be parsed. The gate logs each attack as \
       a refusal.
 
-      Examples:
+      Example:
 
         attest probe wss://localhost:6200/ --authority DIR
         attest probe wss://chat.example.com/ --json
