@@ -26,6 +26,7 @@ struct HexTests {
   }
 
   @Test(
-    "Anything but pairs of digits is refused", arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
+    "E-025 Anything but pairs of digits is refused",
+    arguments: ["0", "abc", "+5", "0x00", " 00", "00 ", "0g", "é0", "00\n"])
   func refuses(_ text: String) { #expect(Hex.decode(text) == nil) }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Opening a connection")
 struct ConnectionTests {
-  @Test("registers first and sends three headers over a nonce of its own")
+  @Test("E-018 registers first and sends three headers over a nonce of its own")
   func headers() async throws {
     let fixture = try Fixture()
     let upgrades = ScriptedUpgrades()
@@ -23,7 +23,7 @@ struct ConnectionTests {
     #expect(headers.fields.map(\.name) == ["X-App-Assert-KeyId", "X-App-Assert-Data", "X-App-Assert-Nonce"])
   }
 
-  @Test("needs a registered key for headers alone")
+  @Test("E-015 needs a registered key for headers alone")
   func unregistered() async throws {
     let fixture = try Fixture()
     await #expect(throws: AttestError.serviceUnavailable) { try await fixture.session.assertionHeaders() }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Registration of a key")
 struct RegistrationTests {
-  @Test("goes through key, challenge, attestation and registration, and saves the identifier at the end")
+  @Test("E-014 goes through key, challenge, attestation and registration, and saves the identifier at the end")
   func order() async throws {
     let fixture = try Fixture()
     let keyID = try await fixture.session.registerIfNeeded()
@@ -40,7 +40,7 @@ struct RegistrationTests {
     #expect(fixture.keys.generatedKeys == 1)
   }
 
-  @Test("happens once")
+  @Test("E-004 happens once")
   func once() async throws {
     let fixture = try Fixture()
     let first = try await fixture.session.registerIfNeeded()

@@ -8,7 +8,7 @@ import TransportEngine
   "An app that follows the guide", .timeLimit(.minutes(10)),
   .enabled("needs unshare and mount, which this system does not permit", GuideApp.isPossible))
 struct GuideContractTests {
-  @Test("registers once, and its three headers open a socket each time")
+  @Test("E-008, E-019 and E-029 registers once, and its three headers open a socket each time")
   func opens() async throws {
     try await EchoProcess.serving { upstream in
       var plan = GatePlan()
@@ -34,7 +34,7 @@ struct GuideContractTests {
     }
   }
 
-  @Test("is told when its nonce has expired, in the guide's words")
+  @Test("E-009 is told when its nonce has expired, in the guide's words")
   func expired() async throws {
     var plan = GatePlan()
     plan.challengeTTL = "1s"
@@ -47,7 +47,7 @@ struct GuideContractTests {
     }
   }
 
-  @Test("is told when the gate knows no app, in the guide's words")
+  @Test("E-010 is told when the gate knows no app, in the guide's words")
   func unconfigured() async throws {
     var plan = GatePlan()
     plan.hasApp = false
@@ -59,7 +59,7 @@ struct GuideContractTests {
     }
   }
 
-  @Test("is told when it is not the app that the gate serves, in the guide's words")
+  @Test("E-011 is told when it is not the app that the gate serves, in the guide's words")
   func foreign() async throws {
     try await GateProcess.serving(GatePlan()) { gate in
       var app = try GuideApp(of: gate)

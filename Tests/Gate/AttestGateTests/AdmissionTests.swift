@@ -83,7 +83,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("A partial set of the three headers is refused, even with a good certificate", arguments: 1..<7)
+  @Test("E-012 A partial set of the three headers is refused, even with a good certificate", arguments: 1..<7)
   func partialHeaders(_ selection: Int) async throws {
     var headers = try device.headers(over: try bench.nonce(), count: 1)
     let names = AssertionClaim.Name.allCases
@@ -159,7 +159,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("An unknown key and a wrong signature get the same answer; the log distinguishes them")
+  @Test("E-013 An unknown key and a wrong signature get the same answer; the log distinguishes them")
   func keyRefused() async throws {
     let stranger = try bench.device()
     let unknown = try #require(await denial(try stranger.claim(over: try bench.nonce(), count: 1)))
@@ -196,7 +196,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: nonce, count: 1)) == nil)
   }
 
-  @Test("A signature over another nonce, over the nonce's text, or over a single hash is refused")
+  @Test("E-007 A signature over another nonce, over the nonce's text, or over a single hash is refused")
   func otherMessages() async throws {
     let nonce = try bench.nonce()
     for hash in [SHA256.hash(Array(nonce.text.utf8)), try bench.nonce().clientDataHash.bytes, nonce.bytes] {
@@ -215,7 +215,7 @@ struct AdmissionTests {
     #expect(await denial(try device.claim(over: try bench.nonce(), count: 1))?.code == .rpIDMismatch)
   }
 
-  @Test("The nonce is valid until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
+  @Test("E-006 The nonce is valid until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
   func boundary(_ milliseconds: Int, isGood: Bool) async throws {
     let claim = try device.claim(over: try bench.nonce(), count: 1)
     let age = Duration.milliseconds(milliseconds)
@@ -261,7 +261,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("A key is refused if its app is no longer configured, or not for its environment")
+  @Test("E-030 A key is refused if its app is no longer configured, or not for its environment")
   func changedConfiguration() async throws {
     let appID = try #require(AppID(GateBench.appID))
     let other = try #require(AppID("AAABBBCCC1.com.example.other"))

@@ -94,7 +94,7 @@ struct RegistrationTests {
     await #expect(throws: Denial.nonceUsed) { try await bench.gate.admit(try first.claim(over: nonce, count: 1)) }
   }
 
-  @Test("The nonce is valid until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
+  @Test("E-006 The nonce is valid until 60.000 s after its issue", arguments: [(60_000, true), (60_001, false)])
   func boundary(_ milliseconds: Int, isGood: Bool) async throws {
     let (device, nonce) = (try bench.device(), try bench.nonce())
     let claim = try device.registration(over: nonce, at: bench.clock.now)
@@ -160,7 +160,7 @@ struct RegistrationTests {
       await denial(try device.registration(over: try bench.nonce(), at: bench.clock.now))?.code == .chainUntrusted)
   }
 
-  @Test("An attestation for another challenge, or for the challenge's text, is refused")
+  @Test("E-007 An attestation for another challenge, or for the challenge's text, is refused")
   func otherChallenge() async throws {
     let (device, nonce) = (try bench.device(), try bench.nonce())
     for hash in [try bench.nonce().clientDataHash.bytes, SHA256.hash(Array(nonce.text.utf8))] {

@@ -34,7 +34,7 @@ struct DebugPathTests {
       environment: .gateless, within: .seconds(20))
   }
 
-  @Test("admits a client with the certificate that the guide's commands make, a version 1 leaf")
+  @Test("E-020 admits a client with the certificate that the guide's commands make, a version 1 leaf")
   func admitted() async throws {
     try await serving { gate, backend in
       let folder = gate.folder + "/config/client-ca"
@@ -69,7 +69,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("fails the handshake for a certificate of another authority")
+  @Test("E-021 fails the handshake for a certificate of another authority")
   func stranger() async throws {
     try await serving { gate, backend in
       let files = try ClientFiles(commonName: "MudApp Debug Client", in: gate.folder)
@@ -101,7 +101,7 @@ struct DebugPathTests {
     }
   }
 
-  @Test("refuses a client without a certificate, but admits devices")
+  @Test("E-002 refuses a client without a certificate, but admits devices")
   func nothing() async throws {
     try await serving { gate, _ in
       let visitor = try Visitor(gate)

@@ -52,7 +52,7 @@ struct IdentityTests {
     }
   }
 
-  @Test("The documented verifier accepts the assertion and reads the device's identity from it")
+  @Test("E-031 The documented verifier accepts the assertion and reads the device's identity from it")
   func accepted() async throws {
     try await serving { gate, witness, device, assertion in
       let claims = try #require(try await DocumentedVerifier(gate: gate).verify([assertion]).first)

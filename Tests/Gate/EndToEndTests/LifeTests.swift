@@ -96,7 +96,7 @@ struct GuideEnvironmentTests {
     }
   }
 
-  @Test("turns enforcement off with REQUIRE_APP_AUTH=false, and the gate logs a warning")
+  @Test("E-001 turns enforcement off with REQUIRE_APP_AUTH=false, and the gate logs a warning")
   func open() async throws {
     let backend = try await EchoBackend()
     try await Places.withTemporaryFolder { folder in

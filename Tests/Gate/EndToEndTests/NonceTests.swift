@@ -6,7 +6,7 @@ import TransportEngine
 
 @Suite("A nonce", .serialized, .timeLimit(.minutes(10)))
 struct NonceTests {
-  @Test("that fifty connections send at once opens one socket, in each of twenty rounds")
+  @Test("E-003 that fifty connections send at once opens one socket, in each of twenty rounds")
   func raced() async throws {
     let backend = try await EchoBackend()
     try await RunningGate.serving(GateConfiguration(upstream: backend.upstream)) { gate in

@@ -15,7 +15,7 @@ struct RouteTests {
   private let service: ServiceBench
   init() throws { service = try ServiceBench(GateBench()) }
 
-  @Test("A challenge is answered immediately, with strings only, and must not be cached")
+  @Test("E-005 A challenge is answered immediately, with strings only, and must not be cached")
   func challenge() throws {
     guard
       case .respond(let response) = service.dispositionAtOnce(of: .plain("GET", "/attest/challenge"))
@@ -32,7 +32,7 @@ struct RouteTests {
     #expect(response.headers.first("X-Attest-Error") == nil)
   }
 
-  @Test("A repeated registration answers 200; its JSON may have escaped slashes and additional members")
+  @Test("E-008 A repeated registration answers 200; its JSON may have escaped slashes and additional members")
   func registration() async throws {
     let device = try service.bench.device()
     let claim = try device.registration(over: service.bench.nonce(), at: service.bench.clock.now)

@@ -12,7 +12,7 @@ struct GuideTests {
     MTLS_CLIENT_CA_PATH=./config/client-ca/ca.pem  # for simulator fallback
     """
 
-  @Test("The guide's block with a certificate starts the gate")
+  @Test("E-028 The guide's block with a certificate starts the gate")
   func block() throws {
     let workspace = try Workspace()
     try workspace.write(Workspace.certificate, to: "config/client-ca/ca.pem")
