@@ -95,7 +95,7 @@ struct ReloadTests {
         try write("another-token-than-that")
         let refused = try await sallyport(["reload"] + config)
         #expect(refused.status == 77 && refused.isFailure)
-        #expect(refused.errors.last?.contains("as it was when the gate started") == true, "\(refused)")
+        #expect(refused.errors.last?.contains("had when the gate started") == true, "\(refused)")
         gate.process.send(SIGHUP)
         _ = try await gate.process.errors.first("the warning") {
           $0.contains("changed settings not applied: they need a restart")
