@@ -43,7 +43,7 @@ public enum ConfigurationExample {
 
   private static func section(_ rows: [Row], indentation: Int) -> [Line] {
     var lines: [Line] = []
-    for (name, rows) in groups(rows) {
+    for (name, rows) in NestedRows.groups(rows, by: \.steps) {
       if indentation == 0, !lines.isEmpty { lines.append(Line(content: "", indentation: 0, isOff: false)) }
       lines += member(name, rows, indentation: indentation)
     }
@@ -98,20 +98,6 @@ public enum ConfigurationExample {
       }
     }
     return lines
-  }
-
-  /// Groups the rows by their first step and removes it. Groups keep the order of their first row.
-  private static func groups(_ rows: [Row]) -> [(name: String, rows: [Row])] {
-    var groups: [(name: String, rows: [Row])] = []
-    for var row in rows {
-      guard let name = row.steps.popFirst() else { continue }
-      if let index = groups.firstIndex(where: { $0.name == name }) {
-        groups[index].rows.append(row)
-      } else {
-        groups.append((name, [row]))
-      }
-    }
-    return groups
   }
 }
 

@@ -36,7 +36,7 @@ enum EffectiveYAML {
   }
 
   static func section(_ rows: [Row], indentation: String) -> [Line] {
-    groups(rows).flatMap { name, rows -> [Line] in
+    NestedRows.groups(rows, by: \.steps).flatMap { name, rows -> [Line] in
       if let row = rows.first, row.steps.isEmpty { return value(row.value, named: name, indentation) }
       let deeper = indentation + "  "
       let isList = rows.first?.steps.first?.hasPrefix("[") == true
@@ -46,7 +46,7 @@ enum EffectiveYAML {
   }
 
   private static func list(_ rows: [Row], indentation: String) -> [Line] {
-    groups(rows).flatMap { _, rows -> [Line] in
+    NestedRows.groups(rows, by: \.steps).flatMap { _, rows -> [Line] in
       if let row = rows.first, row.steps.isEmpty, let text = row.value.text {
         return [Line(text: "\(indentation)- \(scalar(text))", origin: row.value.origin.label)]
       }
@@ -56,20 +56,6 @@ enum EffectiveYAML {
       }
       return lines
     }
-  }
-
-  /// Groups the rows by their first step and removes it. Groups keep the order of their first row.
-  private static func groups(_ rows: [Row]) -> [(name: String, rows: [Row])] {
-    var groups: [(name: String, rows: [Row])] = []
-    for var row in rows {
-      guard let name = row.steps.popFirst() else { continue }
-      if let index = groups.firstIndex(where: { $0.name == name }) {
-        groups[index].rows.append(row)
-      } else {
-        groups.append((name, [row]))
-      }
-    }
-    return groups
   }
 
   private static func value(_ value: EffectiveValue, named name: String, _ indentation: String) -> [Line] {
