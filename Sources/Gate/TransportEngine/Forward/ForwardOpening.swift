@@ -4,21 +4,21 @@ internal import Transport
 /// Opens or reuses the upstream's connection and sends the request head.
 extension EventLoop {
   /// - Parameter head: From the request line to the last field.
-  func openForward(_ session: SessionRef, _ exchange: Exchange, _ order: any ForwardOrder, head: [UInt8]) {
-    guard let request = exchange.head else { return }
+  func openForward(_ session: SessionRef, _ http: HTTPConnection, _ order: any ForwardOrder, head: [UInt8]) {
+    guard let request = http.request.head else { return }
     if case .tcp = order.upstream {
       // The responder's mistake, not the client's.
       answer(session, Response(status: 500, closes: true))
       return
     }
     do throws(BodyFault) {
-      exchange.forward = try Forward(order, head: head, of: request, now: now)
+      http.request.forward = try Forward(order, head: head, of: request, now: now)
     } catch {
       refuse(session, error.requestFault)
       return
     }
-    if exchange.forward?.isRepeatable == true, takeKeptUpstream(session, order.upstream) {
-      exchange.forward?.isOnKeptConnection = true
+    if http.request.forward?.isRepeatable == true, takeKeptUpstream(session, order.upstream) {
+      http.request.forward?.isOnKeptConnection = true
       sendForward(session)
     } else {
       connectForward(session, order)
@@ -41,37 +41,37 @@ extension EventLoop {
 
   /// Sends the head on the connected upstream and starts forwarding.
   func sendForward(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
+    guard let http = session.pointee.http, let forward = http.request.forward else { return }
     if let refusal = forward.order.refusal() {
       giveUp(session, forward, answering: refusal)
       return
     }
     session.pointee.phase = .forward
-    exchange.upstreamInbox = []
+    http.request.upstreamInbox = []
     schedule(session, after: forward.order.limits.idleTimeout)
     forward.head.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
     if !forward.isSent {
       forward.isSent = true
-      let (token, id) = (session.pointee.token, exchange.requestID)
+      let (token, id) = (session.pointee.token, http.request.id)
       forward.order.opened(
         // Weak: a control handle must not keep the loop alive.
         SessionControl { [weak self] _, _ in
           self?.execute { loop in
-            guard let session = loop.slots.session(token), let exchange = session.pointee.exchange,
-              exchange.forward != nil, exchange.requestID == id
+            guard let session = loop.slots.session(token), let http = session.pointee.http,
+              http.request.forward != nil, http.request.id == id
             else { return }
             loop.destroy(session)
           }
         })
       // A client that waits for 100 Continue has not sent its body yet.
-      if exchange.head?.expectsContinue == true, exchange.inbox.isEmpty { sendToClient(session, ResponseWriter.goOn) }
+      if http.request.head?.expectsContinue == true, http.inbox.isEmpty { sendToClient(session, ResponseWriter.goOn) }
     }
-    let early = exchange.inbox
-    exchange.inbox = []
+    let early = http.inbox
+    http.inbox = []
     let token = session.pointee.token
-    early.withUnsafeBufferPointer { forwardFromClient(session, exchange, forward, $0) }
+    early.withUnsafeBufferPointer { forwardFromClient(session, http, forward, $0) }
     // The client has closed in the middle of its request; that is not reported again.
-    guard slots.session(token) != nil, exchange.forward === forward, session.pointee.phase == .forward,
+    guard slots.session(token) != nil, http.request.forward === forward, session.pointee.phase == .forward,
       session.pointee.ends.pointee.link.hasEnded, !forward.request.isComplete
     else { return }
     destroy(session)
@@ -79,7 +79,7 @@ extension EventLoop {
 
   /// Repeats the request on a new connection, once, if the pooled connection was dead.
   func repeatForward(_ session: SessionRef, _ forward: Forward) -> Bool {
-    guard forward.isOnKeptConnection, forward.isRepeatable, session.pointee.exchange?.upstreamInbox.isEmpty == true
+    guard forward.isOnKeptConnection, forward.isRepeatable, session.pointee.http?.request.upstreamInbox.isEmpty == true
     else { return false }
     forward.isOnKeptConnection = false
     setInterest(session, .upstream, 0)

@@ -5,7 +5,7 @@ internal import Transport
 /// that buffers stay bounded.
 extension EventLoop {
   func forwardReadable(_ session: SessionRef, _ side: Side) {
-    guard let exchange = session.pointee.exchange, let forward = exchange.forward else { return }
+    guard let http = session.pointee.http, let forward = http.request.forward else { return }
     let end = session.pointee.ends + side.index
     guard end.pointee.link.isOpen else { return }
     let reception = end.pointee.link.receive(into: plain.start, through: window)
@@ -14,22 +14,22 @@ extension EventLoop {
     if reception.count > 0 { schedule(session, after: forward.order.limits.idleTimeout) }
     let token = session.pointee.token
     switch side {
-    case .client: forwardFromClient(session, exchange, forward, bytes)
-    case .upstream: forwardFromUpstream(session, exchange, forward, bytes)
+    case .client: forwardFromClient(session, http, forward, bytes)
+    case .upstream: forwardFromUpstream(session, http, forward, bytes)
     }
-    guard reception.ended, slots.session(token) != nil, exchange.forward === forward,
+    guard reception.ended, slots.session(token) != nil, http.request.forward === forward,
       session.pointee.phase == .forward
     else { return }
     switch side {
     // A client that closes before its request is complete gets no response. Otherwise it may still be reading.
     case .client:
       if !forward.request.isComplete || session.pointee.ends.pointee.link.failure != nil { destroy(session) }
-    case .upstream: upstreamLeft(session, exchange, forward)
+    case .upstream: upstreamLeft(session, http, forward)
     }
   }
 
   func forwardWritable(_ session: SessionRef) {
-    guard let forward = session.pointee.exchange?.forward else { return }
+    guard let forward = session.pointee.http?.request.forward else { return }
     schedule(session, after: forward.order.limits.idleTimeout)
     settleForward(session, forward)
   }
@@ -37,13 +37,13 @@ extension EventLoop {
   // MARK: From the client
 
   func forwardFromClient(
-    _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
+    _ session: SessionRef, _ http: HTTPConnection, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
   ) {
     do throws(BodyFault) {
       var output: [UInt8] = []
       let taken = try forward.request.feed(bytes, into: &output)
       // The bytes after the body belong to the next request, which waits.
-      exchange.inbox.append(contentsOf: bytes[taken...])
+      http.inbox.append(contentsOf: bytes[taken...])
       output.withUnsafeBytes { session.pointee.ends[1].link.send($0, through: window) }
       settleForward(session, forward)
     } catch {
@@ -60,22 +60,22 @@ extension EventLoop {
   // MARK: From the upstream
 
   private func forwardFromUpstream(
-    _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
+    _ session: SessionRef, _ http: HTTPConnection, _ forward: Forward, _ bytes: UnsafeBufferPointer<UInt8>
   ) {
     guard forward.response == nil else {
       answerArrived(session, forward, bytes)
       return
     }
-    exchange.upstreamInbox.append(contentsOf: bytes)
+    http.request.upstreamInbox.append(contentsOf: bytes)
     while forward.response == nil {
-      switch exchange.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
       case .incomplete:
         return
       case .fault(let fault):
         forwardFailed(session, forward, .misbehaved("the response is malformed: \(fault.rawValue)"))
         return
       case .head(let head, let length):
-        exchange.upstreamInbox.removeFirst(length)
+        http.request.upstreamInbox.removeFirst(length)
         // The gate did not ask for another protocol. Other interim responses are dropped: the gate
         // itself has sent 100 Continue.
         if head.status == 101 {
@@ -83,21 +83,21 @@ extension EventLoop {
           return
         }
         if head.status < 200 { continue }
-        guard beginAnswer(session, exchange, forward, head) else { return }
+        guard beginAnswer(session, http, forward, head) else { return }
       }
     }
-    let rest = exchange.upstreamInbox
-    exchange.upstreamInbox = []
+    let rest = http.request.upstreamInbox
+    http.request.upstreamInbox = []
     rest.withUnsafeBufferPointer { answerArrived(session, forward, $0) }
   }
 
   /// Sends the response head to the client. Returns `false` if the response cannot be forwarded.
   private func beginAnswer(
-    _ session: SessionRef, _ exchange: Exchange, _ forward: Forward, _ head: ResponseHead
+    _ session: SessionRef, _ http: HTTPConnection, _ forward: Forward, _ head: ResponseHead
   ) -> Bool {
     let framing = forward.isForHEAD ? .none : head.framing
     // The response came before the whole request was read: the rest of it must not be parsed as another request.
-    if !forward.request.isComplete { exchange.closesAfterAnswer = true }
+    if !forward.request.isComplete { http.request.closesAfterAnswer = true }
     do {
       forward.response = try BodyPipe(framing, extras: .dropped)
       forward.status = head.status
@@ -106,7 +106,7 @@ extension EventLoop {
         session,
         try ResponseWriter.forwarded(
           status: head.status, fields: forward.order.answerFields(from: head.endToEndFields), framing: head.framing,
-          closes: exchange.closesAfterAnswer, isForHEAD: forward.isForHEAD, at: .now()))
+          closes: http.request.closesAfterAnswer, isForHEAD: forward.isForHEAD, at: .now()))
       return true
     } catch {
       forward.response = nil
@@ -128,7 +128,7 @@ extension EventLoop {
     }
   }
 
-  private func upstreamLeft(_ session: SessionRef, _ exchange: Exchange, _ forward: Forward) {
+  private func upstreamLeft(_ session: SessionRef, _ http: HTTPConnection, _ forward: Forward) {
     forward.keepsConnection = false
     guard forward.response != nil else {
       if repeatForward(session, forward) { return }
@@ -171,14 +171,14 @@ extension EventLoop {
   }
 
   private func answerForwarded(_ session: SessionRef, _ forward: Forward) {
-    guard let exchange = session.pointee.exchange else { return }
+    guard let http = session.pointee.http else { return }
     keepUpstream(session, forward)
     forward.finish(now: now)
-    exchange.forward = nil
-    exchange.forwardedPatience = forward.order.limits.idleTimeout
-    exchange.answered += 1
-    if isLeaving { exchange.closesAfterAnswer = true }
-    if exchange.closesAfterAnswer { exchange.inbox = [] }
+    http.request.forward = nil
+    http.forwardedPatience = forward.order.limits.idleTimeout
+    http.answered += 1
+    if isLeaving { http.request.closesAfterAnswer = true }
+    if http.request.closesAfterAnswer { http.inbox = [] }
     session.pointee.phase = .answer
     schedule(session, after: forward.order.limits.idleTimeout)
     answerFlushed(session)
@@ -192,7 +192,7 @@ extension EventLoop {
   func giveUp(_ session: SessionRef, _ forward: Forward, answering response: Response) {
     let isRead = forward.request.isComplete
     endForward(session, forward)
-    if !isRead { session.pointee.exchange?.closesAfterAnswer = true }
+    if !isRead { session.pointee.http?.request.closesAfterAnswer = true }
     answer(session, response)
   }
 
@@ -200,13 +200,13 @@ extension EventLoop {
     setInterest(session, .upstream, 0)
     session.pointee.ends[1].link.close()
     forward.finish(now: now)
-    session.pointee.exchange?.forward = nil
+    session.pointee.http?.request.forward = nil
   }
 
   /// Handles a request for which epoll has reported no progress for too long. epoll does not report every piece that
   /// a slow peer takes, so the kernel is asked.
   func forwardExpired(_ session: SessionRef) {
-    guard let forward = session.pointee.exchange?.forward else { return }
+    guard let forward = session.pointee.http?.request.forward else { return }
     guard !isTaking(session, .client), !isTaking(session, .upstream) else {
       schedule(session, after: forward.order.limits.idleTimeout)
       return

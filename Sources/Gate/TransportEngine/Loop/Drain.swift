@@ -38,10 +38,10 @@ extension EventLoop {
       close(session, drain.code, reason: drain.reason)
     case .preface, .handshake:
       destroy(session)
-    case .head where session.pointee.exchange?.inbox.isEmpty ?? true:
+    case .head where session.pointee.http?.inbox.isEmpty ?? true:
       beginLingeringClose(session)
     case .head, .body, .decision, .answer, .connection, .upstreamHandshake, .upgrade, .forward:
-      session.pointee.exchange?.closesAfterAnswer = true
+      session.pointee.http?.request.closesAfterAnswer = true
     case .lingeringClose:
       break
     }

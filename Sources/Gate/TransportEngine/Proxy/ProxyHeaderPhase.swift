@@ -5,27 +5,27 @@ internal import Transport
 extension EventLoop {
   /// Peeks at the input first and takes only the header from the kernel: the bytes after it belong to TLS.
   func proxyHeaderReadable(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange, let proxies = service?.proxies else { return }
+    guard let http = session.pointee.http, let proxies = service?.proxies else { return }
     let fd = session.pointee.ends.pointee.link.fd
     let seen = recv(fd, plain.start, ProxyHeader.longest, Int32(MSG_PEEK))
     guard seen > 0 else {
-      if seen == 0 || errno != EAGAIN && errno != EINTR { proxyHeaderEnded(session, exchange) }
+      if seen == 0 || errno != EAGAIN && errno != EINTR { proxyHeaderEnded(session, http) }
       return
     }
-    let known = exchange.inbox.count
-    exchange.inbox.append(contentsOf: UnsafeRawBufferPointer(start: plain.start, count: seen))
-    switch ProxyHeader.parse(exchange.inbox, proxies.version) {
+    let known = http.inbox.count
+    http.inbox.append(contentsOf: UnsafeRawBufferPointer(start: plain.start, count: seen))
+    switch ProxyHeader.parse(http.inbox, proxies.version) {
     case .incomplete: take(seen, of: session)
     case .fault(let rule): refuseConnection(session, .malformedProxyHeader, rule)
     case .header(let header):
-      exchange.inbox = []
+      http.inbox = []
       // No proper prefix of a header is a header, so its end is among the bytes just peeked at.
       guard take(header.length - known, of: session) else { return }
       if let source = header.source {
-        exchange.address = source
-        exchange.peer = Peer(address: source)
+        http.address = source
+        http.peer = Peer(address: source)
       }
-      identified(session, exchange)
+      identified(session, http)
     }
   }
 
@@ -38,8 +38,8 @@ extension EventLoop {
   }
 
   /// Handles the end of the stream. A connection that sent nothing is a health check and is not reported.
-  private func proxyHeaderEnded(_ session: SessionRef, _ exchange: Exchange) {
-    guard exchange.inbox.isEmpty else {
+  private func proxyHeaderEnded(_ session: SessionRef, _ http: HTTPConnection) {
+    guard http.inbox.isEmpty else {
       refuseConnection(session, .malformedProxyHeader, "the connection was closed inside the header")
       return
     }
@@ -49,16 +49,16 @@ extension EventLoop {
   func prefaceExpired(_ session: SessionRef) { refuseConnection(session, .slowProxyHeader) }
 
   private func refuseConnection(_ session: SessionRef, _ refusal: ConnectionRefusal, _ detail: String? = nil) {
-    if let address = session.pointee.exchange?.address {
+    if let address = session.pointee.http?.address {
       service?.report(.connectionRefused(refusal, address: address, detail: detail))
     }
     destroy(session)
   }
 
   /// Counts the connection for the client's address, which is known now, and starts TLS or HTTP.
-  func identified(_ session: SessionRef, _ exchange: Exchange) {
+  func identified(_ session: SessionRef, _ http: HTTPConnection) {
     guard let service else { return }
-    let block = AddressBlock(exchange.address)
+    let block = AddressBlock(http.address)
     session.pointee.block = block
     if let limit = service.limits.connectionsPerAddress {
       session.pointee.place = service.connections.enter(block, atMost: limit)

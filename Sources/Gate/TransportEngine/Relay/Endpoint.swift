@@ -36,7 +36,7 @@ extension EventLoop {
 
   /// Opens a bridge to a TCP service that is connected: the gate itself sends the client its 101.
   func openBridge(_ session: SessionRef) {
-    guard let order = session.pointee.order, let exchange = session.pointee.exchange, let intent = exchange.upgrade,
+    guard let order = session.pointee.order, let http = session.pointee.http, let intent = http.request.upgrade,
       isStillPermitted(session)
     else { return }
     // The subprotocol that clients of such bridges offer, if they offer any.
@@ -46,11 +46,11 @@ extension EventLoop {
     session.pointee.phase = .bridge
     greet(session, intent, subprotocol, order.answerFields(from: HeaderFields()))
     begin(session, order)
-    resume(session, exchange)
+    resume(session, http)
   }
 
-  func openConversation(_ session: SessionRef, _ exchange: Exchange, _ conversation: any WebSocketSession) {
-    guard let intent = exchange.upgrade else { return }
+  func openConversation(_ session: SessionRef, _ http: HTTPConnection, _ conversation: any WebSocketSession) {
+    guard let intent = http.request.upgrade else { return }
     session.pointee.endpoint = Endpoint(
       socket: WebSocketEndpoint(.server, maxMessage: conversation.maxMessage), conversation: conversation)
     session.pointee.phase = .conversation
@@ -75,7 +75,7 @@ extension EventLoop {
             loop.closeEndpoint(session, code, reason: reason)
           }
         }))
-    resume(session, exchange)
+    resume(session, http)
   }
 
   private func greet(_ session: SessionRef, _ intent: UpgradeIntent, _ subprotocol: String?, _ fields: HeaderFields) {
@@ -87,9 +87,9 @@ extension EventLoop {
     sendToClient(session, head)
   }
 
-  private func resume(_ session: SessionRef, _ exchange: Exchange) {
-    let early = exchange.inbox
-    session.pointee.exchange = nil
+  private func resume(_ session: SessionRef, _ http: HTTPConnection) {
+    let early = http.inbox
+    session.pointee.http = nil
     early.withUnsafeBytes { messagesArrived(session, $0) }
     let token = session.pointee.token
     settleEndpoint(session)
@@ -205,7 +205,7 @@ extension EventLoop {
   func closeEndpoint(_ session: SessionRef, _ code: CloseCode, reason: String) {
     guard let endpoint = session.pointee.endpoint else { return }
     // Also while a close is in progress, as in `close`.
-    limitPatience(session, to: patience(with: code))
+    limitPatience(session, to: patience.duration(with: code, at: now))
     session.pointee.isClosedByGate = true
     guard endpoint.socket.canSend else { return }
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
@@ -270,32 +270,33 @@ extension EventLoop {
       closeTimer(session, deadline)
       return
     }
-    let bounds = session.pointee.bounds
     let client = session.pointee.ends
-    let isHeard = client.pointee.link.interest & Readiness.input != 0
-    let heard = lastSign(of: .client, in: session)
-    let idle = patienceWithSilence(of: .client, in: session)
-    let isTooOld = bounds.ageDeadline.map { now >= $0 } ?? false
-    let isSilent = idle.map { now >= heard + $0 } ?? false
-    if isSilent && client.pointee.link.isReset {
+    let age = session.pointee.bounds.ageDeadline
+    let silence = silence(of: .client, in: session)
+    let decision = silence.decision(at: now)
+    if decision == .expired && client.pointee.link.isReset {
       client.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
       settleEndpoint(session)
       return
     }
-    if isTooOld || isSilent {
-      let silence = isHeard ? "the client was silent for too long" : "no progress for too long"
-      closeEndpoint(session, .timeout, reason: isTooOld ? "the session has reached its maximum age" : silence)
+    if let age, now >= age {
+      closeEndpoint(session, .timeout, reason: "the session has reached its maximum age")
       return
     }
-    var next = min(bounds.ageDeadline ?? .max, idle.map { heard + $0 } ?? .max)
-    if let ping = bounds.ping {
-      if now >= max(heard, client.pointee.lastPing) + ping {
-        client.pointee.lastPing = now
-        if client.pointee.link.outbox.isEmpty, isHeard {
-          sendToClient(session, endpoint.socket.ping(Array("sallyport".utf8)))
-        }
+    var next = age ?? .max
+    switch decision {
+    case .expired:
+      let reason = silence.isHeard ? "the client was silent for too long" : "no progress for too long"
+      closeEndpoint(session, .timeout, reason: reason)
+      return
+    case .ping(let check):
+      client.pointee.lastPing = now
+      if client.pointee.link.outbox.isEmpty {
+        sendToClient(session, endpoint.socket.ping(Array("sallyport".utf8)))
       }
-      next = min(next, max(heard, client.pointee.lastPing) + ping)
+      next = min(next, check)
+    case .wait(let check):
+      next = min(next, check)
     }
     if next < .max { timers.schedule(session.pointee.timer, at: max(next, now + 1)) }
     settleEndpoint(session)

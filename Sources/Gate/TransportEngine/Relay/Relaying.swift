@@ -3,7 +3,7 @@ internal import Transport
 /// Relays frames between the peers, in order and with bounded buffers.
 extension EventLoop {
   /// Opens the relay: the upstream has sent its 101, and the client gets one.
-  func openRelay(_ session: SessionRef, _ exchange: Exchange, _ answer: UpgradeAnswer, _ head: ResponseHead) {
+  func openRelay(_ session: SessionRef, _ http: HTTPConnection, _ answer: UpgradeAnswer, _ head: ResponseHead) {
     guard let order = session.pointee.order, isStillPermitted(session) else { return }
     do throws(HeadWriteFault) {
       sendToClient(
@@ -19,9 +19,9 @@ extension EventLoop {
     session.pointee.phase = .relay
     let token = session.pointee.token
     begin(session, order)
-    let fromUpstream = exchange.upstreamInbox
-    let fromClient = exchange.inbox
-    session.pointee.exchange = nil
+    let fromUpstream = http.request.upstreamInbox
+    let fromClient = http.inbox
+    session.pointee.http = nil
     // Either peer may have sent frames before the other one was ready.
     guard fromUpstream.withUnsafeBytes({ forward($0, from: .upstream, of: session) }),
       fromClient.withUnsafeBytes({ forward($0, from: .client, of: session) })

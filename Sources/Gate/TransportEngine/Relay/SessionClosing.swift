@@ -17,7 +17,7 @@ extension EventLoop {
     }
     // Before the checks: a session that is being closed slowly, as in a drain, may be revoked meanwhile
     // and must then close faster.
-    limitPatience(session, to: patience(with: code))
+    limitPatience(session, to: patience.duration(with: code, at: now))
     guard !session.pointee.isClosedByGate else { return }
     session.pointee.isClosedByGate = true
     if session.pointee.end == nil { session.pointee.end = .closedByGate(code.rawValue, reason: reason) }
@@ -57,33 +57,20 @@ extension EventLoop {
     frame.withUnsafeBytes { target.pointee.link.send($0, through: window) }
   }
 
-  /// How long a peer has to read its pending bytes and to answer a Close frame. While the loop drains, it
-  /// is the rest of the drain plus a second, so that the drain counts the remaining sessions at its
-  /// deadline before they are closed.
-  var closePatience: Duration {
-    guard let drain else { return service?.limits.closeTimeout ?? EngineLimits().closeTimeout }
-    return .milliseconds(Int(max(drain.deadline, now) - now) + 1000)
-  }
-
-  /// How long a peer has when the gate closes its session with `code`. A revoked session gets no extra time during a
-  /// drain, because its input would be relayed meanwhile.
-  func patience(with code: CloseCode) -> Duration {
-    code == .revoked ? lostRightPatience : closePatience
-  }
-
-  private var lostRightPatience: Duration {
+  /// How long peers have to read pending bytes and to close.
+  var patience: ClosePatience {
     let limits = service?.limits ?? EngineLimits()
-    return min(limits.closeTimeout, limits.lostRightTimeout)
+    return ClosePatience(
+      closeTimeout: limits.closeTimeout, lostRightTimeout: limits.lostRightTimeout, drainDeadline: drain?.deadline)
   }
 
-  /// Ends the session at most `duration` from now. A session over its maximum age gets no more
-  /// than `lostRightPatience`.
+  var closePatience: Duration { patience.duration(at: now) }
+
+  /// Closes the session at most `duration` from now, at any phase of its end.
   func limitPatience(_ session: SessionRef, to duration: Duration) {
-    var deadline = now + duration.milliseconds
-    if let age = session.pointee.bounds.ageDeadline {
-      deadline = min(deadline, max(now, age) + lostRightPatience.milliseconds)
-    }
-    if let earlier = session.pointee.closeDeadline, earlier <= deadline { return }
+    let deadline = patience.deadline(
+      in: duration, age: session.pointee.bounds.ageDeadline, current: session.pointee.closeDeadline, at: now)
+    guard let deadline else { return }
     session.pointee.closeDeadline = deadline
     timers.schedule(session.pointee.timer, at: deadline)
   }
@@ -105,18 +92,16 @@ extension EventLoop {
     let other = session.pointee.ends + side.other.index
     guard end.pointee.link.isOpen else { return }
     if end.pointee.link.readsOn() { watchReset(session) }
-    if let failure = end.pointee.link.failure {
-      noteLoss(session, side, failure)
+    let steps = StreamEnd(of: end, to: other).steps
+    if steps.contains(.answer) { end.pointee.link.sendEnd(through: window) }
+    if steps.contains(.noteLoss) {
+      noteLoss(session, side, end.pointee.link.failure ?? "the connection was closed")
+    }
+    if steps.contains(.close) {
       setInterest(session, side, 0)
       end.pointee.link.close()
-      other.pointee.link.sendEnd(through: window)
-      return
     }
-    let saidGoodbye = end.pointee.frames.hasClosed || end.pointee.link.hasEnded
-    if end.pointee.isToldToClose && saidGoodbye { end.pointee.link.sendEnd(through: window) }
-    guard end.pointee.link.hasEnded, !other.pointee.link.hasSentEnd, !other.pointee.link.endsAfterOutbox else { return }
-    noteLoss(session, side, "the connection was closed")
-    other.pointee.link.sendEnd(through: window)
+    if steps.contains(.passOn) { other.pointee.link.sendEnd(through: window) }
   }
 
   /// Records that a peer is gone. If it is the upstream and it sent no Close frame, the client
@@ -161,33 +146,28 @@ extension EventLoop {
   /// Handles the close deadline. A session that the gate does not close itself, and that is below its maximum age,
   /// gets more time as long as a peer reads what the other one sent before.
   func closeTimer(_ session: SessionRef, _ deadline: Milliseconds) {
-    guard now >= deadline else {
+    let end = CloseDeadline(
+      deadline: deadline, age: session.pointee.bounds.ageDeadline, isClosedByGate: session.pointee.isClosedByGate)
+    switch end.decision(at: now) {
+    case .wait(let deadline):
       timers.schedule(session.pointee.timer, at: deadline)
-      return
-    }
-    let isTooOld = session.pointee.bounds.ageDeadline.map { now >= $0 } ?? false
-    let isTaken = isTaking(session, .client)
-    guard isTaking(session, .upstream) || isTaken, !isTooOld, !session.pointee.isClosedByGate else {
+    case .extendIfRead where isAnyTaking(session):
+      session.pointee.closeDeadline = nil
+      limitPatience(session, to: closePatience)
+    case .extendIfRead, .cutOff:
       destroy(session)
-      return
     }
-    session.pointee.closeDeadline = nil
-    limitPatience(session, to: closePatience)
+  }
+
+  /// Asks both peers in any case: each call of `isTaking` notes what was read since the last one.
+  private func isAnyTaking(_ session: SessionRef) -> Bool {
+    let isTaken = isTaking(session, .client)
+    return isTaking(session, .upstream) || isTaken
   }
 
   /// Starts the timer for a peer that was reset and is still read: the other peer may read nothing of its bytes.
   func watchReset(_ session: SessionRef) {
     if session.pointee.closeDeadline == nil { schedule(session, after: closePatience) }
-  }
-
-  /// Closes the session of a peer that has ended its stream too long ago; otherwise returns the
-  /// deadline. Like `checkSilence`.
-  private func checkDeparture(_ session: SessionRef, _ side: Side, _ bounds: RelayBounds) -> Milliseconds? {
-    guard let idle = bounds.idle else { return .max }
-    let limit = session.pointee.ends[side.index].link.lastHeard + idle
-    guard now >= limit else { return limit }
-    close(session, .timeout, reason: "\(side.name.rawValue) closed its side \(idle / 1000) s ago")
-    return nil
   }
 
   /// Returns the last time at which a peer showed that it is alive. Reading pending bytes counts like sending, so a
@@ -226,43 +206,58 @@ extension EventLoop {
     }
   }
 
+  /// Returns how long a peer has been silent.
+  ///
+  /// A peer that has closed its sending side cannot answer a Ping: its patience runs from its last bytes, even if the
+  /// other peer still sends.
+  func silence(of side: Side, in session: SessionRef) -> PeerSilence {
+    let end = session.pointee.ends + side.index
+    let bounds = session.pointee.bounds
+    let hasEnded = end.pointee.link.hasEnded
+    return PeerSilence(
+      lastSign: hasEnded ? end.pointee.link.lastHeard : lastSign(of: side, in: session),
+      lastPing: end.pointee.lastPing,
+      isHeard: end.pointee.link.interest & Readiness.input != 0,
+      hasEnded: hasEnded,
+      patience: hasEnded ? bounds.idle : patienceWithSilence(of: side, in: session),
+      pingInterval: bounds.ping)
+  }
+
   /// Pings a silent peer or closes its session. Returns the time of the next check; `nil` if
   /// the session is being closed.
   private func checkSilence(_ session: SessionRef, _ side: Side) -> Milliseconds? {
     let end = session.pointee.ends + side.index
-    let bounds = session.pointee.bounds
     guard end.pointee.link.isOpen else { return .max }
-    // The peer cannot answer a Ping any more, so its timeout runs from its last bytes, even if
-    // the other peer still sends.
-    if end.pointee.link.hasEnded { return checkDeparture(session, side, bounds) }
-    let isHeard = end.pointee.link.interest & Readiness.input != 0
-    let heard = lastSign(of: side, in: session)
-    let idle = patienceWithSilence(of: side, in: session)
-    if let idle, now >= heard + idle {
-      if end.pointee.link.isReset {
-        end.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
-        settle(session)
-      } else {
-        let reason = isHeard ? "\(side.name.rawValue) silent" : "no progress"
-        close(session, .timeout, reason: "\(reason) for \(idle / 1000) s")
-      }
-      return nil
+    let silence = silence(of: side, in: session)
+    switch silence.decision(at: now) {
+    case .wait(let next):
+      return next
+    case .ping(let next):
+      end.pointee.lastPing = now
+      // A reader that stalls would find all queued Pings when it continues.
+      if end.pointee.link.outbox.isEmpty { enqueue(session, .ping, to: side) }
+      return next
+    case .expired where end.pointee.link.isReset && !silence.hasEnded:
+      end.pointee.link.failure = SystemCallError.text(of: ECONNRESET)
+      settle(session)
+    case .expired:
+      let seconds = (silence.patience ?? 0) / 1000
+      let peer = side.name.rawValue
+      let reason =
+        silence.hasEnded
+        ? "\(peer) closed its side \(seconds) s ago"
+        : "\(silence.isHeard ? "\(peer) silent" : "no progress") for \(seconds) s"
+      close(session, .timeout, reason: reason)
     }
-    var next = idle.map { heard + $0 } ?? .max
-    if let ping = bounds.ping, !isHeard {
-      // The Pong would not be read.
-      next = min(next, now + ping)
-    } else if let ping = bounds.ping {
-      let last = max(heard, end.pointee.lastPing)
-      if now >= last + ping {
-        end.pointee.lastPing = now
-        // A reader that stalls would find all queued Pings when it continues.
-        if end.pointee.link.outbox.isEmpty { enqueue(session, .ping, to: side) }
-        next = min(next, now + ping)
-      } else {
-        next = min(next, last + ping)
-      }
-    }
-    return next
+    return nil
+  }
+}
+
+extension StreamEnd {
+  fileprivate init(of end: UnsafeMutablePointer<SessionEnd>, to other: UnsafeMutablePointer<SessionEnd>) {
+    self.init(
+      hasFailed: end.pointee.link.failure != nil, hasEnded: end.pointee.link.hasEnded,
+      hasSentClose: end.pointee.frames.hasClosed, isToldToClose: end.pointee.isToldToClose,
+      isPassedOn: other.pointee.link.hasSentEnd || other.pointee.link.endsAfterOutbox)
   }
 }

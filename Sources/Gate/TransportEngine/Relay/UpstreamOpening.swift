@@ -10,7 +10,7 @@ struct UpstreamRefusal {
 
 /// Connects to the upstream and asks for the upgrade, up to its 101.
 extension EventLoop {
-  func openUpstream(_ session: SessionRef, _ exchange: Exchange, _ order: any RelayPlan) {
+  func openUpstream(_ session: SessionRef, _ http: HTTPConnection, _ order: any RelayPlan) {
     session.pointee.order = order
     reach(session, order.upstream, within: order.limits.connectTimeout)
   }
@@ -18,7 +18,7 @@ extension EventLoop {
   /// Connects to `upstream`, for a relay or for an ordinary request.
   func reach(_ session: SessionRef, _ upstream: Upstream, within timeout: Duration) {
     session.pointee.phase = .connection
-    session.pointee.exchange?.connectDeadline = now + max(1, timeout.milliseconds)
+    session.pointee.http?.request.attempt = UpstreamAttempt(deadline: now + max(1, timeout.milliseconds))
     schedule(session, after: timeout)
     switch upstream {
     case .unix(let path):
@@ -28,12 +28,12 @@ extension EventLoop {
         connect(session, to: [literal])
         return
       }
-      let (token, id) = (session.pointee.token, session.pointee.exchange?.requestID)
+      let (token, id) = (session.pointee.token, session.pointee.http?.request.id)
       resolver.resolve(host, port: port) { [self] answer in
         execute { loop in
           // A late answer must not be used for the connection's next request.
           guard let session = loop.slots.session(token), session.pointee.phase == .connection,
-            session.pointee.exchange?.requestID == id, !session.pointee.ends[1].link.isOpen
+            session.pointee.http?.request.id == id, !session.pointee.ends[1].link.isOpen
           else { return }
           switch answer {
           case .success(let addresses): loop.connect(session, to: addresses)
@@ -45,54 +45,44 @@ extension EventLoop {
   }
 
   private func connect(_ session: SessionRef, to addresses: [SocketAddress]) {
-    session.pointee.exchange?.addresses = addresses[...]
-    session.pointee.exchange?.lastConnectError = ""
+    session.pointee.http?.request.attempt.start(addresses)
     tryNextAddress(session)
   }
 
   private func tryNextAddress(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange else { return }
+    guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
-    while let address = exchange.addresses.popFirst() {
-      exchange.attempt = address
+    while let address = http.request.attempt.next() {
       do throws(SystemCallError) {
         upstream.pointee.link = SocketState()
         upstream.pointee.link.fd = try Socket.make(for: address)
         if case .unix = address {} else { Socket.disableDelay(on: upstream.pointee.link.fd) }
         let isConnected = try Socket.connect(upstream.pointee.link.fd, to: address)
         setInterest(session, .upstream, Readiness.output)
-        timers.schedule(session.pointee.timer, at: attemptDeadline(exchange))
+        timers.schedule(session.pointee.timer, at: http.request.attempt.nextTimeout(at: now))
         if isConnected { established(session) }
         return
       } catch {
-        exchange.lastConnectError = "\(address): \(error)"
+        http.request.attempt.lastError = "\(address): \(error)"
         upstream.pointee.link.close()
       }
     }
-    upstreamFailed(session, exchange.lastConnectError)
-  }
-
-  /// Gives each address an equal share of the remaining time, but at least a second, so that a silent one does not
-  /// use the time of the others.
-  private func attemptDeadline(_ exchange: Exchange) -> Milliseconds {
-    guard !exchange.addresses.isEmpty, exchange.connectDeadline > now else { return exchange.connectDeadline }
-    let share = (exchange.connectDeadline - now) / Milliseconds(exchange.addresses.count + 1)
-    return min(exchange.connectDeadline, now + max(share, 1000))
+    upstreamFailed(session, http.request.attempt.lastError)
   }
 
   /// Handles the timeout of the name resolution, of one address, or of all of them.
   func connectionExpired(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange else { return }
+    guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
     guard upstream.pointee.link.isOpen else {
       upstreamFailed(session, "\(destination(of: session)?.name?.host ?? "the name"): name resolution timed out")
       return
     }
-    guard !exchange.addresses.isEmpty, now < exchange.connectDeadline else {
+    guard http.request.attempt.mayTryNext(at: now) else {
       upstreamFailed(session, .timedOut)
       return
     }
-    exchange.lastConnectError = "\(exchange.attempt.map(String.init(describing:)) ?? "connect"): timed out"
+    http.request.attempt.lastError = "\(http.request.attempt.description): timed out"
     setInterest(session, .upstream, 0)
     upstream.pointee.link.close()
     tryNextAddress(session)
@@ -106,22 +96,23 @@ extension EventLoop {
       established(session)
       return
     }
-    session.pointee.exchange?.lastConnectError = "connect: \(SystemCallError.text(of: code))"
+    session.pointee.http?.request.attempt.lastError = "connect: \(SystemCallError.text(of: code))"
     setInterest(session, .upstream, 0)
     upstream.pointee.link.close()
     tryNextAddress(session)
   }
 
   private func destination(of session: SessionRef) -> Upstream? {
-    session.pointee.order?.upstream ?? session.pointee.exchange?.forward?.order.upstream
+    session.pointee.order?.upstream ?? session.pointee.http?.request.forward?.order.upstream
   }
 
   private func established(_ session: SessionRef) {
     guard let service, let destination = destination(of: session) else { return }
-    if let exchange = session.pointee.exchange {
-      timers.schedule(session.pointee.timer, at: max(exchange.connectDeadline, now + 1))
+    if let http = session.pointee.http {
+      let attempt = http.request.attempt
+      timers.schedule(session.pointee.timer, at: max(attempt.deadline, now + 1))
       // Only after a failed address: otherwise this one is already the first.
-      if !exchange.lastConnectError.isEmpty, let address = exchange.attempt, let (host, port) = destination.name {
+      if !attempt.lastError.isEmpty, let address = attempt.address, let (host, port) = destination.name {
         resolver.prefer(address, for: host, port: port)
       }
     }
@@ -159,7 +150,7 @@ extension EventLoop {
   }
 
   private func speak(_ session: SessionRef) {
-    if session.pointee.exchange?.forward != nil {
+    if session.pointee.http?.request.forward != nil {
       sendForward(session)
     } else if isStillPermitted(session) {
       askForUpgrade(session)
@@ -167,10 +158,10 @@ extension EventLoop {
   }
 
   private func askForUpgrade(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange else { return }
+    guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
     session.pointee.phase = .upgrade
-    exchange.upgradeHead.withUnsafeBytes { upstream.pointee.link.send($0, through: window) }
+    http.request.upgradeHead.withUnsafeBytes { upstream.pointee.link.send($0, through: window) }
     updateInterest(session, .upstream)
     if let failure = upstream.pointee.link.failure { upstreamFailed(session, failure) }
   }
@@ -178,37 +169,37 @@ extension EventLoop {
   // MARK: The response
 
   func upgradeReadable(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange else { return }
+    guard let http = session.pointee.http else { return }
     let upstream = session.pointee.ends + 1
     let reception = upstream.pointee.link.receive(into: plain.start, through: window)
-    exchange.upstreamInbox.append(
+    http.request.upstreamInbox.append(
       contentsOf: UnsafeRawBufferPointer(start: plain.start, count: reception.count))
     updateInterest(session, .upstream)
     let token = session.pointee.token
-    if exchange.refusal == nil { parseUpgradeAnswer(session, exchange) }
+    if http.request.upstreamRefusal == nil { parseUpgradeAnswer(session, http) }
     guard slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
-    if exchange.refusal != nil { readRefusal(session, exchange, hasEnded: reception.ended) }
+    if http.request.upstreamRefusal != nil { readRefusal(session, http, hasEnded: reception.ended) }
     guard reception.ended, slots.session(token) != nil, session.pointee.phase == .upgrade else { return }
     upstreamFailed(session, .misbehaved(upstream.pointee.link.failure ?? "the connection closed before the response"))
   }
 
-  private func parseUpgradeAnswer(_ session: SessionRef, _ exchange: Exchange) {
+  private func parseUpgradeAnswer(_ session: SessionRef, _ http: HTTPConnection) {
     while true {
-      switch exchange.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
+      switch http.request.upstreamInbox.withUnsafeBufferPointer({ ResponseHead.parse($0) }) {
       case .incomplete:
         return
       case .fault(let fault):
         upstreamFailed(session, .misbehaved("the response is malformed: \(fault.rawValue)"))
         return
       case .head(let head, let length):
-        exchange.upstreamInbox.removeFirst(length)
+        http.request.upstreamInbox.removeFirst(length)
         if head.status == 101 {
-          acceptUpgrade(session, exchange, head)
+          acceptUpgrade(session, http, head)
           return
         }
         if head.status < 200 { continue }
         do throws(BodyFault) {
-          exchange.refusal = UpstreamRefusal(
+          http.request.upstreamRefusal = UpstreamRefusal(
             head: head, body: try BodyReader(head.framing, limit: 64 << 10, extras: .dropped))
         } catch {
           upstreamFailed(session, .misbehaved("refused with \(head.status) and a body that is too large"))
@@ -218,19 +209,19 @@ extension EventLoop {
     }
   }
 
-  private func readRefusal(_ session: SessionRef, _ exchange: Exchange, hasEnded: Bool) {
-    guard var refusal = exchange.refusal else { return }
+  private func readRefusal(_ session: SessionRef, _ http: HTTPConnection, hasEnded: Bool) {
+    guard var refusal = http.request.upstreamRefusal else { return }
     do throws(BodyFault) {
-      let taken = try exchange.upstreamInbox.withUnsafeBufferPointer { bytes throws(BodyFault) in
+      let taken = try http.request.upstreamInbox.withUnsafeBufferPointer { bytes throws(BodyFault) in
         try refusal.body.feed(bytes)
       }
-      exchange.upstreamInbox.removeFirst(taken)
+      http.request.upstreamInbox.removeFirst(taken)
       if hasEnded {
         // As for any response: without close_notify, anyone on the path could have ended the stream.
         guard session.pointee.ends[1].link.endedInOrder || refusal.body.isComplete else { throw .endedEarly }
         try refusal.body.connectionEnded()
       }
-      exchange.refusal = refusal
+      http.request.upstreamRefusal = refusal
       guard refusal.body.isComplete else { return }
       upstreamFailed(
         session,
@@ -242,13 +233,13 @@ extension EventLoop {
     }
   }
 
-  private func acceptUpgrade(_ session: SessionRef, _ exchange: Exchange, _ head: ResponseHead) {
-    guard let intent = exchange.upgrade, let request = exchange.head else { return }
+  private func acceptUpgrade(_ session: SessionRef, _ http: HTTPConnection, _ head: ResponseHead) {
+    guard let intent = http.request.upgrade, let request = http.request.head else { return }
     do throws(UpgradeAnswerFault) {
       let answer = try UpgradeAnswer(
         head, accept: HandshakeKey.accept(for: intent.key), subprotocols: intent.subprotocols,
         extensions: ExtensionList.names(in: request.headers) ?? [])
-      openRelay(session, exchange, answer, head)
+      openRelay(session, http, answer, head)
     } catch {
       upstreamFailed(session, .misbehaved(error.rawValue))
     }
@@ -262,7 +253,7 @@ extension EventLoop {
 
   /// Sends the client a response instead of the 101.
   func upstreamFailed(_ session: SessionRef, _ fault: UpstreamFault) {
-    if let forward = session.pointee.exchange?.forward {
+    if let forward = session.pointee.http?.request.forward {
       forwardFailed(session, forward, fault)
       return
     }

@@ -5,29 +5,30 @@ internal import Transport
 extension EventLoop {
   /// Answers bytes that never became a request. The bytes after them are never parsed.
   func refuse(_ session: SessionRef, _ fault: RequestFault) {
-    guard let service, let exchange = session.pointee.exchange else { return }
-    exchange.closesAfterAnswer = true
-    answer(session, service.responder.response(to: fault, id: exchange.requestID, from: exchange.peer))
+    guard let service, let http = session.pointee.http else { return }
+    http.request.closesAfterAnswer = true
+    answer(session, service.responder.response(to: fault, id: http.request.id, from: http.peer))
   }
 
   func answer(_ session: SessionRef, _ response: Response) {
-    guard let service, let exchange = session.pointee.exchange else { return }
+    guard let service, let http = session.pointee.http else { return }
     session.pointee.phase = .answer
-    if response.closes { exchange.closesAfterAnswer = true }
-    exchange.answered += 1
-    exchange.forwardedPatience = nil
-    if exchange.closesAfterAnswer { exchange.inbox = [] }
+    if response.closes { http.request.closesAfterAnswer = true }
+    http.answered += 1
+    http.forwardedPatience = nil
+    if http.request.closesAfterAnswer { http.inbox = [] }
     schedule(session, after: service.limits.decisionTimeout)
     do throws(HeadWriteFault) {
       sendToClient(
         session,
         try ResponseWriter.bytes(
-          of: response, closes: exchange.closesAfterAnswer, isForHEAD: exchange.head?.method == "HEAD", at: .now()))
+          of: response, closes: http.request.closesAfterAnswer, isForHEAD: http.request.head?.method == "HEAD",
+          at: .now()))
     } catch {
       // The responder put a line break into a field: no part of this response may be sent.
       sendToClient(
         session, Array("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
-      exchange.closesAfterAnswer = true
+      http.request.closesAfterAnswer = true
     }
     answerFlushed(session)
   }
@@ -35,7 +36,7 @@ extension EventLoop {
   /// Handles a client that has not read a response in time. A response from an upstream may be long: the client keeps
   /// its connection as long as it reads enough of it.
   func answerExpired(_ session: SessionRef) {
-    if let patience = session.pointee.exchange?.forwardedPatience, isTaking(session, .client) {
+    if let patience = session.pointee.http?.forwardedPatience, isTaking(session, .client) {
       schedule(session, after: patience)
     } else {
       destroy(session)
@@ -56,7 +57,7 @@ extension EventLoop {
   /// Continues once the kernel has taken the whole response.
   func answerFlushed(_ session: SessionRef) {
     let client = session.pointee.ends
-    guard client.pointee.link.failure == nil, let exchange = session.pointee.exchange else {
+    guard client.pointee.link.failure == nil, let http = session.pointee.http else {
       destroy(session)
       return
     }
@@ -65,12 +66,12 @@ extension EventLoop {
       return
     }
     // A client that has closed its sending side may have sent another request before.
-    guard !exchange.closesAfterAnswer, !client.pointee.link.hasEnded || !exchange.inbox.isEmpty else {
+    guard !http.request.closesAfterAnswer, !client.pointee.link.hasEnded || !http.inbox.isEmpty else {
       beginLingeringClose(session)
       return
     }
     startRequest(session)
-    guard !exchange.inbox.isEmpty else { return }
+    guard !http.inbox.isEmpty else { return }
     // Goes through the mailbox, so that a client that pipelines many requests does not starve the other connections.
     let token = session.pointee.token
     execute { $0.resumeRequests(token) }
@@ -81,8 +82,8 @@ extension EventLoop {
   func beginLingeringClose(_ session: SessionRef) {
     guard let service else { return }
     session.pointee.phase = .lingeringClose
-    session.pointee.exchange?.inbox = []
-    if session.pointee.exchange?.forwardedPatience == nil { session.pointee.exchange = nil }
+    session.pointee.http?.inbox = []
+    if session.pointee.http?.forwardedPatience == nil { session.pointee.http = nil }
     schedule(session, after: min(service.limits.closeTimeout, Self.lingeringCloseLimit))
     session.pointee.ends.pointee.link.sendEnd(through: window)
     continueLingeringClose(session)
@@ -93,7 +94,7 @@ extension EventLoop {
   /// Handles a client that has not closed in time. It may still be reading an upstream's response: the kernel
   /// may buffer megabytes of it.
   func lingeringCloseExpired(_ session: SessionRef) {
-    if session.pointee.exchange?.forwardedPatience != nil, isTaking(session, .client) {
+    if session.pointee.http?.forwardedPatience != nil, isTaking(session, .client) {
       schedule(session, after: Self.lingeringCloseLimit)
     } else {
       destroy(session)

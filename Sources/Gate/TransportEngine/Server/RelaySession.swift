@@ -76,7 +76,7 @@ struct RelaySession {
   let ends: UnsafeMutablePointer<SessionEnd>
   let timer: UnsafeMutablePointer<TimerNode>
   /// The HTTP state, needed until frames flow. `nil` during the relay.
-  var exchange: Exchange?
+  var http: HTTPConnection?
   var order: (any RelayPlan)?
   var endpoint: Endpoint?
   var bounds = RelayBounds()
@@ -126,55 +126,5 @@ struct RelayBounds {
     idle = limits.idleTimeout?.milliseconds
     ping = limits.pingInterval?.milliseconds
     ageDeadline = limits.maxAge.map { now + $0.milliseconds }
-  }
-}
-
-/// The state of a connection while it speaks HTTP.
-final class Exchange {
-  var hello = ClientHelloGuard()
-  /// The address of the socket, until a trusted proxy reports the client's.
-  var address: SocketAddress
-  let acceptedAt: Milliseconds
-  var peer: Peer
-  /// The digests of the authorities that verified a client certificate.
-  var clientAuthorities: Set<[UInt8]> = []
-  /// Plaintext from the client that is not yet parsed.
-  var inbox: [UInt8] = []
-  var head: RequestHead?
-  /// An empty line before the request was skipped.
-  var hasSkippedLine = false
-  var body: BodyReader?
-  var requestID = ""
-  /// The opening handshake of the client, for which the gate asks the upstream.
-  var upgrade: UpgradeIntent?
-  /// The head of the request that asks the upstream for the upgrade.
-  var upgradeHead: [UInt8] = []
-  /// The body has not been read: it is forwarded as it arrives.
-  var isBodyPending = false
-  /// The body has been read for the responder.
-  var isBodyRead = false
-  /// The ordinary request that is being forwarded.
-  var forward: Forward?
-  /// The addresses of the upstream that have not been tried yet.
-  var addresses: ArraySlice<SocketAddress> = []
-  /// The address that is being tried, or was tried last.
-  var attempt: SocketAddress?
-  var lastConnectError = ""
-  /// When the connection attempt, the TLS handshake and the wait for the 101 time out.
-  var connectDeadline: Milliseconds = 0
-  /// How long a client may read nothing of an upstream's response; `nil` if the response comes from the gate.
-  var forwardedPatience: Duration?
-  /// The bytes of the upstream's response that are not yet parsed.
-  var upstreamInbox: [UInt8] = []
-  var refusal: UpstreamRefusal?
-  /// The connection closes after the current response.
-  var closesAfterAnswer = false
-  /// The number of requests that were answered on this connection.
-  var answered = 0
-
-  init(address: SocketAddress, acceptedAt: Milliseconds) {
-    self.address = address
-    self.acceptedAt = acceptedAt
-    peer = Peer(address: address)
   }
 }

@@ -29,9 +29,9 @@ extension EventLoop {
     session.initialize(to: RelaySession())
     session.pointee.token = slots.insert(session, .session)
     session.pointee.timer.pointee.slot = session.pointee.token.slot
-    let exchange = Exchange(address: address, acceptedAt: now)
-    exchange.clientAuthorities = service.tls?.clientAuthorities ?? []
-    session.pointee.exchange = exchange
+    let http = HTTPConnection(address: address, acceptedAt: now)
+    http.clientAuthorities = service.tls?.clientAuthorities ?? []
+    session.pointee.http = http
     let client = session.pointee.ends
     client.pointee.link.fd = fd
     client.pointee.link.tls = tls
@@ -39,7 +39,7 @@ extension EventLoop {
     sessionCount += 1
     setInterest(session, .client, Readiness.input)
     guard service.proxies != nil else {
-      identified(session, exchange)
+      identified(session, http)
       return
     }
     session.pointee.phase = .preface
@@ -132,9 +132,9 @@ extension EventLoop {
   // MARK: TLS
 
   private func handshakeReadable(_ session: SessionRef) {
-    guard let exchange = session.pointee.exchange else { return }
+    guard let http = session.pointee.http else { return }
     let client = session.pointee.ends
-    let reception = client.pointee.link.receive(greetedBy: &exchange.hello, into: plain.start, through: window)
+    let reception = client.pointee.link.receive(greetedBy: &http.hello, into: plain.start, through: window)
     guard client.pointee.link.failure == nil, client.pointee.link.isHandshakeDone || !reception.ended else {
       reportHandshake(session, client.pointee.link.failure ?? "the client closed the connection")
       destroy(session)
@@ -143,19 +143,19 @@ extension EventLoop {
     updateInterest(session, .client)
     guard client.pointee.link.isHandshakeDone else { return }
     if let tls = client.pointee.link.tls {
-      exchange.peer = Peer(address: exchange.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
-      service?.report(.handshakeCompleted(.milliseconds(now - exchange.acceptedAt)))
+      http.peer = Peer(address: http.address, verifiedCertificate: PeerCertificate(verifiedBy: tls))
+      service?.report(.handshakeCompleted(.milliseconds(now - http.acceptedAt)))
     }
     startRequest(session)
     requestReceived(session, reception)
   }
 
   private func reportHandshake(_ session: SessionRef, _ reason: String) {
-    guard let service, let exchange = session.pointee.exchange else { return }
+    guard let service, let http = session.pointee.http else { return }
     let refusal = session.pointee.ends.pointee.link.tls.flatMap(CertificateRefusal.of)
     service.report(
       .handshakeFailed(
-        address: exchange.address, reason: [reason, refusal?.reason].compactMap(\.self).joined(separator: ": "),
+        address: http.address, reason: [reason, refusal?.reason].compactMap(\.self).joined(separator: ": "),
         commonName: refusal?.commonName))
   }
 
@@ -194,7 +194,7 @@ extension EventLoop {
     timers.cancel(session.pointee.timer)
     slots.remove(session.pointee.token.slot)
     if session.pointee.end == nil, let lost { session.pointee.end = .lost(lost.0.name, lost.1) }
-    session.pointee.exchange?.forward?.finish(now: now)
+    session.pointee.http?.request.forward?.finish(now: now)
     let order = session.pointee.order
     let endpoint = session.pointee.endpoint
     let summary = summary(of: session)

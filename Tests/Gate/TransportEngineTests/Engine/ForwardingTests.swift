@@ -7,7 +7,7 @@ import Transport
 
 @testable import TransportEngine
 
-/// Forwards every request to one upstream.
+/// Forwards every request to one upstream, and relays upgrades to it.
 private struct ForwardResponder: RequestResponder {
   let upstream: Upstream
   var limits = ForwardLimits()
@@ -15,7 +15,11 @@ private struct ForwardResponder: RequestResponder {
   let isWithdrawn = LockedValue(false)
 
   func respond(to request: Request, from peer: Peer) async -> Disposition {
-    .forward(
+    if request.upgrade != nil {
+      let order = OpenOrder(upstream: upstream, limits: SessionLimits(), record: SessionRecord())
+      return .relay(order, upgradeHead: Array(TestGate.upgrade().utf8))
+    }
+    return .forward(
       PlainOrder(upstream: upstream, limits: limits, summaries: summaries, isWithdrawn: isWithdrawn),
       head: Array("\(request.method) \(request.target) HTTP/1.1\r\nHost: x\r\n".utf8))
   }
@@ -99,6 +103,23 @@ extension EngineTests {
       #expect(answer.indices.contains { answer[$0...].starts(with: Array("X: ".utf8) + [0xE9, 13, 10]) })
       let end = Array("\r\n\r\n2\r\nok\r\n0\r\n\r\n".utf8)
       #expect(answer.suffix(end.count).elementsEqual(end))
+    }
+
+    @Test("The beginning of a response that broke off is not taken for the next response on the connection")
+    func staleResponse() throws {
+      let client = try client()
+      try client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+      let first = try listener.accept()
+      _ = try first.readHead()
+      try first.send("HTTP/1.1 200 OK\r\nX: ")
+      first.sendEnd()
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 502 "))
+      _ = try client.read("misbehaved(\"the connection closed before the response\")".utf8.count)
+      try client.send(TestGate.upgrade())
+      let second = try listener.accept()
+      _ = try second.readHead()
+      try second.send(TestGate.switching)
+      #expect(try client.readHead().hasPrefix("HTTP/1.1 101 "))
     }
 
     @Test("An upstream is read no faster than the client reads")

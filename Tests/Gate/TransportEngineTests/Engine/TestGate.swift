@@ -39,7 +39,7 @@ final class TestGate: Sendable {
         }
         continuation.resume(
           returning: (
-            sessions.map { $0.pointee.exchange?.inbox.count ?? 0 }.max() ?? 0,
+            sessions.map { $0.pointee.http?.inbox.count ?? 0 }.max() ?? 0,
             sessions.map { $0.pointee.ends[0].link.outbox.count }.max() ?? 0
           ))
       }
@@ -198,7 +198,8 @@ private struct OpenResponder: RequestResponder {
   }
 }
 
-private struct OpenOrder: RelayPlan {
+/// Opens every relay and records it.
+struct OpenOrder: RelayPlan {
   let upstream: Upstream
   let limits: SessionLimits
   let record: SessionRecord

@@ -1,0 +1,94 @@
+internal import Transport
+
+/// The state of a connection while it speaks HTTP.
+///
+/// What belongs to one request is in `request`, which is replaced as a whole when the next one begins. Everything else
+/// lives as long as the connection.
+final class HTTPConnection {
+  var hello = ClientHelloGuard()
+  /// The address of the socket, until a trusted proxy reports the client's.
+  var address: SocketAddress
+  let acceptedAt: Milliseconds
+  var peer: Peer
+  /// The digests of the authorities that verified a client certificate.
+  var clientAuthorities: Set<[UInt8]> = []
+  /// Plaintext from the client that is not yet parsed. It may hold the beginning of the next request.
+  var inbox: [UInt8] = []
+  /// The number of requests that were answered on this connection.
+  var answered = 0
+  /// How long the client may read nothing of the latest response, if that came from an upstream: the kernel may still
+  /// buffer megabytes of it. `nil` if the response came from the gate.
+  var forwardedPatience: Duration?
+  var request = RequestState(id: "")
+
+  init(address: SocketAddress, acceptedAt: Milliseconds) {
+    self.address = address
+    self.acceptedAt = acceptedAt
+    peer = Peer(address: address)
+  }
+}
+
+/// The state of one request, from its first byte to the end of its response.
+struct RequestState {
+  let id: String
+  var head: RequestHead?
+  /// An empty line before the request was skipped.
+  var hasSkippedLine = false
+  /// Reads the body for the responder, until it is complete.
+  var bodyReader: BodyReader?
+  /// The body has not been read: it is forwarded as it arrives.
+  var isBodyPending = false
+  /// The body has been read for the responder.
+  var isBodyRead = false
+  /// The opening handshake of the client, for which the gate asks the upstream.
+  var upgrade: UpgradeIntent?
+  /// The head of the request that asks the upstream for the upgrade.
+  var upgradeHead: [UInt8] = []
+  /// The ordinary request that is being forwarded.
+  var forward: Forward?
+  var attempt = UpstreamAttempt()
+  /// The bytes of the upstream's response that are not yet parsed.
+  var upstreamInbox: [UInt8] = []
+  var upstreamRefusal: UpstreamRefusal?
+  /// The connection closes after the response.
+  var closesAfterAnswer = false
+
+  init(id: String) { self.id = id }
+}
+
+/// The addresses of an upstream, of which one at a time is tried.
+struct UpstreamAttempt {
+  /// When the connection attempts, the TLS handshake and the wait for the 101 time out together.
+  var deadline: Milliseconds = 0
+  /// The addresses that have not been tried yet.
+  private(set) var remaining: ArraySlice<SocketAddress> = []
+  /// The address that is being tried, or was tried last.
+  private(set) var address: SocketAddress?
+  /// Why the address before failed; empty if none has failed.
+  var lastError = ""
+
+  mutating func start(_ addresses: [SocketAddress]) {
+    remaining = addresses[...]
+    address = nil
+    lastError = ""
+  }
+
+  /// Returns the next address to try; `nil` if none is left.
+  mutating func next() -> SocketAddress? {
+    guard let next = remaining.popFirst() else { return nil }
+    address = next
+    return next
+  }
+
+  func mayTryNext(at now: Milliseconds) -> Bool { !remaining.isEmpty && now < deadline }
+
+  /// Returns when the attempt at the current address times out. Each address gets an equal share of the remaining
+  /// time, but at least a second, so that a silent one does not use the time of the others.
+  func nextTimeout(at now: Milliseconds) -> Milliseconds {
+    guard !remaining.isEmpty, deadline > now else { return deadline }
+    let share = (deadline - now) / Milliseconds(remaining.count + 1)
+    return min(deadline, now + max(share, 1000))
+  }
+
+  var description: String { address.map(String.init(describing:)) ?? "connect" }
+}
