@@ -106,6 +106,7 @@ let package = Package(
     target(.common, "Cryptography", ["ByteCoding", "COpenSSL", "Locking"]),
     target(.attestation, "AppAttest", ["ByteCoding", "CBOR", "Cryptography"]),
     target(.common, "Locking"),
+    target(.common, "GroupCommit", ["Locking"]),
     target(.gate, "AttestGate", ["AppAttest", "ByteCoding", "Cryptography", "GateWire", "Locking"]),
     target(.gate, "Transport"),
     cTarget(.gate, "CRecordBuffers", ["COpenSSL"]),
@@ -121,7 +122,7 @@ let package = Package(
     target(
       .gate, "SQLiteStore",
       [
-        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "Locking", "ProcessSignals",
+        "AttestGate", "AppAttest", "ByteCoding", "Cryptography", "GroupCommit", "Locking", "ProcessSignals",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     target(.common, "Postgres", ["CPostgres"]),
@@ -281,6 +282,7 @@ let package = Package(
         "StoreConformance", "TestSupport", "sallyport", .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(.common, "LockingTests", ["Locking"]),
+    tests(.common, "GroupCommitTests", ["GroupCommit", "Locking"]),
     tests(.common, "PrometheusTests", ["Prometheus"]),
     tests(
       .gate, "PreflightTests",
@@ -350,7 +352,7 @@ if !gateOnly && !fuzzing {
   package.targets += [
     target(.mfa, "MFAWire"),
     target(.mfa, "MFADomain", ["ByteCoding", "CBOR", "Locking", crypto, cryptoExtras]),
-    target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "Locking", "Postgres", grdb]),
+    target(.mfa, "MFAStore", ["MFADomain", "ByteCoding", "GroupCommit", "Locking", "Postgres", grdb]),
     target(
       .mfa, "MFATokens", ["MFADomain", "ByteCoding", "Locking", crypto, jwtKit, httpClient] + nio + [nioSSL, logging]),
     target(
@@ -419,8 +421,8 @@ if Context.environment["SALLYPORT_MFA_ONLY"] == "1" {
 // need.
 if Context.environment["SALLYPORT_CORE_ONLY"] == "1" {
   var needed: Set = [
-    "AttestGateTests", "GateServiceTests", "JSONLogTests", "LockingTests", "PrometheusTests", "SQLiteStoreTests",
-    "TransportEngineTests",
+    "AttestGateTests", "GateServiceTests", "GroupCommitTests", "JSONLogTests", "LockingTests", "PrometheusTests",
+    "SQLiteStoreTests", "TransportEngineTests",
   ]
   var open = needed
   while let name = open.popFirst() {

@@ -11,8 +11,8 @@ internal import GRDB
 public final class SQLiteStore: Sendable {
   public let path: String
   private let file: DatabaseFile
-  let writes: GroupCommitQueue
-  let reads: GroupCommitQueue
+  let writes: StoreQueue
+  let reads: StoreQueue
   private let record = StoreHealthRecord()
   let notifier = ChangeNotifier()
 
@@ -26,8 +26,8 @@ public final class SQLiteStore: Sendable {
   public init(path: String, mostWaiting: Int = 4096, busyTimeout: Double = 2) {
     self.path = path
     file = DatabaseFile(path: path, busyTimeout: busyTimeout)
-    writes = GroupCommitQueue(file: file, access: .write, health: record, mostWaiting: mostWaiting)
-    reads = GroupCommitQueue(file: file, access: .read, health: record, mostWaiting: mostWaiting)
+    writes = StoreQueue(file: file, access: .write, health: record, mostWaiting: mostWaiting)
+    reads = StoreQueue(file: file, access: .read, health: record, mostWaiting: mostWaiting)
   }
 
   public var place: String { "sqlite://\(path)" }

@@ -1,4 +1,4 @@
-internal import Dispatch
+internal import GroupCommit
 internal import Locking
 internal import MFADomain
 
@@ -10,32 +10,14 @@ protocol SQLWriter: Sendable {
 
 /// Commits writes in groups, with one transaction and one flush to disk per group.
 ///
-/// Writes that arrive while a group is running form the next group. Each write has its own savepoint, so an error
-/// rolls back only that write.
+/// Each write has its own savepoint, so an error rolls back only that write.
 final class WriteQueue: Sendable {
-  private struct Waiting {
-    var jobs: [any WriteJob] = []
-    var isDraining = false
-
-    /// Removes the jobs whose deadline has passed.
-    mutating func removeLate() -> [any WriteJob] {
-      let start = jobs.partition(by: \.isLate)
-      defer { jobs.removeSubrange(start...) }
-      return Array(jobs[start...])
-    }
-  }
-
-  private let writer: any SQLWriter
-  private let mostWaiting: Int
-  private let mostInBatch = 256
-  private let historyKeys: HistoryKeyPlace
-  private let queue = DispatchQueue(label: "mfa.store.write")
-  private let waiting = LockedValue(Waiting())
+  private let queue: GroupCommitQueue<any WriteJob>
 
   init(writer: any SQLWriter, mostWaiting: Int, historyKeys: HistoryKeyPlace) {
-    self.writer = writer
-    self.mostWaiting = mostWaiting
-    self.historyKeys = historyKeys
+    queue = GroupCommitQueue(
+      label: "mfa.store.write", mostWaiting: mostWaiting, isExpired: \.isLate,
+      commit: { jobs in Self.commit(jobs, to: writer, historyKeys) })
   }
 
   /// Runs `body` and returns after its commit.
@@ -45,41 +27,21 @@ final class WriteQueue: Sendable {
   func run<Value: Sendable>(_ body: @escaping @Sendable (any Records) throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       let job = PendingWrite(body: body, deadline: StoreDeadline.current, continuation: continuation)
-      let (isTaken, starts, late) = waiting.withLock { waiting in
-        let late = waiting.jobs.count < mostWaiting ? [] : waiting.removeLate()
-        guard waiting.jobs.count < mostWaiting else { return (false, false, late) }
-        waiting.jobs.append(job)
-        defer { waiting.isDraining = true }
-        return (true, !waiting.isDraining, late)
-      }
-      for job in late { job.finish(.late) }
-      if !isTaken { job.finish(StoreFault(reason: "too many writes are waiting", isOverload: true)) }
-      if starts { queue.async { self.drain() } }
+      let addition = queue.add(job)
+      for job in addition.expired { job.finish(.late) }
+      if !addition.isAccepted { job.finish(StoreFault(reason: "too many writes are waiting", isOverload: true)) }
     }
   }
 
-  private func drain() {
-    while let batch = next() {
-      do {
-        try writer.transaction { sql in
-          let keys = historyKeys.withLock { $0 }
-          for job in batch { try sql.savepoint { job.perform(SQLRecords(sql: sql, historyKeys: keys)) } }
-        }
-        for job in batch { job.finish(nil) }
-      } catch {
-        for job in batch { job.finish(StoreFault(error)) }
+  private static func commit(_ jobs: [any WriteJob], to writer: any SQLWriter, _ historyKeys: HistoryKeyPlace) {
+    do {
+      try writer.transaction { sql in
+        let keys = historyKeys.withLock { $0 }
+        for job in jobs { try sql.savepoint { job.perform(SQLRecords(sql: sql, historyKeys: keys)) } }
       }
-    }
-  }
-
-  private func next() -> [any WriteJob]? {
-    waiting.withLock { waiting in
-      guard !waiting.jobs.isEmpty else {
-        waiting.isDraining = false
-        return nil
-      }
-      defer { waiting.jobs.removeFirst(min(mostInBatch, waiting.jobs.count)) }
-      return Array(waiting.jobs.prefix(mostInBatch))
+      for job in jobs { job.finish(nil) }
+    } catch {
+      for job in jobs { job.finish(StoreFault(error)) }
     }
   }
 }

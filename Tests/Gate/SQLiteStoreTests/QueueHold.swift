@@ -3,13 +3,13 @@ import Dispatch
 
 @testable import SQLiteStore
 
-/// Blocks a group-commit queue, so that calls wait in it.
+/// Blocks a queue of a store, so that calls wait in it.
 struct QueueHold: Sendable {
   private let gate = DispatchSemaphore(value: 0)
-  private let queue: GroupCommitQueue
+  private let queue: StoreQueue
 
   /// Returns once the queue is blocked.
-  init(_ queue: GroupCommitQueue) async {
+  init(_ queue: StoreQueue) async {
     self.queue = queue
     await withCheckedContinuation { isHeld in
       Task { [gate] in

@@ -1,42 +1,24 @@
 internal import AttestGate
-internal import Dispatch
 internal import GRDB
+internal import GroupCommit
 internal import Locking
 
-/// Runs jobs in batches: one transaction, and so one disk flush, per batch.
-///
-/// Jobs that arrive while a batch runs form the next batch. Under load, jobs share the cost of a commit; without
-/// load, no job waits. One dispatch queue serves all callers.
-final class GroupCommitQueue: Sendable {
-  enum Access { case read, write }
+/// Runs reads or writes of a store in batches, one transaction per batch.
+final class StoreQueue: Sendable {
+  private let batches: Batches
+  private let queue: GroupCommitQueue<any Job>
 
-  private struct Waiting {
-    var jobs: [any Job] = []
-    var isDraining = false
-    var tally = BatchTally()
-  }
-
-  private let file: DatabaseFile
-  private let access: Access
-  private let health: StoreHealthRecord
-  private let mostWaiting: Int
-  private let mostInBatch: Int
-  private let queue: DispatchQueue
-  private let waiting = LockedValue(Waiting())
-
-  init(file: DatabaseFile, access: Access, health: StoreHealthRecord, mostWaiting: Int, mostInBatch: Int = 256) {
-    self.file = file
-    self.access = access
-    self.health = health
-    self.mostWaiting = mostWaiting
-    self.mostInBatch = mostInBatch
-    queue = DispatchQueue(label: "sallyport.store.\(access)")
+  init(file: DatabaseFile, access: StoreAccess, health: StoreHealthRecord, mostWaiting: Int) {
+    let batches = Batches(file: file, access: access, health: health)
+    self.batches = batches
+    queue = GroupCommitQueue(
+      label: "sallyport.store.\(access)", mostWaiting: mostWaiting, commit: { batches.perform($0) })
   }
 
   /// The number of jobs that wait for the current batch to finish.
-  var countOfWaiting: Int { waiting.withLock { $0.jobs.count } }
+  var countOfWaiting: Int { queue.countOfWaiting }
 
-  var tally: BatchTally { waiting.withLock { $0.tally } }
+  var tally: BatchTally { batches.tally.withLock { $0 } }
 
   /// Runs `body` in a transaction and returns after the commit.
   ///
@@ -48,44 +30,29 @@ final class GroupCommitQueue: Sendable {
     _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws(StoreError) -> Value {
     let result = await withCheckedContinuation { continuation in
-      enqueue(PendingJob(body: body, continuation: continuation))
+      let job = PendingJob(body: body, continuation: continuation)
+      if !queue.add(job).isAccepted { job.finish(.overloaded) }
     }
     return try result.get()
   }
+}
 
-  private func enqueue(_ job: some Job) {
-    let (isTaken, starts) = waiting.withLock { waiting in
-      guard waiting.jobs.count < mostWaiting else { return (false, false) }
-      waiting.jobs.append(job)
-      defer { waiting.isDraining = true }
-      return (true, !waiting.isDraining)
-    }
-    if !isTaken { job.finish(.overloaded) }
-    if starts { queue.async { self.drain() } }
-  }
+enum StoreAccess { case read, write }
 
-  private func drain() {
-    while let batch = next() { perform(batch) }
-  }
+/// Runs each batch in a transaction of the store's file.
+private struct Batches: Sendable {
+  let file: DatabaseFile
+  let access: StoreAccess
+  let health: StoreHealthRecord
+  let tally = LockedValue(BatchTally())
 
-  private func next() -> [any Job]? {
-    waiting.withLock { waiting in
-      guard !waiting.jobs.isEmpty else {
-        waiting.isDraining = false
-        return nil
-      }
-      defer { waiting.jobs.removeFirst(min(mostInBatch, waiting.jobs.count)) }
-      return Array(waiting.jobs.prefix(mostInBatch))
-    }
-  }
-
-  private func perform(_ batch: [any Job]) {
+  func perform(_ batch: [any Job]) {
     do throws(StoreError) {
       try commit(batch)
       health.note(nil, of: "\(access)")
-      waiting.withLock { waiting in
-        waiting.tally.calls += batch.count
-        waiting.tally.commits += 1
+      tally.withLock { tally in
+        tally.calls += batch.count
+        tally.commits += 1
       }
       for job in batch { job.finish(nil) }
     } catch {

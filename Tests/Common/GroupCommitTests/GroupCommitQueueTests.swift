@@ -1,0 +1,97 @@
+import Dispatch
+import GroupCommit
+import Locking
+import Testing
+
+@Suite("Group-commit queue")
+struct GroupCommitQueueTests {
+  /// Records batches. The first one waits until the test lets it continue.
+  private final class Recorder: Sendable {
+    let batches = LockedValue<[[Int]]>([])
+    let hasStarted = DispatchSemaphore(value: 0)
+    let mayContinue = DispatchSemaphore(value: 0)
+    let hasFinished = DispatchSemaphore(value: 0)
+
+    func commit(_ jobs: [Int]) {
+      let isFirst = batches.withLock { batches in
+        batches.append(jobs)
+        return batches.count == 1
+      }
+      if isFirst {
+        hasStarted.signal()
+        mayContinue.wait()
+      }
+      for _ in jobs { hasFinished.signal() }
+    }
+  }
+
+  /// Returns a queue whose first batch, with job 0, is running.
+  private func busyQueue(
+    _ recorder: Recorder, mostWaiting: Int = 100, mostInBatch: Int = 256,
+    isExpired: @escaping @Sendable (Int) -> Bool = { _ in false }
+  ) -> GroupCommitQueue<Int> {
+    let queue = GroupCommitQueue<Int>(
+      label: "test", mostWaiting: mostWaiting, mostInBatch: mostInBatch, isExpired: isExpired,
+      commit: { recorder.commit($0) })
+    #expect(queue.add(0).isAccepted)
+    recorder.hasStarted.wait()
+    return queue
+  }
+
+  private func finish(_ recorder: Recorder, jobs: Int) {
+    recorder.mayContinue.signal()
+    for _ in 0..<jobs { recorder.hasFinished.wait() }
+  }
+
+  @Test("Jobs that arrive during a batch form the next one, in their order and at most as large as allowed")
+  func batches() {
+    let recorder = Recorder()
+    let queue = busyQueue(recorder, mostInBatch: 3)
+    for job in 1...7 { #expect(queue.add(job).isAccepted) }
+    #expect(queue.countOfWaiting == 7)
+    finish(recorder, jobs: 8)
+    #expect(recorder.batches.withLock { $0 } == [[0], [1, 2, 3], [4, 5, 6], [7]])
+    #expect(queue.countOfWaiting == 0)
+  }
+
+  @Test("A full queue accepts no job, and accepts jobs again later")
+  func full() {
+    let recorder = Recorder()
+    let queue = busyQueue(recorder, mostWaiting: 2)
+    #expect((1...3).map { queue.add($0).isAccepted } == [true, true, false])
+    finish(recorder, jobs: 3)
+    #expect(queue.add(4).isAccepted)
+    recorder.hasFinished.wait()
+    #expect(recorder.batches.withLock { $0 } == [[0], [1, 2], [4]])
+  }
+
+  @Test("A full queue returns its expired jobs, which then never run, and keeps the order of the others")
+  func expired() {
+    let recorder = Recorder()
+    let queue = busyQueue(recorder, mostWaiting: 3, isExpired: { $0.isMultiple(of: 2) })
+    #expect((1...3).map { queue.add($0).expired } == [[], [], []])
+    let addition = queue.add(5)
+    #expect(addition.isAccepted)
+    #expect(addition.expired == [2])
+    #expect(!queue.add(7).isAccepted)
+    finish(recorder, jobs: 4)
+    #expect(recorder.batches.withLock { $0 } == [[0], [1, 3, 5]])
+  }
+
+  @Test("Each job of many threads runs exactly once")
+  func parallel() {
+    let seen = LockedValue<[Int]>([])
+    let finished = DispatchSemaphore(value: 0)
+    let queue = GroupCommitQueue<Int>(
+      label: "test", mostWaiting: 10_000, mostInBatch: 16,
+      commit: { jobs in
+        seen.withLock { $0 += jobs }
+        for _ in jobs { finished.signal() }
+      })
+    DispatchQueue.concurrentPerform(iterations: 8) { thread in
+      for job in 0..<500 { _ = queue.add(thread * 500 + job) }
+    }
+    for _ in 0..<4_000 { finished.wait() }
+    #expect(seen.withLock { $0.sorted() } == Array(0..<4_000))
+  }
+}
